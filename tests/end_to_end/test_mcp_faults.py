@@ -74,13 +74,14 @@ def _asked(
         project = weather(
             ("gadk: ", f"{agent}: "),
             ("weather: {}", f"weather: {json.dumps({**server, 'timeout': 2, 'tap': tap})}"),
-            ("execution: {", "execution: {max_result_bytes: 1 MB, "),
+            ("execution: {", "execution: {max_result_bytes: 1 MB, seed: 1, "),  # Helsinki is asked about first
         )
         samples = ("--sample-id", "helsinki-now", "--sample-id", "lodz-now")
 
         outcome = project.run("eval.yaml", "--condition", "with_weather", *samples, "-j", "1")
 
     hit, other = project.lines("trials.jsonl")
+    assert "helsinki-now" == hit["sample"]
     return hit, other, outcome.code
 
 

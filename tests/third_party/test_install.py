@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from keval import ToolCall, Trial, open_run
+from keval.plan.plan import sample_order
 
 FOLDER = Path(__file__).parent
 PACKAGES = ("acme_brevity", "acme_kit")
@@ -76,7 +77,9 @@ def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path
     run = open_run("latest", root=tmp_path / "results")
     trials = list(run.trials())
     # The executor ran the last trial first, and left a blob beside each; requests and listings are blobs, too.
-    assert sorted((trial.id for trial in trials), key=_place) == [trial.id for trial in reversed(trials)]
+    order = [name for name in sample_order(["line-1", "line-2"], 0, 1) for _ in range(6)]
+    assert order[::-1] == [trial.sample.id for trial in run.trials_as_finished()]
+    assert sorted((trial.id for trial in trials), key=_place) == [trial.id for trial in trials]
     blobs = {path.read_text(encoding="utf-8") for path in (run.path / "blobs").iterdir()}
     assert {f"ran {trial.id}" for trial in trials} == {text for text in blobs if text.startswith("ran ")}
     # The dataset reader gave the samples; the tap watched a server that it did not start itself.

@@ -15,6 +15,7 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
+from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
 from keval.records.transcript import Blob
@@ -115,11 +116,11 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     samples = _chosen(run, "sample", run.samples.ids, wanted.samples)
     agents = _chosen(run, "agent", manifest.agents, wanted.agents)
     conditions = _chosen(run, "condition", manifest.conditions, wanted.conditions)
-    _check_donors(run, samples, conditions)
     config = dict(manifest.config)
     execution = dict(config.get("execution") or {})
     planned = int(execution.get("num_repetitions", 1))
     execution["num_repetitions"] = min(planned, wanted.repetitions or planned)
+    _check_donors(run, samples, conditions, execution["num_repetitions"])
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)
     config["conditions"] = _only(config["conditions"], conditions)
@@ -157,17 +158,19 @@ def _chosen(run: Run, kind: str, known: Iterable[str], wanted: Collection[str]) 
     return [name for name in there if not wanted or name in wanted]
 
 
-def _check_donors(run: Run, samples: list[str], conditions: Iterable[str]) -> None:
+def _check_donors(run: Run, samples: Collection[str], conditions: Iterable[str], repetitions: int) -> None:
     """Raise RunError if trials that are kept were given the results of samples that are not."""
-    if samples == run.samples.ids[: len(samples)]:
-        return
-    for label in conditions:
-        for name, server in run.manifest.conditions[label].servers.items():
-            if any(change.get("results") == "shuffled" for change in server.interventions):
-                raise RunError(
-                    f"{run.path}: under the condition {label!r} a call to {name} gets the results of the sample before"
-                    " (`results: shuffled`); keep the first samples without a gap, or leave the condition out"
-                )
+    servers = ((label, each) for label in conditions for each in run.manifest.conditions[label].servers.items())
+    for label, (name, server) in servers:
+        if all(change.get("results") != "shuffled" for change in server.interventions):
+            continue
+        orders = [sample_order(run.samples.ids, run.manifest.seed, number + 1) for number in range(repetitions)]
+        if any({*order[: len(samples)]} != {*samples} for order in orders):
+            raise RunError(
+                f"{run.path}: under the condition {label!r} a call to {name} gets the results of the sample that was"
+                " asked before (`results: shuffled`); leave the condition out, or keep one repetition of the samples"
+                f" that were asked first: {', '.join(orders[0][: len(samples)])}"
+            )
 
 
 def _only(entries: Mapping[str, T], labels: Collection[str]) -> dict[str, T]:

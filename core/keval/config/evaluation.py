@@ -150,7 +150,8 @@ class Execution:
     `max_recorded_bytes` is cut in the record; with `keep_large_results` the whole of it is in the run's `blobs/`.
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
-    `executor` names what runs the trials, or maps `type` and its options.
+    `seed` draws the order of trials and the seeds that models are given. `executor` names what runs the trials, or maps
+    `type` and its options.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))

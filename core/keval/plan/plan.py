@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -166,21 +165,30 @@ class Plan:
         return asked * max(1, len(self.samples)) * self.evaluation.execution.num_repetitions
 
     def trials(self) -> Iterator[TrialKey]:
-        """Enumerate the trials. Those of a sample follow each other, so that time affects all arms alike."""
-        prerecorded = [agent.prerecorded for agent in self.agents]
-        cells: Sequence[int] = range(len(self.samples) * len(self.arms) * len(self.agents))
+        """Enumerate the trials in the order in which they begin, which the seed permutes.
+
+        Each repetition has an order of samples of its own, and each sample in it an order of arms. The trials of a
+        sample follow each other, so that time affects all arms alike.
+        """
+        seed = self.evaluation.execution.seed
+        pairs = itertools.product(self.arms, self.agents)
+        arms = {f"{agent.label}/{arm.label}": (agent.label, arm.label, agent.prerecorded) for arm, agent in pairs}
+        samples: Sequence[str] = self.samples.ids
         for repetition in itertools.count(1):
-            more = array("Q")
-            for cell in cells:
-                row, column = divmod(cell, len(self.agents))
-                index, place = divmod(row, len(self.arms))
-                sample, agent, arm = self.samples.ids[index], self.agents[column].label, self.arms[place].label
-                yield TrialKey(f"{agent}/{arm}/{sample}/{repetition}", agent, arm, sample, repetition)
-                if repetition < self._repetitions(prerecorded[column], sample, arm):
-                    more.append(cell)
+            more: list[str] = []
+            for sample in sample_order(samples, seed, repetition):
+                most = 0
+                for name in _permuted(arms, seed, repetition, sample):
+                    agent, condition, prerecorded = arms[name]
+                    repetitions = self._repetitions(prerecorded, sample, condition)
+                    if repetition <= repetitions:
+                        yield TrialKey(f"{name}/{sample}/{repetition}", agent, condition, sample, repetition)
+                    most = max(most, repetitions)
+                if repetition < most:
+                    more.append(sample)
             if not more:
                 return
-            cells = more
+            samples = more
 
     def _repetitions(self, prerecorded: PrerecordedAgent | None, sample: str, condition: str) -> int:
         """Return how often a sample is asked under a condition: at least once, even if no answer was recorded."""
@@ -223,6 +231,26 @@ def judge_seed(seed: int, sample: str, repetition: int) -> int:
     return _seed(seed, sample, "judge", repetition)
 
 
+def sample_order(samples: Iterable[str], seed: int, repetition: int) -> list[str]:
+    """Return the ids of samples in the order in which a repetition asks them; a part of them keeps that of all."""
+    return _permuted(samples, seed, repetition)
+
+
+def _permuted(names: Iterable[str], *of: object) -> list[str]:
+    """Return names in the order of their hashes with `of`, which is the same on every machine."""
+    start = hashlib.blake2b(_joined(*of, ""), digest_size=8)
+
+    def place(name: str) -> bytes:
+        found = start.copy()
+        found.update(name.encode("utf-8", "replace"))
+        return found.digest()
+
+    return sorted(names, key=place)
+
+
 def _seed(*parts: object) -> int:
-    text = "\0".join(map(str, parts)).encode("utf-8", "replace")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big") & 0x7FFF_FFFF
+    return int.from_bytes(hashlib.blake2b(_joined(*parts), digest_size=4).digest(), "big") & 0x7FFF_FFFF
+
+
+def _joined(*parts: object) -> bytes:
+    return "\0".join(map(str, parts)).encode("utf-8", "replace")

@@ -69,9 +69,9 @@ def test_answers_are_scored_without_calling_anything(project: Project) -> None:
     found = means(outcome.data)
     assert (0.8, 1.0) == (found["gadk", "response_time"], found["gadk", "accuracy"])
     assert ["baseline"] == list(project.read("manifest.json")["conditions"])
-    trial = project.lines("trials.jsonl")[0]
+    trial = next(each for each in project.lines("trials.jsonl") if each["id"] == "gadk/baseline/helsinki/1")
     transcript = trial["transcript"]
-    assert ("gadk/baseline/helsinki/1", RAIN) == (trial["id"], trial["output"])
+    assert RAIN == trial["output"]
     assert [("user", 0), ("tool", 0), ("assistant", 0)] == [(m["role"], m["turn"]) for m in transcript["messages"]]
     (call,) = transcript["tool_calls"]
     assert ("get_current_weather", {"city": "Helsinki"}, '{"temp":15}', None, None) == (
@@ -354,7 +354,8 @@ def test_what_a_log_says_besides_is_left_alone(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     assert 0 == outcome.code, outcome.stderr
-    transcript = project.lines("trials.jsonl")[0]["transcript"]
+    trials = {trial["id"]: trial for trial in project.lines("trials.jsonl")}
+    transcript = trials["gadk/baseline/helsinki/1"]["transcript"]
     assert [None, None, '{"code":5}'] == [call["error"] for call in transcript["tool_calls"]]
     assert (7, 5) == (transcript["usage"]["input_tokens"], transcript["usage"]["output_tokens"])
 
@@ -370,7 +371,8 @@ def test_a_call_may_say_its_turn(project: Project) -> None:
 
     outcome = project.keval("run", "eval.yaml")
 
-    first, second = project.lines("trials.jsonl")
+    trials = {trial["agent"]: trial for trial in project.lines("trials.jsonl")}
+    first, second = trials["gadk"], trials["ms"]
     assert [("note", 0), ("look", 1)] == [(call["name"], call["turn"]) for call in first["transcript"]["tool_calls"]]
     assert [("user", 0), ("tool", 0), ("user", 1), ("tool", 1), ("assistant", 1)] == [
         (message["role"], message["turn"]) for message in first["transcript"]["messages"]

@@ -236,10 +236,12 @@ def test_what_is_lost_of_a_run_is_named(notes: Project) -> None:
     lost = notes.keval("report", "latest")
     notes.keval("run", "eval.yaml", "-o", "again")
     (trials,) = (notes.root / "again").glob("*/*/trials.jsonl")
-    trials.write_text(trials.read_text(encoding="utf-8").replace('"agent":"scripted"', '"agent":"x"'), encoding="utf-8")
+    text = trials.read_text(encoding="utf-8").replace('"agent":"scripted"', '"agent":"x"', 1)
+    trials.write_text(text, encoding="utf-8")
     strange = notes.keval("report", "latest", "-o", "again")
 
-    assert (2, True) == (lost.code, "samples.jsonl has no sample 'a', which was asked; restore the file" in lost.stderr)
+    assert 2 == lost.code
+    assert re.search("samples.jsonl has no sample '(a|bb|ccc)', which was asked; restore the file", lost.stderr)
     assert (2, True) == (strange.code, "trials.jsonl:1: this line is damaged" in strange.stderr)
 
 
@@ -257,9 +259,10 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(notes: Project) -> None:
 def test_flags_narrow_a_run(notes: Project) -> None:
     flags = ["--condition", "baseline", "--limit", "2", "--repetitions", "1", "--metric", "double/length"]
 
-    outcome = notes.keval("run", "eval.yaml", "--json", *flags, "-j", "1")
+    outcome = notes.keval("run", "eval.yaml", "--json", *flags)
 
-    assert ["scripted/baseline/a/1", "scripted/baseline/bb/1"] == [trial["id"] for trial in notes.lines("trials.jsonl")]
+    trials = sorted(trial["id"] for trial in notes.lines("trials.jsonl"))
+    assert ["scripted/baseline/a/1", "scripted/baseline/bb/1"] == trials
     assert ["double/length"] == [arm["metric"] for arm in outcome.data["arms"]]
 
 

@@ -73,7 +73,8 @@ def test_a_worker_in_another_process_runs_the_same_trials_from_the_manifest_alon
 
 @pytest.mark.parametrize("flag", [False, True], ids=["config", "flag"])
 def test_an_executor_goes_by_its_name(project: Project, flag: bool) -> None:
-    config = CONFIG if flag else CONFIG + "execution: {executor: {type: double/backwards, note: bye}}\n"
+    # By this seed a is asked before b, and b before c, if nobody turns that round.
+    config = CONFIG + f"execution: {{seed: 1{'' if flag else ', executor: {type: double/backwards, note: bye}'}}}\n"
     questions = "".join(json.dumps({"id": name, "question": name}) + "\n" for name in "abc")
     project.write(eval_yaml=config, questions_jsonl=questions)
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from keval.plan.plan import sample_order
 from tests.conftest import Project
 
 CONFIG = """
@@ -95,10 +96,9 @@ def test_discarded_attempts_count_and_what_is_too_much_is_said(project: Project)
 
 
 def test_a_model_that_does_not_tell_its_tokens_is_taken_to_cost_most(project: Project) -> None:
-    told = [{"usage": USAGE} if n < 5 else {} for n in range(30)]
-    questions = "".join(
-        json.dumps({"id": f"q{n}", "question": "How?", **script}) + "\n" for n, script in enumerate(told)
-    )
+    names = [f"q{n}" for n in range(30)]
+    told = {name: {"usage": USAGE} for name in sample_order(names, 0, 1)[:5]}
+    questions = "".join(json.dumps({"id": name, "question": "How?", **told.get(name, {})}) + "\n" for name in names)
     project.write(eval_yaml=CONFIG.replace("max_concurrent: 4", "max_concurrent: 1"), questions_jsonl=questions)
 
     outcome = project.keval("run", "eval.yaml", "--budget", "tokens=1000")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from keval.config.load import read
+from keval.config.source import Source
 from keval.execute.trial.result_shuffling import ResultShuffling, TrialResults
+from keval.plan.build import make_plan
 from keval.plugin import TrialKey
 from keval.records.interventions import ShuffledResults
+from tests.conftest import Project
 
 
 def key(sample: str, agent: str = "one", condition: str = "shuffled") -> TrialKey:
@@ -17,7 +23,7 @@ def key(sample: str, agent: str = "one", condition: str = "shuffled") -> TrialKe
 
 
 def shuffling() -> ResultShuffling:
-    return ResultShuffling(["shuffled"], ["a", "b", "c", "d"])
+    return ResultShuffling(["shuffled"], lambda repetition: {"b": "a", "c": "b", "d": "c"})
 
 
 def begun(stack: ExitStack, of: ResultShuffling, sample: str, agent: str = "one") -> ShuffledResults:
@@ -109,3 +115,28 @@ def test_agents_do_not_share_and_the_first_sample_gets_nothing() -> None:
 def test_other_conditions_take_no_part() -> None:
     with shuffling().trial(key("a", condition="real")) as results:
         assert results is None
+
+
+def test_the_source_of_a_trial_is_the_one_that_its_arm_began_before_it_in_the_repetition(project: Project) -> None:
+    names = [f"q{number}" for number in range(20)]
+    project.write(questions_jsonl="".join(json.dumps({"id": name, "question": "?"}) + "\n" for name in names))
+    config = {
+        "dataset": {"path": "questions.jsonl"},
+        "agents": {"one": {"type": "scripted"}, "two": {"type": "scripted"}},
+        "contexts": {"docs": {"type": "stdio", "command": "docs"}, "other": {"from": "docs", "results": "shuffled"}},
+        "conditions": {"real": {"contexts": ["docs"]}, "shuffled": {"contexts": ["other"]}},
+        "metrics": ["double/length"],
+        "execution": {"num_repetitions": 3},
+    }
+    plan = make_plan(read(Source("eval.yaml", project.root, config)))
+    of, last = ResultShuffling.of(plan), dict[tuple[str, int], TrialResults]()
+    begun: list[tuple[bool, bool]] = []
+
+    for key in plan.trials():
+        arm = (key.agent, key.repetition)
+        with of.trial(key) as results:
+            if results is not None:
+                begun.append((arm in last, results.source is last.get(arm)))
+                last[arm] = results
+
+    assert {(False, True): 6, (True, True): 114} == Counter(begun)

@@ -15,7 +15,11 @@ dataset: {path: questions.jsonl}
 agents: {scripted: {}}
 conditions: {it: {}}
 metrics: [double/length]
-execution: {timeout_seconds: 0.5, max_concurrent: 1, retry: {max_attempts: 2, initial_backoff_seconds: 0}}
+execution:
+  timeout_seconds: 0.5
+  max_concurrent: 1
+  seed: 5  # by which the samples of each test are asked in the order of their file
+  retry: {max_attempts: 2, initial_backoff_seconds: 0}
 """
 
 

@@ -93,6 +93,19 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same_end(killed: Project
     assert found(killed) == resumed
 
 
+def test_what_is_left_is_asked_in_the_order_that_it_would_have_had(mortal: Project) -> None:
+    mortal.write(eval_yaml=CONFIG.replace("max_concurrent: 4", "max_concurrent: 1"))
+    mortal.fork("run", "eval.yaml", env=INTERRUPTED)
+    mortal.keval("resume", "latest")
+    journal = mortal.root / "journal.txt"
+    resumed = [*dict.fromkeys(journal.read_text(encoding="utf-8").splitlines())]
+    journal.unlink()
+
+    mortal.keval("run", "eval.yaml", "-o", "whole")
+
+    assert (PLANNED, journal.read_text(encoding="utf-8").splitlines()) == (len(resumed), resumed)
+
+
 def test_a_line_that_was_torn_is_run_again(killed: Project) -> None:
     path = killed.run_directory() / "trials.jsonl"
     whole = path.read_bytes()

@@ -395,7 +395,8 @@ def test_an_evaluation_may_have_any_name_and_labels_in_any_script(project: Proje
 
     assert (0, "Graph vs. RAG: (v2)/ü") == (outcome.code, outcome.data["evaluation"])
     assert "Graph vs. RAG_ _v2__ü" == project.run_directory().parent.name
-    assert "scripted/mit Übersicht/a/1" == project.lines("trials.jsonl")[0]["id"]
+    trials = {f"scripted/mit Übersicht/{name}/1" for name in "abc"}
+    assert trials == {trial["id"] for trial in project.lines("trials.jsonl")}
 
 
 def test_what_was_said_before_the_last_tool_call_is_no_answer() -> None:

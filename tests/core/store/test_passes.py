@@ -25,7 +25,7 @@ dataset: {path: questions.jsonl}
 agents: {scripted: {}}
 judges: {reader: {key: "${KEY:-level}", journal: journal.txt}}
 rubrics: [tone.yaml]
-execution: {max_concurrent: 1}
+execution: {max_concurrent: 1, seed: 1}  # by which a is asked before b, and b before c
 """
 TONE = "instructions: Is it polite?\nlevels: {1: No., 2: Hardly., 3: Fairly., 4: Yes., 5: Very.}\n"
 LEVELS = [{"id": "a", "level": 1, "other": 5}, {"id": "b", "level": 2, "other": 4}, {"id": "c", "level": 3, "other": 3}]

@@ -1,23 +1,23 @@
 """Shuffled results: the results of one sample's calls, given to the calls of the next one (`results: shuffled`).
 
-The source of a trial is the trial of the same agent, condition and repetition whose sample stands before it; where that
-made no call of a tool, the one before it. It begins before the trial, so a call waits for the source's call of the same
-number and not for its end, and both reach their servers at once. So what a trial gets depends on no timing, and memory
-holds the results of the trials under way, and of the last that called each tool.
+The source of a trial is the trial of the same agent, condition and repetition that begins before it, by the plan's
+order; where that made no call of a tool, the one before it. A call waits for the source's call of the same number and
+not for its end, and both reach their servers at once. So what a trial gets depends on no timing, and memory holds the
+results of the trials under way, and of the last that called each tool.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import attrs
 
-from keval.plan.plan import Plan
+from keval.plan.plan import Plan, sample_order
 from keval.records.interventions import ShuffledResults
 from keval.records.trial import TrialKey
 
@@ -83,12 +83,15 @@ class _AttemptResults:
         return None
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False)
 class ResultShuffling:
-    """The trials that give results to others: those of `conditions`. `samples` are the ids in the plan's order."""
+    """The trials that give results to others: those of `conditions`.
+
+    `before` returns for a repetition which sample comes before each, by their ids.
+    """
 
     conditions: Collection[str]
-    samples: Sequence[str]
+    before: Callable[[int], Mapping[str, str]]
     _begun: dict[tuple[str, str, int, str], TrialResults] = attrs.field(factory=dict, init=False)
 
     @classmethod
@@ -99,25 +102,28 @@ class ResultShuffling:
             for label, item in plan.contexts.items()
             if any(each.results == "shuffled" for each in item.interventions)
         }
-        return cls([arm.label for arm in plan.arms if contexts.intersection(arm.contexts)], plan.samples.ids)
+
+        @lru_cache(maxsize=2)  # of a large dataset, trials of at most two repetitions are under way
+        def before(repetition: int) -> Mapping[str, str]:
+            order = sample_order(plan.samples.ids, plan.evaluation.execution.seed, repetition)
+            return dict(zip(order[1:], order, strict=False))
+
+        return cls([arm.label for arm in plan.arms if contexts.intersection(arm.contexts)], before)
 
     @contextmanager
     def trial(self, key: TrialKey) -> Iterator[TrialResults | None]:
         """Enter a trial for all its attempts; yields `None` if its condition shuffles no results.
 
-        A trial has no source if none began in this process, as that of the first sample.
+        A trial has no source if none began in this process, as the first one of a repetition.
         """
         if key.condition not in self.conditions:
             yield None
             return
         arm = (key.agent, key.condition, key.repetition)
-        own = TrialResults(self._begun.pop((*arm, self._before.get(key.sample, "")), None))
+        source = self.before(key.repetition).get(key.sample, "")
+        own = TrialResults(self._begun.pop((*arm, source), None))
         self._begun[*arm, key.sample] = own
         try:
             yield own
         finally:
             own.end()
-
-    @cached_property
-    def _before(self) -> Mapping[str, str]:
-        return dict(zip(self.samples[1:], self.samples[:-1], strict=True))
