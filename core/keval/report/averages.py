@@ -33,7 +33,7 @@ class Winner:
     @property
     def sure(self) -> bool:
         """Whether the interval of each lead is above 0."""
-        return all(lead.ci_low is not None and lead.ci_low > 0 for lead in self.leads)
+        return HIGHEST_AVERAGE.holds(self.leads)
 
 
 def winners(found: Averages) -> Iterator[Winner]:

@@ -255,7 +255,7 @@ def test_a_regression_fails_if_the_drop_is_surely_more_than_allowed(
     against = attrs.evolve(effect("a", "m", None, family_size=6), kind="run", against=Arm("a", "docs", "x"))
 
     higher, lower = (
-        decide_regressions([Drop(against, *ends, p)], {("m", None): Scale(better=better)}, most)[0]
+        decide_regressions([Drop(against, ends[0], ends[1], p)], {("m", None): Scale(better=better)}, most)[0]
         for better in ("higher", "lower")
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from tests.conftest import Project
 THIRD = 1 / 3
 
 
-def write(project: Project, name: str, metric: str, arms: dict[str, Sequence[float]], more: str = "") -> None:
+def write(project: Project, name: str, metric: str, arms: Mapping[str, Sequence[float]], more: str = "") -> None:
     """Write an evaluation of recorded answers that are numbers, in each condition one for each question."""
     count = len(next(iter(arms.values())))
     project.write(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from keval import Scale
 from keval.analysis.stats.averages import averages_of
-from keval.analysis.stats.score_sums import Sums
+from keval.analysis.stats.score_sums import SampleValues, Sums
 from keval.records.effects import Arm
 from keval.records.manifest import ScorerEntry
 from keval.report.averages import winners
@@ -24,7 +25,7 @@ SCORERS = (
 )
 
 
-def values(*columns: list[float | None]) -> list[object]:
+def values(*columns: Sequence[float | None]) -> list[SampleValues]:
     """What each scorer found in an arm, sample by sample; `None` is no score."""
     found = []
     for column in columns:
@@ -63,7 +64,8 @@ def test_the_difference_of_averages_has_the_interval_over_questions() -> None:
     mean, reach = 0.1 + hard.mean(), 2.0227 * hard.std(ddof=1) / 40**0.5
     assert found.ci_low is not None
     assert found.ci_high is not None
-    assert (pytest.approx(mean), True) == (found.difference, found.difference - found.ci_low >= reach * 0.999)
+    assert pytest.approx(mean) == found.difference
+    assert found.difference - found.ci_low >= reach * 0.999
     assert (found.ci_high - found.ci_low) < 2.3 * reach
 
 

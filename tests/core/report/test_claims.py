@@ -103,8 +103,8 @@ def test_a_statement_is_printed_only_where_its_condition_holds(name: str) -> Non
 
 def test_every_claim_has_one_verdict() -> None:
     """No two of the words of a verdict hold for one claim, and one always does."""
-    verdicts = ("BETTER", "WORSE", "NO_DIFFERENCE", "CANNOT_TELL", "INTERIM", "ONE_QUESTION", "NO_INTERVAL")
-    verdicts += ("UNCHANGED", "NOTHING_SHARED")
+    verdicts = ["BETTER", "WORSE", "NO_DIFFERENCE", "CANNOT_TELL", "INTERIM", "ONE_QUESTION", "NO_INTERVAL"]
+    verdicts += ["UNCHANGED", "NOTHING_SHARED"]
     claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, ABSENT)]
 
     for each in claims:

@@ -154,7 +154,7 @@ def test_the_summary_is_the_same_in_whatever_order_trials_finished(notes: Projec
     lengths = compare_arms(with_notes, baseline).scores["double/length", None]
     assert [f"q{n}" for n in range(9)] == [each.sample for each in lengths]
     (effect,) = (effect for effect in expected.effects if effect.metric == "double/length")
-    assert effect.bca_low != effect.bca_high
+    assert effect.ci_low != effect.ci_high
     assert to_plain(expected) == to_plain(open_run(run.path).summary()) == to_plain(follower.summary())
 
 

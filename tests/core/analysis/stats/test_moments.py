@@ -19,7 +19,7 @@ def test_without_clusters_the_standard_error_is_scipys(n: int) -> None:
 
     found = estimate(values)
 
-    assert (n, pytest.approx(n - 1)) == (found.n, found.df)
+    assert [n, pytest.approx(n - 1)] == [found.n, found.df]
     assert pytest.approx((np.mean(values), stats.sem(values)), rel=1e-9) == (found.mean, found.stderr)
 
 
