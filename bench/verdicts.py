@@ -258,8 +258,9 @@ def table(draws: int, methods: dict[str, Callable[[FloatArray, Cell], Found]]) -
                 covers = [one.coverage for one in found if not math.isnan(one.coverage)]
                 worst[name] = min(least, *covers, 100.0), max(most, *(one.false for one in found))
     for name, (least, most) in worst.items():
-        covers = "" if name == "Wilcoxon" else f"covers at least {least:.1f} %, and "
-        print(f"{name}: {covers}sees an effect where there is none in at most {most:.1f} %")
+        coverage = "" if name == "Wilcoxon" else f"covers at least {least:.1f} %, and "
+        print(f"{name}: {coverage}sees an effect where there is none in at most {most:.1f} %")
+    print("wanted of keval: covers at least 92 %, sees an effect where there is none in at most 6 %, but for chance")
 
 
 def told(values: Sequence[float], places: int) -> str:
@@ -338,7 +339,7 @@ def speed() -> None:
 
 
 def main() -> None:
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     table(draws, METHODS)
     means(draws)
     gates(draws)
