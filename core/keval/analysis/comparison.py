@@ -145,7 +145,7 @@ class _Shared:
                 f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
             )
             raise RunError(f"the runs share no agent and condition (compared by label): {told}")
-        scorers = shared_scorers(run, against)
+        scorers = _compared_scorers(shared_scorers(run, against), now, before)
         pairs = [
             Pair(
                 "run",
@@ -185,6 +185,12 @@ def shared_scorers(run: Run, against: Run) -> list[ScorerEntry]:
             " `keval score RUN --metric NAME` scores a run again"
         )
     return found
+
+
+def _compared_scorers(entries: list[ScorerEntry], now: Findings, before: Findings) -> list[ScorerEntry]:
+    """Return the scorers without those that give properties of agents, unless there are no others."""
+    fixed = {each.scorer for each in now.properties()} & {each.scorer for each in before.properties()}
+    return [entry for entry in entries if entry.scorer not in fixed] or entries
 
 
 def _span(entry: ScorerEntry) -> tuple[float, float, str]:
@@ -335,7 +341,7 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
         theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores_as_made()).findings()
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
-    entries = shared_scorers(arm.run, against.run)
+    entries = _compared_scorers(shared_scorers(arm.run, against.run), ours, theirs)
     here, there = (Arm(each.agent, each.condition, each.run.manifest.run) for each in (arm, against))
     pairs = [
         Pair(kind, ours.measure(entry), ours.values(here, entry.scorer), theirs.values(there, entry.scorer))

@@ -174,16 +174,20 @@ def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) ->
                   one: {type: recorded, path: one.jsonl, characteristics: {effort: 0.25}}
                   two: {type: recorded, path: one.jsonl, characteristics: {effort: 0.75}}
                 conditions: {baseline: {}, docs: {}}
-                metrics: [number/effort]
+                metrics: [number/effort, double/length]
             """,
         )
 
     agents(".")
     constant = project.keval("run", "eval.yaml")
     data: Any = project.keval("report", "latest", "--json").data
+    compared = project.keval("compare", "--json", data["run"], project.keval("run", "eval.yaml", "--json").data["run"])
     agents("effortless")
     varying = project.keval("report", project.keval("run", "eval.yaml", "--json").data["run"], "--json").data
 
-    assert ([], {"one": 0.25, "two": 0.75}) == (data["effects"], {p["agent"]: p["value"] for p in data["properties"]})
+    assert {"one": 0.25, "two": 0.75} == {each["agent"]: each["value"] for each in data["properties"]}
+    for effects in (data["effects"], compared.data["effects"]):
+        assert {"double/length"} == {effect["metric"] for effect in effects}
     assert "properties of agents, which no answer changes: effort one 0.25, two 0.75" in constant.stdout
-    assert ([], 4) == (varying["properties"], len(varying["effects"]))
+    assert [] == varying["properties"]
+    assert {"double/length", "number/effort"} == {effect["metric"] for effect in varying["effects"]}
