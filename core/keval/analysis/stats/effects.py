@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -188,14 +188,21 @@ def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
 
     Source: Tarone, A modified Bonferroni method for discrete data, Biometrics 46 (1990), 515-522.
     """
-    members: dict[tuple[str, Family], list[int]] = {}
-    adjusted = [attrs.evolve(each, p_adjusted=each.p) for each in effects]
-    for number, each in enumerate(effects):
-        if each.p is not None and not is_flat(each):
-            members.setdefault((each.kind, families.of(each.metric)), []).append(number)
-    for (_, family), numbers in members.items():
-        for number, p in zip(numbers, holm([effects[number].p for number in numbers]), strict=True):
-            adjusted[number] = attrs.evolve(effects[number], p_adjusted=p, family=family, family_size=len(numbers))
+    keys = [None if each.p is None or is_flat(each) else (each.kind, families.of(each.metric)) for each in effects]
+    sizes = Counter(keys)
+    return [
+        attrs.evolve(each, p_adjusted=p, family=key[1] if key else None, family_size=sizes[key] if key else 0)
+        for each, key, p in zip(effects, keys, _holm_in(keys, [each.p for each in effects]), strict=True)
+    ]
+
+
+def _holm_in(families: Sequence[Hashable | None], p: Sequence[float | None]) -> list[float | None]:
+    """Adjust each p within its family; one without a family stays as it is."""
+    adjusted = [*p]
+    for family in {*families} - {None}:
+        numbers = [number for number, of in enumerate(families) if of == family]
+        for number, one in zip(numbers, holm([p[number] for number in numbers]), strict=True):
+            adjusted[number] = one
     return adjusted
 
 
@@ -239,11 +246,7 @@ def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[
     p = rule.p(center) / 2
     p = np.where(sign * (rule.moments.mean - center) > 0, p, 1 - p)
     known = [None if math.isnan(each) else float(each) for each in p]
-    adjusted: list[float | None] = [None] * len(pairs)
-    for family in {effect.family for effect in effects} - {None}:
-        numbers = [number for number, effect in enumerate(effects) if effect.family == family]
-        for number, one in zip(numbers, holm([known[number] for number in numbers]), strict=True):
-            adjusted[number] = one
+    adjusted = _holm_in([effect.family for effect in effects], known)
     found = []
     for effect, worse, ends, one in zip(effects, sign, zip(low, high, strict=True), adjusted, strict=True):
         if math.isnan(ends[0]):
@@ -287,19 +290,13 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
             ci_low=found.low,
             ci_high=found.high,
             p=found.p,
-            p_adjusted=found.p,
+            p_adjusted=None,
         )
         for each, found in zip(crossed, paired_effects(rows), strict=True)
     ]
-    for family in dict.fromkeys(families.of(each.metric) for each in told):
-        numbers = [
-            number
-            for number, each in enumerate(told)
-            if families.of(each.metric) == family and (each.difference or each.stderr)
-        ]
-        for number, p in zip(numbers, holm([told[number].p for number in numbers]), strict=True):
-            told[number] = attrs.evolve(told[number], p_adjusted=p)
-    return tuple(told)
+    keys = [families.of(each.metric) if each.difference or each.stderr else None for each in told]
+    adjusted = _holm_in(keys, [each.p for each in told])
+    return tuple(attrs.evolve(each, p_adjusted=p) for each, p in zip(told, adjusted, strict=True))
 
 
 def changed(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
