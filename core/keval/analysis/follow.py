@@ -311,7 +311,7 @@ class Reading:
 
     def _add_trial(self, trial: Trial) -> None:
         if not self._numbers:
-            self._numbers |= numbered(self.run.samples.ids)  # trials come as they finish, and intervals draw by numbers
+            self._numbers |= numbered(self.run.samples.ids)  # trials come in the order in which they finish
         self._summariser.add_trial(trial)
         self.finished += 1
         counts = self._counts

@@ -227,7 +227,7 @@ TOO_FEW = Statement[Sequence[Claim]](
 )
 INCOMPARABLE = Statement[Sequence[Claim]](
     "{between}: no comparison is possible, because no question has a score in both arms.",
-    "of no metric a question has a score in both arms",
+    "no metric has a question that is scored in both arms",
     _all(NOTHING_SHARED),
 )
 SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM))

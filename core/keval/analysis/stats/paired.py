@@ -53,11 +53,11 @@ class PairedEffect:
 class Rule:
     """The rule on rows of independent units, a row for each effect; `span` is how wide the scale of each is.
 
-    `skew_t` knows how differences scatter, and the weighted mean what few of them leave unknown: it gives the units
-    random weights, and as much to one more unit, which changes by as much as those units do on average that change,
-    for the better or for the worse. Interval and p are the more careful ones of both. Of the 0/1 scores of single
-    trials, the p of the weighted mean is McNemar's exact mid-p. NaN for a row of fewer than two units, and for one in
-    which nothing changes on a scale without an end.
+    `skew_t` uses how differences scatter. The weighted mean accounts for what few differences do not show: it gives the
+    units random weights, and as much weight to one more unit, which changes by as much as the units that change do on
+    average, for the better or for the worse. Interval and p are the more careful ones of both. Of the 0/1 scores of
+    single trials, the p of the weighted mean is McNemar's exact mid-p. NaN for a row of fewer than two units, and for
+    one in which nothing changes on a scale without an end.
     """
 
     units: Units

@@ -24,7 +24,7 @@ class Standing:
     """A column's mean by one scorer, with the difference from the column that all are held against.
 
     `spread` is the interval of the mean, and `n` the number of questions behind it, unless it is all. `words` say that
-    all questions differ alike. There is no verdict: who asks on until a difference shows would always find one.
+    all questions differ alike. There is no verdict: asking on until a difference shows would give false ones.
     """
 
     mean: str
