@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,9 +14,47 @@ from keval_gateway import ChatReply, ChatRequest
 from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
+from tests.processes import Listening
 from tests.stdio_server import look_up
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "from-k-eval.md"
+MINIMAL = """
+name: "my-eval"
+version: "1"
+dataset: {path: "./questions.jsonl", question_key: "question", answer_key: "answer"}
+agent: {type: "claude_code_sdk", model: "claude-sonnet-4-5"}
+judge: {model: "vertex_ai/claude-opus-4-5", temperature: 0.0}
+mcp_servers:
+  graph: {type: "stdio", command: "python", args: ["-m", "my_mcp_server"]}
+conditions:
+  baseline: {mcp_servers: [], system_prompt: "Answer using your own knowledge."}
+  with_graph: {mcp_servers: [graph], system_prompt: "Use the graph tool to answer the question."}
+execution: {num_repetitions: 3, max_concurrent: 5}
+"""
+REFERENCE = MINIMAL.replace(
+    "conditions:",
+    """\
+  rag:
+    type: "sse"
+    url: "http://localhost:8080/sse"
+    headers: {Authorization: "Bearer ${SEARCH_API_KEY}"}
+conditions:
+  with_graph_and_search:
+    mcp_servers: [graph, rag]
+    system_prompt: "You have access to a property graph tool and a rag tool."
+""",
+).replace("max_concurrent: 5}", "max_concurrent: 5, retry: {max_attempts: 3, initial_backoff_seconds: 1}}")
+OVER_HTTP = MINIMAL.replace(
+    '{type: "stdio", command: "python", args: ["-m", "my_mcp_server"]}',
+    '{type: "http", url: "http://localhost:8080/mcp", headers: {X-API-Key: "${SEARCH_API_KEY}"}}',
+).replace('the question."}', 'the question.", require_mcp_tool_success: true}')
+DEFAULTS = MINIMAL.replace("execution: {num_repetitions: 3, max_concurrent: 5}", "").replace(
+    "temperature: 0.0", "temperature: 0.7"
+)
+CYPHER = MINIMAL.replace(
+    '"Use the graph tool to answer the question."',
+    '"Use MATCH (c {name: 1}) RETURN {{c}} LIMIT 10, and {% nothing else %}."',
+)
 SERVER = look_up("The observatory of Lindholm stands at 1,842 m and was opened in 1974.")
 QUESTIONS = [
     {"question": "How high does the observatory of Lindholm stand?", "answer": "It stands at 1,842 m."},
@@ -96,3 +135,30 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
     told = outcome.data["trials"][0]["compliance"]
     assert (12, 12) == (told["answered"], told["complied"])
     assert told["discarded"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [MINIMAL, REFERENCE, OVER_HTTP, DEFAULTS, CYPHER])
+@pytest.mark.usefixtures("simulated_here")
+def test_the_configs_that_k_eval_documents_are_valid_and_run(
+    written: Project, config: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """They name LiteLLM's models, servers of all transports, and prompts with braces; only the port is another."""
+    listening = Listening.start("tests.end_to_end.servers.docs", str(written.root / "calls.jsonl"))
+    request.addfinalizer(listening.stop)
+    monkeypatch.setenv("SEARCH_API_KEY", "a-key-of-the-search")
+    (written.root / "eval.yaml").write_text(config.replace(":8080", f":{listening.port}"), encoding="utf-8")
+    others = ("--agent", "openai", "--model", "openai=simulated/any")
+
+    valid = written.keval("validate", "eval.yaml", *others)
+    refused = written.run("eval.yaml", *others)
+    ran = written.run("eval.yaml", *others, "--model", "judge=simulated/judge")
+
+    assert (0, 2, 0) == (valid.code, refused.code, ran.code), ran.stderr
+    assert "give another model: `--model judge=anthropic/claude-opus-4-5`" in valid.stderr
+    trials, scores = written.lines("trials.jsonl"), written.lines("scores.jsonl")
+    conditions = ["baseline", "with_graph", *(["with_graph_and_search"] if "rag" in config else [])]
+    assert dict.fromkeys(conditions, 6) == Counter(trial["condition"] for trial in trials)
+    assert 3 * len(trials) == sum(line["value"] in {1, 2, 3, 4, 5} for line in scores)
+    called = [bool(trial["transcript"]["tool_calls"]) for trial in trials if trial["condition"] == "with_graph"]
+    assert any(called)

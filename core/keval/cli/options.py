@@ -26,10 +26,10 @@ _POSITIVE = click.IntRange(min=1)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
 log_format_option = click.option(
     "--log-format",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "console", "json"]),
     default="text",
     show_default=True,
-    help="Progress, failures and messages on stderr: for people, or as lines of JSON.",
+    help="Progress, failures and messages on stderr: for people (`console` is k-eval's name), or as lines of JSON.",
 )
 wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")

@@ -73,7 +73,9 @@ class DatasetFile:
 
 @attrs.frozen
 class Condition:
-    """A named arm: a system prompt, which is a template over the sample, and contexts by label.
+    """A named arm: a system prompt and contexts by label.
+
+    The prompt is a `template` over the sample, or else sent as it is written.
 
     `require_mcp_tool_use` requires a tool call in every trial, and `require_mcp_tool_success` that one succeeds if
     there are calls. `on_missing_tool_use` says what happens to an answer that does not comply: the trial is asked again
@@ -81,6 +83,7 @@ class Condition:
     """
 
     system_prompt: str = ""
+    template: bool = True
     contexts: tuple[str, ...] = ()
     require_mcp_tool_use: bool = False
     require_mcp_tool_success: bool = False
@@ -234,7 +237,7 @@ class Evaluation:
 
     `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
     leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
-    problems.
+    problems. A config `written_for_k_eval` is valid without the providers of its models; it needs them to run.
     """
 
     source: Source
@@ -256,6 +259,7 @@ class Evaluation:
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
+    written_for_k_eval: bool = False
 
     @property
     def name(self) -> str:

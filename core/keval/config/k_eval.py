@@ -1,7 +1,8 @@
 """The k-eval dialect: a config written for k-eval is translated into keval's own words before anything reads it.
 
 Source: k-eval.md, Configuration. `agent:` and `judge:` hold one each, `mcp_servers:` are contexts, and models have the
-names that LiteLLM gives them. Places of errors stay those of the user's file.
+names that LiteLLM gives them. A config with `agent:` or `mcp_servers:` is written for k-eval, so what it leaves out has
+k-eval's defaults. Places of errors stay those of the user's file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from keval.errors import Problem
 from keval.seams import registry
 
 _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
+_OWN_WORDS = ("agent", "mcp_servers")
+"""The keys by which a config is known as one of k-eval; `judge` is short for one judge in any config."""
+_REPETITIONS = 3
+_TEMPLATE_MARKS = ("{{", "{%", "{#")
 _AGENTS = {"claude_code_sdk": "claude-code"}
 _PROVIDERS = {"gemini": "google"}
 _IMPLIED_JUDGE = "judge"
@@ -26,9 +31,13 @@ _IMPLIED_JUDGE = "judge"
 
 @attrs.frozen
 class Translation:
-    """A source in keval's own words, with its problems and with notices for the user."""
+    """A source in keval's own words, with its problems and with notices for the user.
+
+    `written_for_k_eval` says that a model's provider may be missing until the config runs: k-eval's are LiteLLM's.
+    """
 
     source: Source
+    written_for_k_eval: bool = False
     problems: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
 
@@ -52,7 +61,7 @@ def spellings(section: str, name: str) -> list[str]:
 def translate(source: Source) -> Translation:
     """Translate a config; one in keval's own words is returned unchanged."""
     dialect = _Dialect(source, deepcopy(source.data))
-    written_for_k_eval = any(key in source.data for key in _SHORT_FORMS)
+    written_for_k_eval = any(key in source.data for key in _OWN_WORDS)
     for short, section in _SHORT_FORMS.items():
         if short in source.data and section in source.data:
             dialect.problem((short,), f"{short!r} and {section!r} are the same; keep one", at_key=True)
@@ -73,8 +82,9 @@ def translate(source: Source) -> Translation:
             dialect.translate_condition(label, condition, lenient=written_for_k_eval)
     if written_for_k_eval:
         dialect.find_dataset()
+        dialect.fill_repetitions()
     moved = source.moved(dialect.data, dialect.moves)
-    return Translation(moved, tuple(dialect.problems), tuple(dialect.notices))
+    return Translation(moved, written_for_k_eval, tuple(dialect.problems), tuple(dialect.notices))
 
 
 def extend_schema(properties: dict[str, Any]) -> None:
@@ -135,7 +145,8 @@ class _Dialect:
     def translate_condition(self, label: str, condition: dict[str, Any], *, lenient: bool) -> None:
         """Read `mcp_servers` of a condition as its contexts. If it has both, `mcp_servers` stays and is an unknown key.
 
-        k-eval enforces the required use of tools only where a condition has servers: `lenient` says to do the same.
+        k-eval enforces the required use of tools only where a condition has servers, and sends prompts as they are
+        written: `lenient` says to do the same.
         """
         if "mcp_servers" in condition and "contexts" not in condition:
             self.rename(("conditions", label), "mcp_servers", "contexts")
@@ -144,6 +155,13 @@ class _Dialect:
                 del condition[key]
                 told = f"{label!r} has no server, so {key} is not enforced (the same as k-eval)"
                 self.notice(("conditions", label, key), told)
+        prompt = condition.get("system_prompt")
+        if lenient and isinstance(prompt, str) and "template" not in condition:
+            marks = [mark for mark in _TEMPLATE_MARKS if mark in prompt]
+            if marks:
+                condition["template"] = False
+                told = f"{' and '.join(marks)} are sent as written (the same as k-eval); `template: true` fills them in"
+                self.notice(("conditions", label, "system_prompt"), told)
 
     def find_dataset(self) -> None:
         """Take a dataset relative to the working directory, as k-eval does, if the config's folder does not have it."""
@@ -156,6 +174,14 @@ class _Dialect:
             self.data["dataset"] = {**dataset, "path": str(found)}
             told = f"the dataset is taken relative to the working directory, as in k-eval: {found}"
             self.notice(("dataset", "path"), told)
+
+    def fill_repetitions(self) -> None:
+        """Ask each question three times, as k-eval does, if the config does not say how often."""
+        execution = self.data.setdefault("execution", {})
+        if execution is None:
+            execution = self.data["execution"] = {}
+        if isinstance(execution, dict):
+            execution.setdefault("num_repetitions", _REPETITIONS)
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(self.source.problem(path, message, at_key=at_key))

@@ -31,7 +31,12 @@ def read(source: Source) -> Evaluation:
     translated = k_eval.translate(source)
     reader = SectionReader(translated.source, list(translated.problems))
     evaluation = reader.evaluation()
-    return attrs.evolve(evaluation, problems=tuple(reader.problems), notices=translated.notices)
+    return attrs.evolve(
+        evaluation,
+        written_for_k_eval=translated.written_for_k_eval,
+        problems=tuple(reader.problems),
+        notices=translated.notices,
+    )
 
 
 def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:

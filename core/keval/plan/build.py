@@ -63,7 +63,7 @@ def make_plan(
         hooks=hooks,
         scorers=scorers,
         executor=executors[0],
-        notices=(*evaluation.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
+        notices=(*evaluation.notices, *constructor.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
     )
 
 
@@ -236,7 +236,7 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
     arms = []
     for label, condition in constructor.evaluation.conditions.items():
         template = None
-        if any(mark in condition.system_prompt for mark in ("{{", "{%", "{#")):
+        if condition.template and any(mark in condition.system_prompt for mark in ("{{", "{%", "{#")):
             from keval.config.prompt import compile_template  # which imports Jinja2
 
             try:

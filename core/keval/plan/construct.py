@@ -12,10 +12,11 @@ import attrs
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.load import read_rubric
 from keval.config.source import KeyPath
-from keval.config.structure import structure
+from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
 from keval.errors import ConfigError, PluginError, Problem, RunError
 from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.records.models import Model
 from keval.records.scores import Rubric, Scale
 from keval.seams import registry
 
@@ -40,6 +41,7 @@ class Constructor:
 
     evaluation: Evaluation
     problems: list[Problem]
+    notices: list[Problem] = attrs.field(factory=list)
 
     def plugins(self, group: str, specs: Iterable[PluginSpec]) -> tuple[ResolvedPlugin, ...]:
         """Load and construct plugins."""
@@ -87,13 +89,20 @@ class Constructor:
         return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
 
     def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:
-        """Check that the providers of all models are installed."""
+        """Check that the providers of all models are installed.
+
+        In a config of k-eval, which names models as LiteLLM does, a missing one is a notice: the run asks for it.
+        """
         for item in resolved:
             for field, model in item.unserved.items():
                 try:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
-                    self.problem((*item.path, field), f"{model}: {error}")
+                    path = (*item.path, field)
+                    if self.evaluation.written_for_k_eval:
+                        self.notices.append(self.evaluation.source.problem(path, _until_installed(item, model, error)))
+                    else:
+                        self.problem(path, f"{model}: {error}")
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Add a problem at a path of the config."""
@@ -194,6 +203,17 @@ class Constructor:
         rubric, errors = structure(Rubric, {"name": spec.label, **spec.options}, spec.path, base)
         self.problems += self.evaluation.source.problems(errors)
         return [rubric] if rubric else []
+
+
+def _until_installed(item: ResolvedPlugin, model: Model, error: PluginError) -> str:
+    """Return why a config with this model does not run here, and what makes it run."""
+    name = model.name.rpartition("/")[2]
+    vendor = provider_of(name)
+    other = f"{vendor}/{name}" if vendor else "PROVIDER/NAME"
+    return (
+        f"the config is valid and does not run here yet: {model}: {error}; install a package with this provider,"
+        f" or give another model: `--model {item.label}={other}`"
+    )
 
 
 def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:

@@ -114,3 +114,62 @@ def test_a_dataset_beside_the_config_comes_first_and_is_all_that_kevals_own_conf
 
     assert (2, True) == (missing.code, "the dataset cannot be read" in missing.stderr), missing.stderr
     assert (0, "") == (both.code, both.stderr)
+
+
+def test_a_prompt_is_sent_as_written_unless_it_is_said_to_be_a_template(project: Project) -> None:
+    prompt = '"{{ question }} {% raw"'
+    config = CONFIG.replace('"Answer."', prompt).replace(
+        "require_mcp_tool_use: false", 'system_prompt: "{{ question }}", template: true'
+    )
+    config = config.replace("judge: {model: simulated/judge, temperature: 0.0}", "metrics: [double/length]")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.run("eval.yaml")
+
+    assert 0 == outcome.code, outcome.stderr
+    assert "eval.yaml:10:31: {{ and {% are sent as written (the same as k-eval);" in outcome.stderr
+    assert 0 == project.keval("resume", "latest", "--add-repetitions", "1").code
+    prompts = [(trial["condition"], trial["transcript"]["instructions"]) for trial in project.lines("trials.jsonl")]
+    assert [("baseline", "{{ question }} {% raw")] * 2 + [("with_notes", "Why?\n\nRead.")] * 2 == sorted(prompts)
+
+
+@pytest.mark.parametrize(("execution", "trials"), [("execution: {max_concurrent: 2}", 6), ("", 6), ("execution:", 6)])
+def test_questions_are_asked_three_times_by_default(project: Project, execution: str, trials: int) -> None:
+    config = CONFIG.replace("execution: {num_repetitions: 1, max_concurrent: 2, retry: {max_attempts: 2}}", execution)
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("validate", "eval.yaml", "--model", "judge=simulated/judge")
+
+    assert f"valid; {trials} trials" in outcome.stdout, outcome.stderr
+
+
+@pytest.mark.usefixtures("simulated_here")
+def test_a_model_of_litellm_is_valid_and_the_notice_names_what_makes_it_run(project: Project) -> None:
+    config = CONFIG.replace("simulated/judge", "vertex_ai/claude-opus-5-5")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    valid = project.keval("validate", "eval.yaml")
+    planned = project.keval("run", "eval.yaml", "--dry-run")
+    refused = project.keval("run", "eval.yaml")
+    ran = project.keval("run", "eval.yaml", "--model", "judge=simulated/judge", "--log-format", "console")
+
+    notice = "note: eval.yaml:6:16: the config is valid and does not run here yet: vertex_ai/claude-opus-5-5: no model"
+    remedy = "or give another model: `--model judge=anthropic/claude-opus-5-5`"
+    for outcome in (valid, planned, refused):
+        assert notice in outcome.stderr
+        assert remedy in outcome.stderr
+    assert (0, 0, 2, 0) == (valid.code, planned.code, refused.code, ran.code), ran.stderr
+    assert "error: no model provider named 'vertex_ai' is installed" in refused.stderr
+    assert 1 == len([*project.root.glob("results/*/*")])
+
+
+def test_a_judge_alone_does_not_make_a_config_one_of_k_eval(project: Project) -> None:
+    config = CONFIG.replace('agent:\n  type: scripted\n  suffix: "!"', "agents: {scripted: {}}")
+    config = config.replace("mcp_servers:\n", "contexts:\n").replace("num_repetitions: 1, ", "")
+    project.write(eval_yaml=config.replace("simulated/judge", "vertex_ai/x"), questions_jsonl=QUESTIONS)
+
+    refused = project.keval("validate", "eval.yaml")
+    counted = project.keval("validate", "eval.yaml", "--model", "judge=openai/x")
+
+    assert (2, True) == (refused.code, "error: eval.yaml:4:16: vertex_ai/x: no model provider" in refused.stderr)
+    assert "valid; 2 trials" in counted.stdout, counted.stderr

@@ -32,6 +32,7 @@ from keval.report.totals import (
     unscored_lines,
 )
 from keval.report.words import counted, display_names, flowed, folded, joined, one_line, signed
+from keval.seams import registry
 
 _DUST = 1e-12
 """A variance below this is rounding."""
@@ -68,6 +69,8 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     name = run.name if run.parent.parent == Path("results") else str(run)
     claims = [claim for block in found for claim in block.claims]
     commands = [["keval", "report", name, "--html", "report.html"]]
+    if any(command.name == "view" for command in registry.components("keval.commands")):
+        commands.append(["keval", "view", "--run", name])
     if claims:
         worst = next((claim for claim in claims if WORSE.holds(claim)), claims[0])
         commands.insert(0, ["keval", "show", name, "--worst", worst.effect.metric])
