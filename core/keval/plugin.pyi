@@ -35,6 +35,7 @@ from keval.seams.hooks import hookimpl as hookimpl
 from keval.seams.interfaces import (
     Agent as Agent,
     AgentChecker as AgentChecker,
+    AgentRater as AgentRater,
     Closable as Closable,
     ConcurrencyLimited as ConcurrencyLimited,
     ContextProvider as ContextProvider,

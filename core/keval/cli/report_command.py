@@ -15,7 +15,8 @@ from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.records.summary import Summary
 from keval.report.exporters import RendersSummary
-from keval.report.terminal.console import message_console, safe
+from keval.report.terminal.console import data_console, message_console, safe
+from keval.report.terminal.plain_table import print_plain_table
 from keval.seams import registry
 from keval.store.run import Run, find_run
 
@@ -38,6 +39,7 @@ _STDOUT = Path("-")
     metavar="[FILE]",
     help="Write Markdown, as for a pull request; to stdout without a file.",
 )
+@click.option("--table", is_flag=True, help="Print mean ± standard deviation of each metric and arm, and ranks.")
 @gate_options
 @results_option
 @wide_option
@@ -47,6 +49,7 @@ def command(
     run: str,
     html: Path | None,
     markdown: Path | None,
+    table: bool,
     gate_flags: GateFlags,
     output_dir: Path,
     wide: bool,
@@ -66,7 +69,9 @@ def command(
         click.echo(_markdown(found, summary), nl=False)
     elif markdown is not None:
         _write(markdown, _markdown(found, summary))
-    written = html is not None or markdown is not None
+    if table:
+        print_plain_table(summary, data_console())
+    written = table or html is not None or markdown is not None
     finish(found, summary, wide=wide, as_json=as_json, quiet=written, under_way=under_way, strict=gate_flags.strict)
 
 

@@ -171,12 +171,16 @@ class Averages:
 
 @attrs.frozen
 class AgentProperty(Scored):
-    """What a metric says of an agent whatever it answers, such as how much work the agent is to build."""
+    """What a metric says of an agent whatever it answers, such as how much work the agent is to build.
+
+    `derivation` says how the metric comes to its value, if it told.
+    """
 
     metric: str
     judge: str | None
     agent: str
     value: float
+    derivation: str | None = None
 
 
 ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]

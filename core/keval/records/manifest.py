@@ -133,6 +133,14 @@ class JudgeEntry(Entry):
 
 
 @attrs.frozen
+class AgentRating(Entry):
+    """What a metric says of an agent whatever it answers, and how it comes to that."""
+
+    value: float
+    derivation: str
+
+
+@attrs.frozen
 class ScorerEntry(Scored, Entry):
     """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
 
@@ -140,7 +148,8 @@ class ScorerEntry(Scored, Entry):
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
     `options` are a metric's as written, and `defaults` those that the config did not write; a judge has an entry of its
-    own for both. `of_agent` says that a metric reads the characteristics of agents.
+    own for both. `of_agent` says that a metric reads the characteristics of agents, and `ratings` what it says of each
+    agent whatever that answers, by label. `category` is the heading under which tables list a metric.
     """
 
     metric: str
@@ -153,6 +162,8 @@ class ScorerEntry(Scored, Entry):
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     threshold: float | None = None
     of_agent: bool = False
+    ratings: Mapping[str, AgentRating] = attrs.field(factory=dict)
+    category: str | None = None
 
     @property
     def pass_threshold(self) -> float | None:

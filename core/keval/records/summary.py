@@ -211,9 +211,10 @@ class ArmScore(Scored):
     """The scores of one arm by one metric, or by one rubric and judge.
 
     `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
-    `band` is the name of the mean's part of the scale. The scores count as `scored`, `neutral` or `unscored`; `failed`
-    ones are among the unscored, by kind in `failures`, with the first message of each kind in `failure_messages`.
-    `missing` scores were not made because scoring was interrupted.
+    `sd` is the sample standard deviation of all answers' values, and `band` the name of the mean's part of the scale.
+    The scores count as `scored`, `neutral` or `unscored`; `failed` ones are among the unscored, by kind in `failures`,
+    with the first message of each kind in `failure_messages`. `missing` scores were not made because scoring was
+    interrupted.
 
     `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
     tokens that an answer costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other
@@ -238,6 +239,7 @@ class ArmScore(Scored):
     ci_low: float | None = None
     ci_high: float | None = None
     method: str | None = None
+    sd: float | None = None
     repetitions: Repetitions | None = None
     per_usd: float | None = None
     per_1000_tokens: float | None = None
@@ -301,11 +303,12 @@ class Agreement:
 
 @attrs.frozen
 class ScorerScale(Scored):
-    """The scale that a scorer of the run scores in."""
+    """The scale that a scorer of the run scores in, and the heading under which tables list it."""
 
     metric: str
     judge: str | None
     scale: Scale
+    category: str | None = None
 
 
 @attrs.frozen

@@ -92,7 +92,9 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
     """Yield one row for each metric of each arm: mean, 95 % interval, questions, band, and what was lost."""
     names = display_names(entry.scorer for entry in summary.scorers)
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
-    known = [entry for entry in summary.arms if entry.mean is not None]
+    properties = {each.scorer for each in summary.properties}  # which have a table of their own
+    scored = [entry for entry in summary.arms if entry.scorer not in properties]
+    known = [entry for entry in scored if entry.mean is not None]
     arms = list(dict.fromkeys((entry.agent, entry.condition) for entry in summary.trials))
     means = dict(zip(map(id, known), aligned([number(entry.mean or 0.0) for entry in known]), strict=True))
     intervals = {id(entry): _interval(entry) for entry in known}
@@ -113,7 +115,7 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
             line.rstrip()
             line.truncate(width, overflow="ellipsis")
             yield line
-        absent = [names[e.scorer] for e in summary.arms if (e.agent, e.condition) == arm and e.mean is None]
+        absent = [names[e.scorer] for e in scored if (e.agent, e.condition) == arm and e.mean is None]
         if absent:
             yield from (Text(line, "dim") for line in folded(f"no score: {', '.join(absent)}", width, indent=2))
 

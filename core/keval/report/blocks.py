@@ -182,14 +182,15 @@ def _sorted(claims: Sequence[Claim]) -> list[Claim]:
     return [claim for group in sorted(grouped(claims, _name).values(), key=order) for claim in group]
 
 
-def property_texts(summary: Summary) -> list[str]:
-    """Return what metrics say of agents whatever they answer, a text for each metric."""
+PROPERTIES = "properties of agents, which no answer changes"
+"""The heading of what metrics say of agents whatever they answer."""
+
+
+def property_rows(summary: Summary) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what metrics say of agents whatever they answer: metric, agent, value, and how the metric comes to it."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    found = grouped(summary.properties, lambda each: each.scorer)
-    return [
-        f"{names[scorer]} {', '.join(f'{one_line(each.agent)} {number(each.value)}' for each in group)}"
-        for scorer, group in found.items()
-    ]
+    for each in summary.properties:
+        yield names[each.scorer], one_line(each.agent), number(each.value), one_line(each.derivation or "")
 
 
 def costs(expenses: Iterable[Effect], *, several: bool) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from keval.records.effects import Effect
 from keval.records.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, Summary, ToolUse
-from keval.report.blocks import Block, property_texts
+from keval.report.blocks import Block, property_rows
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks
 from keval.report.gates import GateRow, gate_rows, unmet_texts
@@ -114,9 +114,9 @@ class Report:
         return all_blocks(self.summary)
 
     @property
-    def properties(self) -> Sequence[str]:
-        """What metrics say of agents whatever they answer, a text for each metric."""
-        return property_texts(self.summary)
+    def properties(self) -> Sequence[tuple[str, str, str, str]]:
+        """What metrics say of agents whatever they answer: metric, agent, value, and how the metric comes to it."""
+        return list(property_rows(self.summary))
 
     @property
     def expenses(self) -> Sequence[tuple[str, Effect]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
@@ -194,8 +194,9 @@ class PlansSharing(Protocol):
 class Metric(Protocol):
     """Scores a trial without a model. Group `keval.metrics`.
 
-    A class attribute `scale` of type `Scale` is the range of its scores, by default 0 to 1. With a class attribute
-    `blocks` that is true, a plain `score` is called in a thread, for several trials at once.
+    A class attribute `scale` of type `Scale` is the range of its scores, by default 0 to 1, and `category` the heading
+    under which tables list it. With a class attribute `blocks` that is true, a plain `score` is called in a thread, for
+    several trials at once.
     """
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
@@ -209,6 +210,18 @@ class AgentChecker(Protocol):
 
     def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
         """Return what is wrong with the characteristics of one agent; paths are relative to them."""
+        ...
+
+
+@runtime_checkable
+class AgentRater(Protocol):
+    """A metric that is about agents rather than answers: what it says of each is a property, and nothing compares it.
+
+    It may score answers as well; those scores are in the tables of means.
+    """
+
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        """Return the score of one agent before it answers, with the derivation as its reason; neutral if unknown."""
         ...
 
 

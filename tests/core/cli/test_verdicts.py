@@ -188,6 +188,51 @@ def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) ->
     assert {"one": 0.25, "two": 0.75} == {each["agent"]: each["value"] for each in data["properties"]}
     for effects in (data["effects"], compared.data["effects"]):
         assert {"double/length"} == {effect["metric"] for effect in effects}
-    assert "properties of agents, which no answer changes: effort one 0.25, two 0.75" in constant.stdout
+    assert (
+        "properties of agents, which no answer changes\n  effort  one  0.25\n          two  0.75\n" in constant.stdout
+    )
     assert [] == varying["properties"]
     assert {"double/length", "number/effort"} == {effect["metric"] for effect in varying["effects"]}
+
+
+def test_what_a_metric_says_of_agents_is_a_property_though_their_answers_change_its_scores(project: Project) -> None:
+    failed = "Sorry, I couldn't retrieve the weather because the service returned an error; try again later."
+    project.write(
+        q_jsonl="".join(json.dumps({"id": f"q{n}", "question": "Weather in Oslo?"}) + "\n" for n in range(4)),
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents:
+              gadk: {type: recorded, path: gadk.jsonl, characteristics: gadk}
+              ms: {type: recorded, path: ms.jsonl, characteristics: ms}
+              new: {type: recorded, path: ms.jsonl}
+            metrics: [weather]
+        """,
+        **{
+            f"{agent}_jsonl": "".join(
+                json.dumps({"id": f"q{n}", "response": failed if n < fails else "It is 5 °C in Oslo."}) + "\n"
+                for n in range(4)
+            )
+            for agent, fails in (("gadk", 0), ("ms", 3))
+        },
+    )
+
+    printed = project.keval("run", "eval.yaml", env={"COLUMNS": "140"}).stdout
+    data: Any = project.keval("report", "latest", "--json").data
+
+    told = {(each["metric"], each["agent"]): (each["value"], each["derivation"]) for each in data["properties"]}
+    assert {"debuggability", "implementation_effort", "integration_simplicity"} == {
+        metric.removeprefix("weather/") for metric, _ in told
+    }
+    assert {"gadk", "ms"} == {agent for _, agent in told}
+    assert (
+        0.35,
+        "0.5 to begin with, −0.1 manual error handling, −0.1 basic logging, +0.05 moderate documentation",
+    ) == told["weather/debuggability", "ms"]
+    assert not {metric for metric, _ in told} & {effect["metric"] for effect in data["effects"]}
+    assert [0.35] < [
+        arm["mean"] for arm in data["arms"] if (arm["agent"], arm["metric"]) == ("ms", "weather/debuggability")
+    ]
+    heading, *rows = printed[printed.index("properties of agents") :].partition("\n\n")[0].splitlines()
+    assert "properties of agents, which no answer changes" == heading
+    assert "  implementation effort   gadk  0.00  5 files, medium setup, medium code complexity: effort 1" in rows
+    assert 3 == sum(row.lstrip().startswith("ms ") for row in rows)

@@ -224,8 +224,11 @@ docs against baseline, ada                  difference, 95 % interval, paired by
   accuracy  0.45 → 0.97  +0.52 ±0.08  n=12  │                          ├────●────┤  better, now good
   change in cost per trial: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
 
+properties of agents, which no answer changes
+  effort  ada  0.20
+          bob  0.90
+
 docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
-properties of agents, which no answer changes: effort ada 0.20, bob 0.90
 10 comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen
   in 40. One metric under `primary:` would see it in 70.
 More questions would narrow the intervals.
@@ -247,7 +250,7 @@ $0.79; cost of 3 trials or judgements unknown
 gates  docs/style >= +0.05  failed (0.01, -0.01 to 0.03)
        usd <= 2             undecided (the price of 3 trials is unknown)
        accuracy >= 0.8      held (0.97, 0.93 to 1.00)
-more   keval show r --worst acme/accuracy | keval report r --html report.html
+more   keval show r --worst acme/accuracy | keval report r --html report.html | keval view --run r
 """
 
 
@@ -289,7 +292,7 @@ neutral scores (nothing to judge), excluded from the means: all of calls
 
 24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
 1,000 tokens   $0.25
-more   keval report r --html report.html
+more   keval report r --html report.html | keval view --run r
 """
 
 

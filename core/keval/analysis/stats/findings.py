@@ -26,6 +26,7 @@ from keval.analysis.stats.effects import (
 from keval.analysis.stats.intervals import Interval, Values, estimate, mean_intervals
 from keval.analysis.stats.power import power_among
 from keval.analysis.stats.score_sums import Cell, SampleValues
+from keval.analysis.stats.units import FloatArray
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.records.effects import (
     AgentProperty,
@@ -121,11 +122,7 @@ class Findings:
 
     def properties(self) -> tuple[AgentProperty, ...]:
         """Return what metrics say of each agent whatever it answers."""
-        return tuple(
-            AgentProperty(*scorer, agent, value)
-            for scorer, by_agent in self._properties.items()
-            for agent, value in by_agent.items()
-        )
+        return tuple(each for found in self._properties.values() for each in found)
 
     def averages(self) -> Averages:
         """Return the average over all metrics of each arm that is compared, and how far averages differ."""
@@ -250,18 +247,28 @@ class Findings:
         missing = (self._missing(arm, entry) for arm in self._cells for entry in self._scorers)
         return self.manifest.play or tried < self.manifest.trials or any(missing)
 
-    def _find_properties(self) -> dict[Scorer, dict[str, float]]:
-        """Return the value for each agent of the metrics that read its characteristics and found them alike always."""
-        found: dict[Scorer, dict[str, float]] = {}
+    def _find_properties(self) -> dict[Scorer, list[AgentProperty]]:
+        """Return what metrics say of agents: of those that rate them, and of those that gave each one value always."""
+        found: dict[Scorer, list[AgentProperty]] = {}
         for entry in self._scorers:
-            if entry.of_agent:
-                by_agent: dict[str, list[SampleValues]] = {}
-                for arm in self._cells:
-                    by_agent.setdefault(arm.agent, []).append(self.values(arm, entry.scorer).values)
-                means = {agent: np.concatenate([each.means for each in of]) for agent, of in by_agent.items()}
-                if all(len(values) and np.ptp(values) < _DUST for values in means.values()):
-                    found[entry.scorer] = {agent: float(values[0]) for agent, values in means.items()}
+            if entry.ratings:
+                found[entry.scorer] = [
+                    AgentProperty(*entry.scorer, agent, rating.value, rating.derivation)
+                    for agent, rating in entry.ratings.items()
+                ]
+            elif entry.of_agent and (values := self._constants(entry)):
+                found[entry.scorer] = [AgentProperty(*entry.scorer, *each) for each in values.items()]
         return found
+
+    def _constants(self, entry: ScorerEntry) -> dict[str, float]:
+        """Return the value that a metric gave each agent always; nothing if it gave any agent several."""
+        values: dict[str, list[FloatArray]] = {}
+        for arm in self._cells:
+            values.setdefault(arm.agent, []).append(self.values(arm, entry.scorer).values.means)
+        known = {agent: joined for agent, of in values.items() if len(joined := np.concatenate(of))}
+        if any(np.ptp(each) >= _DUST for each in known.values()):
+            return {}
+        return {agent: float(each[0]) for agent, each in known.items()}
 
     def _arm(self, arm: Arm, entry: ScorerEntry, values: Values, ends: Interval | None) -> ArmScore:
         cell = self._cells[arm][entry.scorer]
@@ -285,6 +292,7 @@ class Findings:
             ci_low=ends.low if ends else None,
             ci_high=ends.high if ends else None,
             method=ends.method if ends else None,
+            sd=_deviation(self.values(arm, entry.scorer).values),
             repetitions=repetitions(entry, self.values(arm, entry.scorer).values),
         )
 
@@ -294,6 +302,16 @@ def _of(contrast: Contrast, effects: Iterable[Effect]) -> tuple[Effect, ...]:
     return tuple(
         each for each in effects if (each.condition, each.against.condition) == (contrast.condition, contrast.against)
     )
+
+
+def _deviation(values: SampleValues) -> float | None:
+    """Return the sample standard deviation of the values of all answers; `None` for fewer than two."""
+    count = int(values.counts.sum())
+    if count < 2:
+        return None
+    mean = float(values.means @ values.counts) / count
+    within = values.squares - 2 * mean * values.means * values.counts + mean**2 * values.counts
+    return math.sqrt(max(0.0, float(within.sum())) / (count - 1))
 
 
 _DUST = 1e-9

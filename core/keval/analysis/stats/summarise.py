@@ -191,7 +191,9 @@ class Summariser:
             averages=findings.averages(),
             unfinished=findings.unfinished,
             unpriced=self._rates.unpriced,
-            scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
+            scorers=tuple(
+                ScorerScale(entry.metric, entry.judge, entry.scale, entry.category) for entry in manifest.scorers
+            ),
             judges=manifest.judges,
             trials=self.trials(),
             arms=with_cost_effectiveness(

@@ -20,6 +20,7 @@ from keval.execute.models.prices import is_simulated
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
 from keval.records.manifest import (
     AgentEntry,
+    AgentRating,
     ConditionEntry,
     DatasetEntry,
     JudgeEntry,
@@ -35,7 +36,7 @@ from keval.records.servers import ServerListing, ToolListing
 from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.interfaces import AgentChecker
+from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
@@ -134,7 +135,12 @@ def describe_run(
         conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
         judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
-        scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact),
+        scorers=_rated(
+            _scorers(evaluation, plan.scorers, spec, rubrics, redact),
+            plan.scorers,
+            {item.label: item.characteristics for item in plan.agents},
+            redact,
+        ),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
@@ -167,7 +173,8 @@ def describe_scoring(
     redact: Redactor,
 ) -> Manifest:
     """Return the manifest with these scorers, their versions and the prices of models added."""
-    described = _scorers(evaluation, scorers, spec, rubrics, redact)
+    agents = {label: agent.characteristics for label, agent in manifest.agents.items()}
+    described = _rated(_scorers(evaluation, scorers, spec, rubrics, redact), scorers, agents, redact)
     # By scorer, so that a scorer that scores again keeps its place in the order.
     entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
     components = scorers.components()
@@ -262,6 +269,7 @@ def _scorers(
     rubrics: Mapping[str, Rubric],
     redact: Redactor,
 ) -> tuple[ScorerEntry, ...]:
+    categories = {item.label: getattr(item.plugin, "category", None) for item in scorers.metrics}
     specs = {each.label: each for each in evaluation.metrics}
     metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
     digests = {rubric.name: digest for digest, rubric in rubrics.items()}
@@ -277,9 +285,27 @@ def _scorers(
             **({} if judge else metrics[metric]),
             threshold=evaluation.header.thresholds.get(metric),
             of_agent=metric in of_agent,
+            category=None if judge else categories[metric],
         )
         for (metric, judge), scale in scorers.scales().items()
     )
+
+
+def _rated(
+    entries: Iterable[ScorerEntry],
+    scorers: Scorers,
+    agents: Mapping[str, Mapping[str, Any]],
+    redact: Redactor,
+) -> tuple[ScorerEntry, ...]:
+    """Add what metrics say of agents whatever they answer; `agents` are the characteristics of each, by label."""
+    raters = {item.label: item.plugin for item in scorers.metrics if isinstance(item.plugin, AgentRater)}
+    ratings: dict[str, dict[str, AgentRating]] = {metric: {} for metric in raters}
+    for metric, rater in raters.items():
+        for label, characteristics in agents.items():
+            score = rater.rate_agent(characteristics)
+            if score.value is not None and not score.neutral:
+                ratings[metric][label] = AgentRating(score.value, redact.text(score.reason or ""))
+    return tuple([attrs.evolve(entry, ratings=ratings.get(entry.metric, {})) for entry in entries])
 
 
 def _options(item: ResolvedPlugin, specs: Mapping[str, PluginSpec], redact: Redactor) -> dict[str, dict[str, Any]]:

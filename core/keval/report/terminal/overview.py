@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -14,7 +15,7 @@ from keval.records.effects import SURE, Interaction
 from keval.records.manifest import ReplayEntry
 from keval.records.summary import Summary
 from keval.report.averages import average_lines, mean_lines
-from keval.report.blocks import Block, property_texts
+from keval.report.blocks import PROPERTIES, Block, property_rows
 from keval.report.claims import PRIMARY_WOULD, WORSE, interim_words
 from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
@@ -31,7 +32,7 @@ from keval.report.totals import (
     trial_lines,
     unscored_lines,
 )
-from keval.report.words import counted, display_names, flowed, folded, joined, one_line, signed
+from keval.report.words import counted, display_names, flowed, folded, joined, one_line, padded, signed
 from keval.seams import registry
 
 _DUST = 1e-12
@@ -51,6 +52,7 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
         headline(summary, questions, width),
         effect_lines(found, width, plot=plot),
         iter(()) if compared else mean_lines(summary, width),
+        _property_lines(summary, width),
         replay_lines(summary.replay, width),
         _folded(_remarks(summary, run, under_way=under_way), width),
         (
@@ -81,7 +83,6 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
 def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _interim(summary)
     yield from _interactions(summary)
-    yield from _properties(summary)
     yield from _primary(summary)
     yield from _advice(summary)
     yield from _neutral(summary)
@@ -154,10 +155,21 @@ def _interim(summary: Summary) -> Iterator[Text]:
         yield Text(f"{interim_words(summary)}: intervals without verdicts, as trials or scores are yet to be made.")
 
 
-def _properties(summary: Summary) -> Iterator[Text]:
-    """Yield what metrics say of agents whatever they answer."""
-    if told := property_texts(summary):
-        yield safe(f"properties of agents, which no answer changes: {'; '.join(told)}", "dim")
+def _property_lines(summary: Summary, width: int) -> Iterator[Text]:
+    """Yield what metrics say of agents whatever they answer, a row for each metric and agent."""
+    rows = list(property_rows(summary))
+    if not rows:
+        return
+    yield from (Text(line, "bold") for line in folded(PROPERTIES, width, hanging=2))
+    metric, agent = (min(max(cell_len(row[column]) for row in rows), width // 3) for column in (0, 1))
+    before = ""
+    for name, whose, value, derivation in rows:
+        begin = f"  {padded(name if name != before else '', metric)}  {padded(whose, agent)}  {value}  "
+        told = folded(derivation, max(20, width - cell_len(begin)), hanging=0)
+        first = next(told, "")
+        yield Text(begin if first else begin.rstrip()).append(first, "dim")
+        yield from (Text(f"{' ' * cell_len(begin)}{line}", "dim") for line in told)
+        before = name
 
 
 def _primary(summary: Summary) -> Iterator[Text]:

@@ -16,7 +16,15 @@ from keval_metrics_weather.reading.kinds import of_the_air
 from keval_metrics_weather.reading.statements import Reading, Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read, word_set
-from keval_metrics_weather.scores import SCALE, check_rising, mark, neutral, not_negative, signed
+from keval_metrics_weather.scores import (
+    FUNCTIONAL_PERFORMANCE,
+    SCALE,
+    check_rising,
+    mark,
+    neutral,
+    not_negative,
+    signed,
+)
 from keval_metrics_weather.truth import Truth, truth_of
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
@@ -63,6 +71,7 @@ class Accuracy:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     rounding: float = not_negative(1.0)
     tolerance: float = not_negative(2.0)

@@ -22,7 +22,7 @@ from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
 from keval_metrics_weather.reading.statements import Statement, air_of, weather_data
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
-from keval_metrics_weather.scores import SCALE, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
 _PLACE = ("city", "location", "place", "town", "where")
@@ -36,6 +36,7 @@ class AmbiguityHandling:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.5)
     clarification_points: float = not_negative(0.4)
@@ -106,6 +107,7 @@ class Repeatability:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.7)
     temperature_points: float = not_negative(0.3)

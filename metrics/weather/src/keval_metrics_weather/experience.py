@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -11,8 +12,8 @@ import attrs
 from keval import Scale, Score, Trial
 from keval.plugin import FieldError, suggestion
 from keval_metrics_weather.reading.failures import failures
-from keval_metrics_weather.reading.words import read
-from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.reading.words import Text, read
+from keval_metrics_weather.scores import DEVELOPER_EXPERIENCE, SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import ERRORS
 
 _LEVELS = ("low", "medium", "high")
@@ -87,16 +88,25 @@ def _wanted(key: str) -> str:
 _UNKNOWN = "the framework's characteristics are not known"
 
 
-class _OfTheFramework:
+class _OfTheFramework(ABC):
     """What the metrics of developer experience have in common: their scale, and what they read of an agent."""
 
     __slots__ = ()
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = DEVELOPER_EXPERIENCE
 
     def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
         """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""
         return check_characteristics(characteristics)
+
+    @abstractmethod
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        """Score an agent by its characteristics; see `keval.plugin.AgentRater`. Neutral if they are unknown."""
+
+    def score(self, trial: Trial) -> Score:
+        """Score the agent that answered."""
+        return self.rate_agent(trial.characteristics)
 
 
 @attrs.frozen
@@ -113,9 +123,9 @@ class ImplementationEffort(_OfTheFramework):
     setup_points: float = not_negative(0.15)
     code_points: float = not_negative(0.15)
 
-    def score(self, trial: Trial) -> Score:
-        """Score the agent's characteristics."""
-        known = read_characteristics(trial.characteristics)
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        """Score an agent by its files, setup and code."""
+        known = read_characteristics(characteristics)
         if known.files is None and known.setup is None and known.code is None:
             return neutral(_UNKNOWN)
         steps = {"low": -1, "medium": 1, "high": 2}
@@ -146,9 +156,9 @@ class IntegrationSimplicity(_OfTheFramework):
     built_in_memory_points: float = not_negative(0.2)
     manual_memory_penalty: float = not_negative(0.1)
 
-    def score(self, trial: Trial) -> Score:
-        """Score the agent's characteristics."""
-        known = read_characteristics(trial.characteristics)
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        """Score an agent by how tools and memory are added to it."""
+        known = read_characteristics(characteristics)
         if known.tool_files is None and known.memory is None:
             return neutral(_UNKNOWN)
         one_file = known.tool_files is not None and known.tool_files <= 1
@@ -183,13 +193,20 @@ class Debuggability(_OfTheFramework):
     descriptive: int = not_negative(40)
     error_words: tuple[str, ...] = ERRORS
 
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        """Score an agent by its errors, logs and documentation, before it answers."""
+        return self._score(characteristics, None)
+
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics, and the clarity of an error message if the answer is one."""
-        known = read_characteristics(trial.characteristics)
+        return self._score(trial.characteristics, read(trial.output))
+
+    def _score(self, characteristics: Mapping[str, Any], answer: Text | None) -> Score:
+        known = read_characteristics(characteristics)
         if known.errors is None and known.logging is None and known.documentation is None:
             return neutral(_UNKNOWN)
-        answer = read(trial.output)
-        said = failures(answer, self.error_words).errors if len(answer.original.strip()) >= self.descriptive else ()
+        told = answer is not None and len(answer.original.strip()) >= self.descriptive
+        said = failures(answer, self.error_words).errors if answer is not None and told else ()
         docs = known.documentation
         return tally(
             self.base,

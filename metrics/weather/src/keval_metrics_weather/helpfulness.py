@@ -15,7 +15,7 @@ from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.words import Text, affirmed, find, read
-from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import (
     AWARENESS,
@@ -41,6 +41,7 @@ class TaskCompletion:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     numbers_points: float = not_negative(0.2)
@@ -96,6 +97,7 @@ class RecommendationQuality:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     items_points: float = not_negative(0.2)
@@ -163,6 +165,7 @@ class AdaptationQuality:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     cold_points: float = not_negative(0.15)

@@ -27,7 +27,7 @@ from keval_metrics_weather.reading.times import (
     times_of_day,
 )
 from keval_metrics_weather.reading.words import Said, Text, find, read, roots
-from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
@@ -69,6 +69,7 @@ class ContextRetention:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     city_points: float = not_negative(0.2)

@@ -17,6 +17,11 @@ SCALE = Scale(bands={"poor": 0.0, "acceptable": 0.4, "good": 0.7, "excellent": 0
 """From 0 to 1, each band from where the document lets it begin (metrics-assessment.md, Overview)."""
 
 
+FUNCTIONAL_PERFORMANCE = "Functional performance"
+DEVELOPER_EXPERIENCE = "Developer experience"
+BEHAVIORAL_QUALITY = "Behavioral quality"
+"""The categories of the metrics (metrics-assessment.md, Overview and Conclusion)."""
+
 T = TypeVar("T", int, float)
 
 

@@ -15,7 +15,16 @@ from keval_metrics_weather.reading.asking import alternatives_offered
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import WeatherData, weather_data
 from keval_metrics_weather.reading.words import Text, affirmed, read
-from keval_metrics_weather.scores import SCALE, check_rising, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import (
+    BEHAVIORAL_QUALITY,
+    FUNCTIONAL_PERFORMANCE,
+    SCALE,
+    check_rising,
+    neutral,
+    not_negative,
+    share,
+    tally,
+)
 from keval_metrics_weather.wording import (
     ALTERNATIVES,
     CLARIFYING,
@@ -85,6 +94,7 @@ class ResponseTime:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     excellent: float = not_negative(2.0)
     good: float = not_negative(5.0)
@@ -141,6 +151,7 @@ class ToolCallCount:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     optimal: int = not_negative(2)
     good: int = not_negative(4)
@@ -198,6 +209,7 @@ class ActionPlanning:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     data_points: float = not_negative(0.3)
     sequence_points: float = not_negative(0.3)
@@ -279,6 +291,7 @@ class ErrorRecovery:
     """
 
     scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.5)
     handled_points: float = not_negative(0.3)
