@@ -62,14 +62,14 @@ BEFORE = [("What's the weather in Helsinki?", "Temperature: 15°C. I recommend a
     [
         ("Temperature: 15°C. I recommend an umbrella.", 1.0),  # the document's example
         ("Temperature: 17°C. I recommend an umbrella.", 1.0),
-        ("Temperature: 25°C. I recommend an umbrella.", 0.7),
+        ("Temperature: 25°C. I recommend an umbrella.", 1.0),  # the weather has changed
         ("No figures today. I recommend an umbrella.", 0.7),
         ("Temperature: 15°C. I recommend a scarf and boots.", 0.8),
         ("Temperature: 15°C, and that is all there is.", 0.5),
         ("Temperature: 15°C, I guess. I recommend an umbrella.", 0.9),
         ("15°C: umbrella!", 0.9),
         ("It feels like 9°C, at a temperature of 15°C. I recommend an umbrella.", 1.0),
-        ("It feels like 15°C outside right now. I recommend an umbrella.", 0.7),
+        ("It feels like 5°C outside right now. I recommend an umbrella.", 1.0),
     ],
 )
 def test_repeatability(answer: str, expected: float) -> None:
@@ -103,7 +103,7 @@ def test_repeatability_compares_answers_to_like_questions_about_one_place(
 ) -> None:
     score = Repeatability().score(trial(answer, question, history=history))
 
-    assert (0.5 if expected is None else expected, expected is None) == (score.value, score.neutral)
+    assert (0.7 if expected is None else expected, expected is None) == (score.value, score.neutral)
 
 
 def test_repeatability_compares_with_the_latest_like_question() -> None:

@@ -86,7 +86,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             "Repeatability",
             make_trial("It is 9 °C, perhaps. Take an umbrella.", "How is Helsinki tomorrow?", history=ASKED),
             [
-                ("9 °C", "different temperature information", "bad"),
+                ("9 °C", "temperatures both times", "good"),
                 ("perhaps", "random language", "bad"),
                 ("umbrella", "same items", "good"),
             ],
@@ -143,7 +143,7 @@ def test_a_metric_marks_what_counted(metric: str, trial: Trial, expected: list[t
 def test_what_an_earlier_answer_said_is_not_marked_in_this_one() -> None:
     trial = make_trial("Bring gloves: it is 21 °C there now.", "How is Helsinki tomorrow?", history=ASKED)
 
-    expected = [("gloves", "different items", "bad"), ("21 °C", "same temperature information", "good")]
+    expected = [("gloves", "different items", "bad"), ("21 °C", "temperatures both times", "good")]
     assert expected == read("Repeatability", trial)
 
 

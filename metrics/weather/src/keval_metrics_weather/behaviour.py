@@ -11,7 +11,6 @@ from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.questions import (
     NO_LOCATION,
     Query,
-    answer_to,
     ask_alike,
     clarifying,
     only_asks_back,
@@ -20,7 +19,7 @@ from keval_metrics_weather.questions import (
 )
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
-from keval_metrics_weather.reading.statements import Statement, air_of, weather_data
+from keval_metrics_weather.reading.statements import Statement, reading, weather_data
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
@@ -102,8 +101,9 @@ class Repeatability:
 
     Questions are alike when they are about the same places and days, want weather both or neither, and share at least
     `similarity` of the keywords of the one with fewer. One that names no place is about the one the user named last,
-    and one whose answer only asked back is passed over. Temperatures agree up to `tolerance` °C, items when half of
-    them are the same. Neutral when no like question came before.
+    and one whose answer only asked back is passed over. Whether temperatures are told is compared, not which: weather
+    changes. Items agree when half of them are the same. Neutral, with the base as its value, when no like question came
+    before.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -116,7 +116,6 @@ class Repeatability:
     random_penalty: float = not_negative(0.1)
     length_penalty: float = not_negative(0.1)
     similarity: float = share(0.5)
-    tolerance: float = not_negative(2.0)
     random_words: tuple[str, ...] = ("random", "randomly", "maybe", "perhaps", "guess")
     recommending_words: tuple[str, ...] = RECOMMENDING
     items: tuple[str, ...] = ITEMS
@@ -128,14 +127,14 @@ class Repeatability:
         place = _place(question) or place
         before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
-            return neutral("no like question came before" if trial.history else "no history")
+            return neutral("no like question came before" if trial.history else "no history", self.base)
         answer, earlier = read(trial.output), read(before.answer)
         random = affirmed(answer, self.random_words)
         lengths = sorted((len(answer.original), len(earlier.original)))
         return tally(
             self.base,
             (
-                *self._temperatures(answer, answer_to(trial).of_the_air, air_of(earlier)),
+                *self._temperatures(answer, reading(answer).temperatures[:1], reading(earlier).temperatures[:1]),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
@@ -149,13 +148,11 @@ class Repeatability:
         return alike and not only_asks_back(read(before.answer))
 
     def _temperatures(self, answer: Text, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
-        told = [Said.between(answer, each.start, each.end, each.said) for each in new[:1]]
-        shown = (*[each.said for each in old[:1]], *told)
-        if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
-            yield "same temperature information", self.temperature_points, shown
+        shown = (*[each.said for each in old], *[Said.between(answer, each.start, each.end, each.said) for each in new])
+        if new and old:
+            yield "temperatures both times", self.temperature_points, shown
         else:
-            what = "different temperature information" if new and old else "temperatures once and once not"
-            yield what, -self.temperature_points, shown
+            yield "temperatures once and once not", -self.temperature_points, shown
 
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new = advice(answer, self.recommending_words, self.items)

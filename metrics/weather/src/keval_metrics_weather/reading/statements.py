@@ -423,13 +423,6 @@ class Reading:
 
 
 @lru_cache(maxsize=64)
-def air_of(text: Text) -> Sequence[Statement]:
-    """Return the temperatures of the air that a text states, wherever and whenever they are."""
-    found = quantities(text, False)
-    stated = temperature_statements(Where.of(text, (), ()), found) if found else ()
-    return [statement for statement in stated if of_the_air(statement.kind or "")]
-
-
 @lru_cache(maxsize=64)
 def reading(text: Text, names: tuple[str, ...] = (), fahrenheit: bool = False) -> Reading:
     """Return what a text says, the same for as long as the same is asked for."""
