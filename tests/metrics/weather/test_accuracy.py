@@ -180,6 +180,21 @@ def test_both_cities_of_a_comparison_are_told_apart() -> None:
     assert (1.0, 0.7) == (right.value, wrong.value)
 
 
+def test_of_two_cities_the_figures_of_one_are_not_held_against_the_other_that_was_left_out() -> None:
+    weather = {
+        "city": "Oslo",
+        "current": {"temperature": 3},
+        "others": [{"city": "Rome", "current": {"temperature": 21}}],
+    }
+
+    omitted, wrong = (
+        Accuracy().score(trial(said, "Compare Oslo and Rome", weather=weather)).value
+        for said in ("Rome has 21 °C and sun; I have nothing on the other city.", "Rome has 12 °C.")
+    )
+
+    assert (1.0, 0.7) == (omitted, wrong)
+
+
 def test_a_city_spelled_as_in_the_question_is_the_asked_one() -> None:
     weather = {"city": "Munich", "current": {"temperature": 20}}
 

@@ -96,10 +96,13 @@ def test_advice_is_what_the_text_affirms(text: str, expected: tuple[str, ...]) -
         ("because it rains", ("because",)),
         ("due to the wind, since it's cold", ("due to", "since")),
         ("it was warm, since Monday", ()),
+        ("Be careful as light snow may make the streets slippery.", ("as",)),
+        ("Take a hat as it is windy.", ("as",)),
+        ("Take a hat as you leave; it is as cold as it was, as well as wet, as of now.", ()),
     ],
 )
 def test_reasons_are_whole_words_and_not_times(text: str, expected: tuple[str, ...]) -> None:
-    assert expected == reasons_given(read(text), ("because", "due to", "since"))
+    assert expected == reasons_given(read(text), ("because", "due to", "since", "as"))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +148,16 @@ def test_what_only_looks_like_advice_is_none(text: str) -> None:
         ("Avoid outdoor sports.", ()),
         ("Visit the water park.", ()),
         ("The trains are running.", ()),
+        ("If you go outside, dress warmly.", ()),
+        ("Dress warmly if you are walking.", ()),
+        ("It is unpleasant for outdoor activities.", ()),
+        ("**Outdoor activities:** it is windy.", ()),
+        ("### Outdoor plans\nIt is windy.", ()),
+        ("**Outdoor activities:** perfect for a hike.", ("hike",)),
+        ("Rain may affect your outdoor plans.", ()),
+        ("It is too cold for a picnic.", ()),
+        ("A great day for outdoor activities!", ("outdoor",)),
+        ("If you'd like some air, a walk would do you good.", ("walk",)),
     ],
 )
 def test_only_advice_to_be_outdoors_counts(text: str, expected: tuple[str, ...]) -> None:
@@ -159,6 +172,10 @@ def test_only_advice_to_be_outdoors_counts(text: str, expected: tuple[str, ...])
         ("Given your love of the outdoors, go for a walk.", True),
         ("Would you like the forecast?", False),
         ("You might like the museum.", False),
+        ("If you enjoy walking, the park is near.", False),
+        ("If you prefer the indoors, see a film.", False),
+        ("It's a fine evening for you to enjoy.", False),
+        ("As you enjoy walking, see the park.", True),
     ],
 )
 def test_acknowledging_a_preference_is_told_from_an_offer(text: str, expected: bool) -> None:

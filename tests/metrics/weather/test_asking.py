@@ -56,13 +56,27 @@ def test_asking_for_the_place_is_right_in_a_conversation_too() -> None:
     assert [True] * 3 == [score.neutral for score in others]
 
 
-def test_a_place_named_before_is_clear_where_the_answer_takes_it_so() -> None:
-    takes, assumes = (
-        AmbiguityHandling().score(trial(said, "What's the weather?", history=IN_OSLO))
-        for said in ("It's 5 °C in Oslo.", "Assuming you mean Oslo, it's 5 °C.")
-    )
+ANSWERS = ("It's 5 °C in Oslo.", "Assuming you mean Oslo, it's 5 °C.", "Which city do you mean?")
 
-    assert (True, False) == (takes.neutral, assumes.neutral)
+
+@pytest.mark.parametrize(
+    ("history", "question", "open_points"),
+    [
+        (IN_OSLO, "What's the weather?", ["no location"]),
+        (IN_OSLO[:1], "What's the weather?", None),
+        ([*IN_OSLO[:1], ("Thanks!", "Any time.")], "Do I need a coat?", None),
+        ([("I'm in Oslo.", "Nice!")], "Do I need a coat?", None),
+        (IN_OSLO, "And tomorrow?", None),
+        ((), "Weather in Springfield?", ["several places of that name"]),
+    ],
+)
+def test_whether_a_question_is_ambiguous_does_not_depend_on_the_answer(
+    history: list[tuple[str, str]], question: str, open_points: list[str] | None
+) -> None:
+    scores = [AmbiguityHandling().score(trial(said, question, history=history)) for said in ANSWERS]
+
+    assert [open_points] * 3 == [score.details.get("unclear") for score in scores]
+    assert [open_points is None] * 3 == [score.neutral for score in scores]
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,14 @@ JACKET_TWICE = [("I'm in Oslo. Do I need a coat?", "Yes."), ("And tomorrow?", "Y
         (HATES_COLD, "What should I wear in Helsinki?", "Take a coat.", 0.35),
         (PARIS, "Should I take a coat?", "Paris will be mild tomorrow, no coat needed.", 0.85),
         (PARIS, "Should I take a coat?", "It's cold, so yes.", 0.15),
-        (PARIS, "Should I take a coat?", "Which city are you in?", 0.5),  # it refers to nothing before
+        (PARIS, "Should I take a coat?", "Which city are you in?", 0.15),  # the city was told
         (PARIS, "And on Sunday?", "On Sunday it's 16°C in Paris.", 0.7),
         (PARIS, "And on Sunday?", "On Sunday it's 16°C.", 0.3),
         (PARIS, "And in London?", "London gets 17°C tomorrow.", 0.65),
         ([("Weather in São Paulo?", "25°C")], "And later?", "Sao Paulo stays warm.", 0.7),
         (PARIS, "Tomorrow?", "Which city?", 0.3),
+        ([("Is Oslo cold in the morning?", "Yes.")], "And at noon?", "Oslo gets 9 °C at noon.", 0.7),
+        ([("Is Oslo cold in the morning?", "Yes.")], "Is Rome wet?", "Good morning! Rome is dry.", 0.5),
         (PARIS, "What's it like?", "Which city?", 0.15),
         (PARIS, "What could we do?", "Take a walk.", 0.15),
         (PARIS, "Do you remember where I am?", "No.", 0.15),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keval import Sample, ToolCall, Transcript, Trial
-from keval_metrics_weather import ActionPlanning, ErrorRecovery, ResponseTime, ToolCallCount
+from keval_metrics_weather import ActionPlanning, AmbiguityHandling, ErrorRecovery, ResponseTime, ToolCallCount
 from tests.metrics.weather.conftest import make_trial as trial
 
 PLANNED = "The temperature is 20°C. Based on this, I recommend a walk."
@@ -239,3 +239,21 @@ def test_error_recovery_with_calls_that_are_only_counted(answer: str, unlisted: 
 
 def test_error_recovery_is_neutral_when_nothing_went_wrong() -> None:
     assert ErrorRecovery().score(trial("It's 20°C.", calls=[CURRENT])).neutral
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Please provide me with the weather data for Oslo so that I can recommend clothes.", None),
+        ("Could you share the current temperature details? Then I can help.", None),
+        ("There was an issue in fetching the forecast for Oslo.", 0.5),
+        ("There was an issue in fetching the forecast for Oslo. Try again later, or see yr.no.", 1.0),
+    ],
+)
+def test_asking_for_the_weather_recovers_nothing_and_an_issue_in_fetching_acknowledges_an_error(
+    answer: str, expected: float | None
+) -> None:
+    score = ErrorRecovery().score(trial(answer, "What should I wear in Oslo?"))
+
+    assert (0.5 if expected is None else expected, expected is None) == (score.value, score.neutral)
+    assert AmbiguityHandling().score(trial(answer, "What should I wear in Oslo?")).neutral

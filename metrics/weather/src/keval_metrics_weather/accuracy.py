@@ -230,7 +230,10 @@ def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement
         return lambda statement: True
     named = any(place.key not in elsewhere for place in answer.places)
     begins = named or any(statement.place is None for statement in answer.temperatures)
-    return lambda statement: not begins or statement.place is None or statement.place not in elsewhere
+    asked_too = others & elsewhere
+    return lambda statement: (
+        statement.place is None or statement.place not in elsewhere or (not begins and statement.place not in asked_too)
+    )
 
 
 def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:

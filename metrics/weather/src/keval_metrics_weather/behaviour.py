@@ -127,7 +127,7 @@ class Repeatability:
         place = _place(question) or place
         before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
-            return neutral("no like question came before" if trial.history else "no history", self.base)
+            return Score(self.base, "no like question came before" if trial.history else "no history", neutral=True)
         answer, earlier = read(trial.output), read(before.answer)
         random = affirmed(answer, self.random_words)
         lengths = sorted((len(answer.original), len(earlier.original)))

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from keval import ToolCall
-from keval_metrics_weather.reading.words import Said, Text, affirmed, denied, find, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, word_set
 
 KEYS = (
     "dislikes_cold",
@@ -172,26 +172,32 @@ _YOURS = word_set(
 )
 _SENTENCE_ENDS = frozenset(".!?;\n")
 _MOST_AFTER_YOU = 5
+_BEFORE_A_GUESS = frozenset({"would", "do", "did", "might", "may", "for", "whether", "should"})
+_OFFERED = frozenset({"like", "enjoy", "mind", "love", "prefer", "enjoying", "fancy"})
 
 
 @lru_cache(maxsize=64)
 def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words by which an answer shows that it knows what its reader likes: "you're not keen on the cold".
 
-    "Would you like …" and "if you'd like" offer, and "you might like" guesses.
+    "Would you like …" and "if you enjoy …" offer, "you might like" guesses, and "for you to enjoy" says no more.
     """
-    found: list[str] = [*affirmed(text, phrases)]
+    found: list[str] = []
+    for hit in find(text, phrases):
+        if not denied(text, hit) and not _guesses(text, hit[0], hit[1]):
+            found.append(Said.at(text, *hit))
     for at in text.index.get("you", ()):
-        if text.word_at(at - 1) in ("would", "do", "did", "might", "may"):
-            continue
         end = at + 1
         while end - at <= _MOST_AFTER_YOU and text.word_at(end) in _AFTER_YOU and text.word_at(end) not in _LIKING:
             end += 1
         between = text.words[at + 1 : end]
         likes = text.word_at(end) in _LIKING or text.words[end : end + 2] == ["one", "for"]
-        if likes and "would" not in between and "could" not in between:
-            if text.words[end] in ("like", "enjoy", "mind", "love") and (
-                text.word_at(at - 1) == "if" or text.word_at(end + 1) in ("to", "me", "it", "!")
+        if likes and "would" not in between and "could" not in between and not _guesses(text, at, end):
+            if text.words[end] in ("like", "enjoy", "mind", "love") and text.word_at(end + 1) in (
+                "to",
+                "me",
+                "it",
+                "!",
             ):
                 continue
             found.append(Said.at(text, at, end, " ".join(text.words[at : end + 1])))
@@ -203,64 +209,87 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-_STAYING = word_set(
-    "stay staying remain remaining keep keeping spend spending be being head activity activities museum day option"
-    " options plan plans pool mall aquarium fun games venue venues cafe workshop market visit"
+def _guesses(text: Text, you: int, last: int) -> bool:
+    """Say whether a liking is guessed or offered: "you might like", "if you enjoy walking", "for you to enjoy"."""
+    before = text.word_at(you - 1)
+    return before in _BEFORE_A_GUESS or (before == "if" and text.words[last] in _OFFERED)
+
+
+_GENERAL = frozenset({"outdoor", "outdoors", "outside", "indoor", "indoors", "inside"})
+"""Words that suggest something only in the company of a word of `_SUGGESTING`."""
+_SUGGESTING = word_set(
+    "recommend recommended suggest suggestion consider enjoy enjoying try head heading opt stay staying remain"
+    " remaining keep keeping spend spending stick plan planning choose prefer perfect great good ideal lovely fine"
+    " nice pleasant excellent wonderful fantastic beautiful suitable favorable favourable comfortable inviting best"
+    " better safe fun cozy cosy option options idea ideas why how could go going get getting take make sit eat explore"
+    " move seek visit step check perfectly"
 )
-_OUT = frozenset({"outdoor", "outdoors", "outside"})
-_GOING_OUT = word_set(
-    "get getting go going head heading enjoy enjoying spend spending step take time activity activities plans"
-    " perfect great ideal good lovely fine day exercise adventure adventures fun dining seating terrace sports make"
-    " sit eat"
+_ADVERSE = word_set(
+    "avoid avoiding limit limiting cancel postpone skip instead rather reschedule without unpleasant uncomfortable"
+    " miserable bad poor difficult tricky unsuitable unsafe dangerous hazardous risky challenging harsh dreary affect"
+    " affecting affected disrupt interrupt ruin spoil hamper unless discourage less too worst not"
 )
-_NOT_OUTDOORS = word_set(
-    "avoid avoiding limit cancel postpone skip instead rather stay staying indoors reschedule without"
-)
-_UNSUITABLE = word_set("recommended advisable advised ideal suitable suggested good best wise safe")
+_AGAINST_OUT = frozenset({"stay", "staying", "keep", "keeping", "indoors", "inside", "from"})
+_ADVERSE_AFTER = word_set("unpleasant uncomfortable miserable difficult affected limited disrupted tricky less not")
+_ON_CONDITION = frozenset({"if", "when", "whenever", "unless", "should", "while", "before", "once", "whether"})
+_ABOUT_ACTIVITIES = word_set("activities activity plans plan ideas options fun adventures suggestions events")
 _NO_PARK_BEFORE = word_set("water car theme ball business indoor trailer amusement science")
 _LIKED_BEFORE = word_set("love loves enjoy enjoys like likes prefer loving mentioned keen fan hobby")
-_ONLY_IF = frozenset({"if", "unless", "should", "when", "before", "whenever"})
+_PART_ENDS = _SENTENCE_ENDS | {",", ":", "—", "(", ")"}
 _REACH = 9
 
 
 def suggested_indoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the places and activities under a roof that an answer suggests."""
-    found = []
-    for first, last, keyword in find(text, words):
-        if denied(text, (first, last, keyword)):
-            continue
-        if keyword in ("indoor", "indoors", "inside") and _STAYING.isdisjoint(
-            text.words[max(first - 5, 0) : first + 4]
-        ):
-            continue
-        if not _is_liked(text, first):
-            found.append((first, last, keyword))
-    return said(text, found)
+    return said(text, [hit for hit in find(text, words) if _suggests(text, hit)])
 
 
 def suggested_outdoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the activities in the open that an answer suggests; mentioning what it is like outside is none."""
-    found = []
-    for first, last, keyword in find(text, words):
-        if denied(text, (first, last, keyword)) or _is_liked(text, first) or _ruled_out(text, first):
-            continue
-        before = text.words[max(first - 5, 0) : first]
-        if keyword in _OUT:
-            around = (*before, *text.words[last + 1 : last + 3])
-            if _GOING_OUT.isdisjoint(around) or not _ONLY_IF.isdisjoint(before):
-                continue
-        if keyword == "park" and before[-1:] and before[-1] in _NO_PARK_BEFORE:
-            continue
-        if (
-            keyword in ("run", "running")
-            and before[-1:]
-            and before[-1] in ("are", "is", "trains", "will", "in", "long", "up")
-        ):
-            continue
-        if keyword == "walk" and before[-2:] == ["for", "the"] and text.word_at(last + 1) in ("between", "to", "from"):
-            continue
-        found.append((first, last, keyword))
-    return said(text, found)
+    """Return the activities in the open that an answer suggests; telling what it is like outside suggests none."""
+    return said(text, [hit for hit in find(text, words) if _is_activity(text, hit) and _suggests(text, hit, out=True)])
+
+
+def _suggests(text: Text, hit: Hit, *, out: bool = False) -> bool:
+    """Say whether a place or an activity is suggested.
+
+    It is none where it heads a list ("Outdoor activities: …"), under a condition ("if you go outside"), advised
+    against ("unpleasant for outdoor activities"), or only said to be liked ("Since you love hiking, …").
+    """
+    first, last, keyword = hit
+    if denied(text, hit) or _is_liked(text, first) or _is_heading(text, last):
+        return False
+    begin = next((at + 1 for at in range(first - 1, -1, -1) if text.words[at] in _PART_ENDS), 0)
+    if not _ON_CONDITION.isdisjoint(text.words[begin:first]):
+        return False
+    near = text.words[max(begin, first - _REACH) : first]
+    if not _ADVERSE.isdisjoint(near) or (out and not _AGAINST_OUT.isdisjoint(near)):
+        return False
+    end = next((at for at in range(last + 1, len(text.words)) if text.words[at] in _PART_ENDS), len(text.words))
+    after = text.words[last + 1 : min(end, last + 7)]
+    if not _ADVERSE_AFTER.isdisjoint(after) or after[:1] == ["instead"]:
+        return False
+    return keyword not in _GENERAL or not _SUGGESTING.isdisjoint((*near, *after))
+
+
+def _is_heading(text: Text, last: int) -> bool:
+    """Say whether a word only heads what follows: "Outdoor activities:"."""
+    at = last + 1
+    while text.word_at(at) in _ABOUT_ACTIVITIES:
+        at += 1
+    return text.word_at(at) == ":" or (at > last + 1 and text.word_at(at) in ("\n", ""))
+
+
+def _is_activity(text: Text, hit: Hit) -> bool:
+    """Say whether a word is meant as an activity: "a run", but not "trains run" or "the walk between the buses"."""
+    first, last, keyword = hit
+    before = text.words[max(first - 5, 0) : first]
+    if keyword == "park":
+        return not (before[-1:] and before[-1] in _NO_PARK_BEFORE)
+    if keyword in ("run", "running"):
+        return not (before[-1:] and before[-1] in ("are", "is", "trains", "will", "in", "long", "up"))
+    if keyword == "walk":
+        return not (before[-2:] == ["for", "the"] and text.word_at(last + 1) in ("between", "to", "from"))
+    return True
 
 
 def _is_liked(text: Text, at: int) -> bool:
@@ -274,15 +303,3 @@ def _is_liked(text: Text, at: int) -> bool:
         if word == "your" and text.word_at(place + 1) in _YOURS:
             return True
     return False
-
-
-def _ruled_out(text: Text, at: int) -> bool:
-    """Say whether the clause advises against it: "avoid outdoor sports", "not a day for the beach"."""
-    for place in range(at - 1, max(at - _REACH, -1), -1):
-        word = text.words[place]
-        if word in _SENTENCE_ENDS or word == ",":
-            return False
-        if word in _NOT_OUTDOORS:
-            return True
-    after = text.words[at + 1 : at + 7]
-    return after[:1] == ["instead"] or ("not" in after[:4] and not _UNSUITABLE.isdisjoint(after))

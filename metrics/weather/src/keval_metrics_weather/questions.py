@@ -11,12 +11,12 @@ import attrs
 from keval import Message, Trial
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.advice import advice
-from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.asking import asking, asks_for_data
 from keval_metrics_weather.reading.gazetteer import Place
 from keval_metrics_weather.reading.places import OPENINGS, after_opening, places_asked, places_told
 from keval_metrics_weather.reading.statements import Reading, reading, weather_data
 from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT, times, times_of_day
-from keval_metrics_weather.reading.words import Hit, Text, affirmed, find, read, word_set
+from keval_metrics_weather.reading.words import Hit, Text, denied, find, read, said, word_set
 from keval_metrics_weather.truth import Truth, truth_of
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, RECOMMENDING
 
@@ -61,6 +61,8 @@ def _starts(text: Text, mark: str) -> set[int]:
 NO_LOCATION = "no location"
 NO_TIME = "no time"
 SEVERAL_PLACES = "several places of that name"
+_SHARED_NAMES = frozenset({"springfield", "clinton", "franklin", "greenville", "fairview", "georgetown", "salem"})
+"""Names of towns that many places have and none is known best by (U.S. Census Bureau, Gazetteer Files)."""
 _VAGUE_GAP = "vague"
 _UNCLEAR = "unclear intent"
 
@@ -88,7 +90,7 @@ _MOST_AROUND_A_PLACE = 3
 _MOST_AROUND_A_TIME = 3
 _ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "stuff", "whatever", "some info", "things", "that place", "over there")
-_NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "riddle", "haiku", "explain", "why")
+_NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "fact about", "riddle", "haiku", "explain", "why")
 _NAMED_TIMES = word_set(
     "january february march april may june july august september october november december spring summer autumn"
     " winter year month season christmas easter"
@@ -209,6 +211,8 @@ def _gaps(asked: Query) -> Iterator[str]:
     words = sum(word not in _MARKS for word in text.words)
     if asked.concerns_weather and not asked.cities:
         yield NO_LOCATION
+    if any(" ".join(city.words) in _SHARED_NAMES for city in asked.cities):
+        yield SEVERAL_PLACES
     if asked.concerns_weather and _leaves_the_time_open(asked):
         yield NO_TIME
     if asked.vague or (words <= 2 and not asked.cities and not asked.days):
@@ -239,18 +243,30 @@ def _names_an_hour(text: Text) -> bool:
 def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
     """Return what makes a message ambiguous: `no location`, `no time`, `vague`, `unclear intent`.
 
-    `earlier` is what was said before; a place named there fills a missing location, and a short follow-up is clear.
+    `earlier` is what was said before. A place named there settles a missing location while the conversation stays with
+    the weather, and a short follow-up is clear.
     """
     if not earlier:
         return asked.gaps
     filled = {_UNCLEAR}
     if not asked.vague:
         filled.add(_VAGUE_GAP)
-    if NO_LOCATION in asked.gaps and any(cities_mentioned(said) for said in earlier):
+    if NO_LOCATION in asked.gaps and any(cities_mentioned(said) for said in earlier) and _goes_on(asked, earlier):
         filled.add(NO_LOCATION)
     if asked.follows_up and any(times(read(said.text)) for said in earlier if said.role == "user"):
         filled.add(NO_TIME)
     return tuple(gap for gap in asked.gaps if gap not in filled)
+
+
+def _goes_on(asked: Query, earlier: Sequence[Message]) -> bool:
+    """Say whether a message follows up, or the user's last one, but for courtesies, was about the weather, too."""
+    if asked.follows_up:
+        return True
+    messages = (query(said.text) for said in reversed(earlier) if said.role == "user")
+    before = next((message for message in messages if not message.courtesy or "?" in message.text.said), None)
+    if before is None or before.concerns_weather or before.follows_up:
+        return True
+    return bool(before.cities) and "?" not in before.text.said  # "I'm in Oslo."
 
 
 _NO_KEYWORDS = OPENINGS | word_set(
@@ -344,33 +360,15 @@ def answer_to(trial: Trial) -> Reading:
 
 
 def unclear(trial: Trial) -> tuple[str, ...]:
-    """Return what the question leaves open.
-
-    A place that was named before settles a new question that names none only where the answer takes it so: not where
-    it asks for the place, or says which one it assumes.
-    """
+    """Return what the question leaves open after what was said before it, whatever the answer makes of it."""
     question = query(trial.question)
-    gaps = gaps_left(question, trial.history) if question.gaps else ()
-    if question.courtesy:
-        return gaps
-    answer = read(trial.output)
-    asks = asking(answer)
-    found = dict.fromkeys(gaps)
-    open_place = not question.cities and (not question.follows_up or not trial.history)
-    if open_place and question.follows_up and any(cities_mentioned(message) for message in trial.history):
-        open_place = False
-    if open_place and (asks.place or (question.concerns_weather and assumed(answer))):
-        found[NO_LOCATION] = None
-    if asks.time and not question.days and not question.follows_up and question.concerns_weather:
-        found[NO_TIME] = None
-    if asks.several and question.cities:
-        found[SEVERAL_PLACES] = None
-    return tuple(found)
+    return gaps_left(question, trial.history) if question.gaps else ()
 
 
 def clarifying(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> tuple[str, ...]:
-    """Return the words by which an answer asks back."""
-    return tuple(dict.fromkeys((*asking(answer).found, *affirmed(answer, phrases))))
+    """Return the words by which an answer asks back; "please provide me with the weather data" asks for no more."""
+    hits = [hit for hit in find(answer, phrases) if not denied(answer, hit) and not asks_for_data(answer, hit[0])]
+    return tuple(dict.fromkeys((*asking(answer).found, *said(answer, hits))))
 
 
 def asks_back(trial: Trial, phrases: tuple[str, ...]) -> bool:

@@ -97,6 +97,8 @@ class ContextRetention:
         aware = acknowledged(answer, self.awareness_phrases) if known.themes else ()
         themes = _themes_told(answer, known.themes) if aware else ()
         kept = known.times & _times(answer) if known.times else frozenset()
+        if not question.follows_up:  # "Good morning!" and "in the morning" are in many answers
+            kept -= PARTS_OF_DAY
         wanting = _draws_on_history(question)
         if not (wanting or cities or themes or kept):
             return neutral("the message wants nothing that the history tells")
@@ -106,8 +108,9 @@ class ContextRetention:
         wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
         ignored_themes = tuple(map(" ".join, known.themes)) if wanted.wants_advice and not themes else ()
+        asks_of_a_time = question.days or times_of_day(question.text)
         due = frozenset(wanted.days) or (known.latest if open_place else frozenset())
-        ignored_times = _ignored(due, question, answer, history) if due and not (question.days or kept) else ()
+        ignored_times = _ignored(due, question, answer, history) if due and not (asks_of_a_time or kept) else ()
         return tally(
             self.base,
             (

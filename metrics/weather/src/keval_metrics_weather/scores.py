@@ -128,6 +128,6 @@ def mark(answer: Text, start: int, end: int, label: str, kind: str) -> dict[str,
     return {"start": start, "end": end, "label": label, "kind": kind}
 
 
-def neutral(reason: str, value: float = NEUTRAL, **details: Any) -> Score:
+def neutral(reason: str, **details: Any) -> Score:
     """Return the document's neutral score, with what there was nothing of."""
-    return Score(value, reason, neutral=True, details=details)
+    return Score(NEUTRAL, reason, neutral=True, details=details)

@@ -317,7 +317,8 @@ class ErrorRecovery:
         retried = informed and bool(calls.made_good or calls.only_counted)
         failing = failures(answer, self.error_words, self.missing_words)
         errors, missing = failing.errors, failing.missing
-        open_points = unclear(trial)
+        asked = clarifying(answer, self.clarifying_phrases)
+        open_points = unclear(trial) if asked else ()
         details = {
             "errors": list(map(str, (*errors, *missing))),
             "failed_tools": list(failed),
@@ -328,7 +329,6 @@ class ErrorRecovery:
         told = failing.told
         alternatives = affirmed(answer, self.alternative_words) or (alternatives_offered(answer) if told else ())
         fallbacks = affirmed(answer, self.fallback_words)
-        asked = clarifying(answer, self.clarifying_phrases)
         brief = told and not (alternatives or fallbacks or asked) and len(answer.original.strip()) < self.brief
         perhaps_retried = informed and calls.only_counted is None
         passed_over = failed and not (told or retried or perhaps_retried or asked)

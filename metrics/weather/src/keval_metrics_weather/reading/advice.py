@@ -178,6 +178,8 @@ _NO_REASON_AFTER_AS = word_set(
     " opposed possible cold warm hot mild many usual your alternative"
 )
 _BEFORE_A_REASON = frozenset({",", ".", "!", "?", "\n", "", ":", ";", "—", "–", "-", "(", "so", "and", "but"})
+_PEOPLE = frozenset({"you", "we", "i", "they", "people", "much", "many", "if"})
+_SAYS = frozenset({"may", "might", "can", "could", "will", "would", "is", "are"})
 _NO_ORDER_AFTER = word_set(
     "few day days week weeks weekend month hour hours couple two three four five seven half thing time of snow"
     " light frost several to one 24 48 12 year question and"
@@ -304,12 +306,19 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
         if keyword == "since" and (following in _AFTER_A_SINCE_OF_TIME or following.isdecimal()):
             continue
         if keyword in ("as", "given", "considering"):
-            if text.words[first] != keyword or text.word_at(first - 1) not in _BEFORE_A_REASON:
+            if text.words[first] != keyword:
+                continue
+            if text.word_at(first - 1) not in _BEFORE_A_REASON and not (keyword == "as" and _is_clause(text, last + 1)):
                 continue
             if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.word_at(last + 2) == "as"):
                 continue
         found.append((first, last, keyword))
     return said(text, found)
+
+
+def _is_clause(text: Text, at: int) -> bool:
+    """Say whether a clause begins, of something else than the people spoken of: "light snow may …", "it is …"."""
+    return text.word_at(at) not in _PEOPLE and not _SAYS.isdisjoint(text.words[at + 1 : at + 5])
 
 
 def flow_of(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:

@@ -21,6 +21,12 @@ _WONDERING = frozenset({"which", "what", "where", "when", "whereabouts"})
 _REQUESTING = word_set(
     "tell give specify provide share confirm name enter send clarify need needs require mention let type add include"
 )
+_GIVING = frozenset({"provide", "share", "give", "send", "supply", "paste", "enter"})
+_DATA = frozenset(
+    (about, what)
+    for about in ("weather", "forecast", "temperature", "climate")
+    for what in ("data", "information", "details", "conditions", "report", "forecast")
+)
 _OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
 _PROMISING = frozenset({"will", "can", "to", "not", "would", "could"})
 _DIFFERENT = frozenset({"another", "different", "elsewhere", "other"})
@@ -72,6 +78,8 @@ def asking(text: Text) -> Asking:
     found: list[str] = []
     for first, last in _sentences(text):
         words = text.words[first:last]
+        if _asks_for_data(words):
+            continue
         where, when = _WHERE.intersection(words), _WHEN.intersection(words)
         means = any(pair in (("you", "mean"), ("you", "meant")) for pair in pairwise(words))
         if not (where or when or means):
@@ -82,7 +90,7 @@ def asking(text: Text) -> Asking:
             place = place or bool(where)
             at = next(at for at in range(first + 1, last) if text.words[at] in ("mean", "meant"))
             found.append(Said.at(text, at - 1, at, "do you mean"))
-        elif (question and _wonders(words)) or _requests(words):
+        elif (question and (_wonders(words) or _says_that_it_asks(words))) or _requests(words):
             place = place or bool(where)
             time = time or bool(when)
             asked = [at for at in range(first, last) if text.words[at] in where or text.words[at] in when]
@@ -91,6 +99,21 @@ def asking(text: Text) -> Asking:
             place = True
             found += [Said.at(text, at, at, word) for word in sorted(where) for at in [first + words.index(word)]]
     return Asking(place, time, several, tuple(dict.fromkeys(found)))
+
+
+def asks_for_data(text: Text, place: int) -> bool:
+    """Say whether the sentence at a place asks for the weather itself: "Please provide me with the weather data"."""
+    begin = next((at + 1 for at in range(place, -1, -1) if text.words[at] in _SENTENCE_ENDS), 0)
+    end = next((at for at in range(place, len(text.words)) if text.words[at] in _SENTENCE_ENDS), len(text.words))
+    return _asks_for_data(text.words[begin:end])
+
+
+def _asks_for_data(words: Sequence[str]) -> bool:
+    for at, word in enumerate(words):
+        offered = at and words[at - 1] in _PROMISING and "you" not in words[max(at - 3, 0) : at]
+        if word in _GIVING and not offered and any(pair in _DATA for pair in pairwise(words[at + 1 : at + 10])):
+            return True
+    return False
 
 
 def _sentences(text: Text) -> Iterator[tuple[int, int]]:
@@ -102,6 +125,11 @@ def _sentences(text: Text) -> Iterator[tuple[int, int]]:
             first = place + 1
     if first < len(text.words):
         yield first, len(text.words)
+
+
+def _says_that_it_asks(words: Sequence[str]) -> bool:
+    """Say whether a question says that it asks: "May I ask for the location?"."""
+    return any(words[at : at + 3] in (["may", "i", "ask"], ["can", "i", "ask"]) for at in range(len(words)))
 
 
 def _wonders(words: Sequence[str]) -> bool:

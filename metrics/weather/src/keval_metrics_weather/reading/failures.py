@@ -88,7 +88,7 @@ def failures(text: Text, error_words: tuple[str, ...] = (), missing_words: tuple
     if not text.said.isdisjoint(_HINTS):
         _inability(text, errors, missing)
         _services(text, missing)
-        _troubles(text, errors)
+        _troubles(text, errors, missing)
         _nothing_kept(text, missing)
     for hit in find(text, missing_words) if missing_words else ():
         if not denied(text, hit) and not _of_another(text, hit):
@@ -188,7 +188,7 @@ def _subject(text: Text, at: int) -> bool:
     return False
 
 
-def _troubles(text: Text, errors: dict[int, str]) -> None:
+def _troubles(text: Text, errors: dict[int, str], missing: dict[int, str]) -> None:
     """Find "an issue in fetching", "having trouble getting", "hit a snag pulling up", "something went wrong"."""
     for at in text.places_of(TROUBLES):
         word = text.words[at]
@@ -199,6 +199,8 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
         met = not MEETING.isdisjoint(before)
         if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):
             errors.setdefault(at, _quote(text, at, at))
+            if not GETTING.isdisjoint(after):  # what could not be got is missing
+                missing.setdefault(at, _quote(text, at, at))
         elif word in ("snag", "hiccup", "glitch") and met:
             errors.setdefault(at, Said.at(text, at, at, word))
     for at in text.index.get("wrong", ()):
