@@ -84,7 +84,7 @@ def test_the_truth_is_what_the_server_would_say() -> None:
         (Sample("s", "And in Xanadoria?", history=(Message("user", "In Oslo?"),)), ("Xanadoria", True)),
         (Sample("s", "Thanks to you and Bob", history=(Message("user", "In Oslo?"),)), ("Oslo", False)),
         (Sample("s", "Will it rain?"), None),
-        (Sample("s", "Is it nice in Nice?"), ("Nice", True)),
+        (Sample("s", "Is it nice in Nice?"), ("Nice", False)),
         (Sample("s", "Good weather for camping in person?"), None),
         (Sample("s", "What about Oslo?", facts={"weather": {"city": "given"}}), None),
     ],
