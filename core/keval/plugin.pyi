@@ -51,6 +51,7 @@ from keval.seams.interfaces import (
     ShowsServerInstructions as ShowsServerInstructions,
     run_conversation as run_conversation,
 )
+from keval.dataset.samples import history_of as history_of
 from keval.seams.contexts import (
     BringUp as BringUp,
     ClientPolicy as ClientPolicy,

@@ -99,7 +99,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         id=_id(record),
         question=question,
         answer=answer,
-        history=_history(record.get("history")),
+        history=history_of(record.get("history")),
         turns=turns,
         facts=_mapping(record.get("facts"), "facts"),
         metadata=metadata,
@@ -134,8 +134,11 @@ def _mapping(value: Any, key: str) -> Mapping[str, Any]:
     return value
 
 
-def _history(value: Any) -> tuple[Message, ...]:
-    """Read earlier messages: {role, content} each, or {user, assistant}, or {user_message, response}."""
+def history_of(value: Any) -> tuple[Message, ...]:
+    """Read earlier messages: {role, content} each, or {user, assistant}, or {user_message, response}.
+
+    Raises ValueError: what is wrong.
+    """
     if value is None:
         return ()
     if not isinstance(value, list):

@@ -327,7 +327,8 @@ class Summary(Entry):
     `reviews` is what people said of answers. `primary` names the metrics that the run is to decide, and `properties`
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
-    made.
+    made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
+    of their own.
     """
 
     run: str
@@ -362,6 +363,8 @@ class Summary(Entry):
     unfinished: bool = False
     family_power: FamilyPower | None = None
     reviews: ReviewFindings | None = None
+    unlike_histories: int = 0
+    unlike_facts: int = 0
 
     @property
     def ablated(self) -> frozenset[str]:

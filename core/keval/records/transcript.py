@@ -164,6 +164,9 @@ class Transcript:
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
     request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
     conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
+
+    `history` and `facts` are there if the agent has a past of its own, as recorded answers may say: what was said
+    earlier, in place of the sample's history, and facts that replace those of the sample by their names.
     """
 
     messages: tuple[Message, ...] = ()
@@ -181,6 +184,8 @@ class Transcript:
     started: float | None = attrs.field(default=None, eq=False)
     replies: tuple[float, ...] = attrs.field(default=(), eq=False)
     carried: int = 0
+    history: tuple[Message, ...] | None = None
+    facts: Mapping[str, Any] | None = None
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:

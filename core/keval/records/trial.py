@@ -52,6 +52,13 @@ class Sample:
         """Everything the user says in a trial, in order."""
         return (self.question, *self.turns)
 
+    def as_had(self, transcript: Transcript | None) -> Sample:
+        """Return the sample as an agent had it: with the history and the facts of its own that a transcript has."""
+        if transcript is None or (transcript.history is None and transcript.facts is None):
+            return self
+        history = self.history if transcript.history is None else transcript.history
+        return attrs.evolve(self, history=history, facts={**self.facts, **(transcript.facts or {})})
+
 
 @attrs.frozen
 class Failure:
@@ -95,7 +102,7 @@ class Trial:
 
     `complied` says whether the answer used tools as its condition requires; `None` where the condition requires
     nothing, or there is no answer. `characteristics` is what the agent's adapter and the config say about the agent.
-    `model` is `provider/name`.
+    `model` is `provider/name`. `sample` has the history and facts that the agent had, which may be its own.
     """
 
     id: str

@@ -210,6 +210,19 @@ _NOUNS: dict[ContentKind, str] = {
 }
 
 
+def past_words(histories: int, facts: int) -> str:
+    """Return what arms had unlike pasts in, on so many questions; empty if none had."""
+    counts = ((histories, "conversation histories"), (facts, "facts"))
+    return joined([f"{what} ({counted(count, 'question')})" for count, what in counts if count])
+
+
+def past_sentences(summary: Summary) -> list[str]:
+    """Return a sentence if the arms had unlike pasts."""
+    unlike = past_words(summary.unlike_histories, summary.unlike_facts)
+    compared = "the comparison is of assistants with their own pasts"
+    return [f"Arms had different {unlike}: {compared}."] if unlike else []
+
+
 def dropped_sentences(summary: Summary) -> list[str]:
     """Return a sentence for each agent that could not pass something that tools returned to its model."""
     dropped: dict[str, Counter[ContentKind]] = defaultdict(Counter)

@@ -188,7 +188,9 @@ def read_trial(
     data = orjson.loads(line)
     data.pop("output", None)  # the transcript has it
     data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
-    return read_record(Trial, data)
+    trial = read_record(Trial, data)
+    had = trial.sample.as_had(trial.transcript)
+    return trial if had is trial.sample else attrs.evolve(trial, sample=had)
 
 
 def score_line(line: ScoreLine) -> bytes:

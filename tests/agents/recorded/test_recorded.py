@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
+from keval import open_run
 from keval.config.load import load
 from keval.plan.build import make_plan
 from keval.run.flow import run_plan
@@ -191,6 +192,10 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         '{"id": "helsinki", "response": "Rain.", "tool_calls": [{"name": "x", "args": {}}]}',
         '{"id": "helsinki", "response": "Rain.", "usage": {"input_token": 1}}',
         '{"id": "helsinki", "response": "Rain.", "usage": {"input_tokens": 5, "prompt_tokens": 6}}',
+        '{"id": "helsinki", "response": "Rain.", "history": "How is Oslo?"}',
+        '{"id": "helsinki", "response": "Rain.", "history": [{"role": "system", "content": "Hi"}]}',
+        '{"id": "helsinki", "response": "Rain.", "facts": ["Oslo"]}',
+        '{"id": "helsinki", "response": "Rain.", "conversation_history": []}',
     ]
     write(project, "\n".join(bad) + "\n")
 
@@ -222,6 +227,10 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         ),
         ":19: unknown key 'usage.input_token'; did you mean 'input_tokens'?",
         ":20: 'usage' says input_tokens twice: 5 and 6",
+        ":21: 'history' is a list of messages {role, content} or of exchanges {user, assistant}",
+        ":22: each item of 'history' is {role: user or assistant, content} or {user, assistant}",
+        ":23: 'facts' is an object with named values, got ['Oslo']",
+        ":24: unknown key 'conversation_history'; did you mean 'history'?",
     ] == told
     assert 2 == outcome.code
     assert not (project.root / "results").exists()
@@ -440,3 +449,69 @@ def test_a_file_that_changes_under_way_fails_its_trials(project: Project) -> Non
 
     failures = [dict(arm.failures) for arm in summary.trials if arm.agent == "gadk"]
     assert [{"agent: changed": 1}] == failures
+
+
+OWN: dict[str, Any] = {
+    "history": [{"user": "How is Helsinki?", "assistant": "It is 15 °C in Helsinki."}],
+    "facts": {"weather": FACTS["weather"], "city": "Helsinki"},
+}
+PASTS = """
+agents: {gadk: {type: recorded, path: gadk.jsonl}, ms: {type: recorded, path: ms.jsonl}}
+dataset: {path: questions.jsonl}
+metrics:
+  - basic/contains: {reference: facts.city}
+  - basic/regex: {reference: facts.kept}
+  - weather/context_retention
+"""
+
+
+def write_pasts(project: Project, *, of_ms: dict[str, Any]) -> None:
+    """Have one question asked with a history in the dataset, and answered by an agent with a past of its own."""
+    there = {**QUESTIONS[1], "facts": {"city": "Oslo", "kept": "°C"}}
+    project.write(
+        eval_yaml=PASTS,
+        questions_jsonl=lines(there),
+        gadk_jsonl=lines({"id": "there", "response": "It is 15 °C in Helsinki.", **OWN}),
+        ms_jsonl=lines({"id": "there", "response": "It is 3 °C in Oslo.", **of_ms}),
+    )
+
+
+NOTE = (
+    "Arms had different conversation histories (1 question) and facts (1 question):"
+    " the comparison is of assistants with their own pasts."
+)
+
+
+def test_an_agent_is_scored_with_the_history_and_facts_of_its_own(project: Project) -> None:
+    write_pasts(project, of_ms={})
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+    again = project.keval("score", "latest", "--json")
+
+    expected = {(agent, f"basic/{metric}"): 1.0 for agent in ("gadk", "ms") for metric in ("contains", "regex")}
+    for found in (outcome.data, again.data):
+        means = {(arm["agent"], arm["metric"]): arm["mean"] for arm in found["arms"]}
+        assert expected.items() <= means.items()
+        assert [1, 1] == [found["unlike_histories"], found["unlike_facts"]]
+    of_gadk, of_ms = (open_run(project.run_directory()).trial(f"{agent}/baseline/there/1") for agent in ("gadk", "ms"))
+    assert ["How is Helsinki?", "How is Oslo?"] == [trial.history[0].text for trial in (of_gadk, of_ms)]
+    assert {"city": "Helsinki", "kept": "°C", "weather": FACTS["weather"]} == of_gadk.sample.facts
+    (kept,) = project.lines("samples.jsonl")
+    assert ("How is Oslo?", {"city": "Oslo", "kept": "°C"}) == (kept["history"][0]["text"], kept["facts"])
+
+
+def test_a_report_says_that_agents_had_unlike_pasts(project: Project) -> None:
+    write_pasts(project, of_ms={})
+
+    project.keval("run", "eval.yaml")
+    told = project.keval("report", "latest").stdout
+    project.keval("report", "latest", "--markdown", "report.md")
+    shown = project.keval("show", "latest", "--sample", "there").stdout
+    write_pasts(project, of_ms={"facts": dict(reversed(OWN["facts"].items())), "history": OWN["history"]})
+    project.keval("run", "eval.yaml")
+    same = project.keval("report", "latest").stdout
+
+    assert NOTE in " ".join(told.split())
+    assert NOTE in (project.root / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "user (earlier): How is Helsinki?" in " ".join(shown.split())
+    assert "own pasts" not in same

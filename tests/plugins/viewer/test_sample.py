@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from playwright.sync_api import Page, expect
 from keval import open_run
 from keval_viewer.app import Serving
 from tests import hostile
+from tests.conftest import Project
 from tests.plugins.viewer import odd_run
-from tests.viewing import client_of, needs_chromium
+from tests.viewing import client_of, needs_chromium, served
 
 SAMPLES = f"{odd_run.PLACE}/samples"
 
@@ -47,6 +49,27 @@ def test_all_arms_answer_side_by_side_with_their_scores(client: httpx2.Client) -
     assert [odd_run.url(f"openai/{arm}/prune-default/1") for arm in ("baseline", "with_docs")] == re.findall(
         r'<a data-row href="([^"]*)"', page
     )
+
+
+def test_an_answer_has_the_history_and_facts_of_its_agent_beside_it(project: Project) -> None:
+    own = {"history": [{"user": "How is Rome?", "assistant": "Mild."}], "facts": {"city": "Rome"}}
+    asked = {"id": "there", "question": "And there?", "history": [{"user": "How is Oslo?", "assistant": "Cold."}]}
+    project.write(
+        eval_yaml="agents: {a: {type: recorded, path: a.jsonl}, b: {type: recorded, path: b.jsonl}}\n"
+        "dataset: {path: questions.jsonl}\nmetrics: [basic/latency]\n",
+        questions_jsonl=json.dumps(asked) + "\n",
+        a_jsonl=json.dumps({"id": "there", "response": "Sunny.", **own}) + "\n",
+        b_jsonl=json.dumps({"id": "there", "response": "Snow."}) + "\n",
+    )
+    project.keval("run", "eval.yaml")
+    run = project.run_directory()
+
+    with served(project.root / "results") as running, client_of(running) as client:
+        place = f"/runs/{run.parent.name}/{run.name}"
+        pages = [plain(client.get(f"{place}/{of}").text) for of in ("samples/there", "answers/there")]
+
+    beside = 'Earlier, with this agent user How is Rome? assistant Mild. Facts of this agent { "city": "Rome" }'
+    assert [(1, 1)] * 2 == [(page.count("user How is Oslo? assistant Cold."), page.count(beside)) for page in pages]
 
 
 def test_words_are_compared_with_a_chosen_arm_on_demand(client: httpx2.Client) -> None:

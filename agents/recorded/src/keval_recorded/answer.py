@@ -10,6 +10,7 @@ import attrs
 import orjson
 
 from keval import Message, Sample, ToolCall, Transcript, Usage
+from keval.plugin import history_of
 
 _TOKENS = {
     "input_tokens": "input_tokens",
@@ -25,7 +26,12 @@ _TOKENS = {
 }
 """How records name tokens, and what keval calls them."""
 
-_SLIPS = {"tool_call_count": "tool_calls", "responseTime": "response_time", "toolCalls": "tool_calls"}
+_SLIPS = {
+    "tool_call_count": "tool_calls",
+    "responseTime": "response_time",
+    "toolCalls": "tool_calls",
+    "conversation_history": "history",
+}
 _CALL = frozenset({"name", "arguments", "result", "error", "duration", "server", "turn", "id", "type"})
 _LAST = -1
 """The turn of a call that says none: the last of its sample."""
@@ -37,7 +43,8 @@ _LONGEST = 1e9
 class Answer:
     """An answer to the sample `id`; `error` says why there is none.
 
-    `tool_calls` are all there were, or their number in the answered turn, or `None` where nobody counted.
+    `tool_calls` are all there were, or their number in the answered turn, or `None` where nobody counted. `history` and
+    `facts` are those that the agent had of its own; `None` where they are the sample's.
     """
 
     id: str
@@ -48,6 +55,8 @@ class Answer:
     tool_calls: tuple[ToolCall, ...] | int | None = None
     model_calls: int | None = None
     usage: Usage = attrs.field(factory=Usage)
+    history: tuple[Message, ...] | None = None
+    facts: Mapping[str, Any] | None = None
 
     def transcript(self, sample: Sample) -> Transcript:
         """What is known of how the sample was answered. Raises ValueError: a call is of a turn that there is not."""
@@ -68,7 +77,12 @@ class Answer:
             duration=None if sample.turns else self.response_time,
             turn_durations=() if self.response_time is None else (self.response_time,),
             unlisted_calls=0 if isinstance(self.tool_calls, tuple) else self.tool_calls,
+            history=None if self.history == sample.history else self.history,
+            facts=self._own_facts(sample) or None,
         )
+
+    def _own_facts(self, sample: Sample) -> Mapping[str, Any]:
+        return {name: fact for name, fact in (self.facts or {}).items() if sample.facts.get(name, ...) != fact}
 
 
 def read_answer(record: Any) -> Answer:
@@ -182,6 +196,16 @@ def _arguments(value: Any, key: str) -> Mapping[str, Any]:
     return value
 
 
+def _history(value: Any, key: str) -> tuple[Message, ...]:
+    return history_of(value)
+
+
+def _facts(value: Any, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{key!r} is an object with named values, got {value!r:.60}")
+    return value
+
+
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "id": _id,
     "condition": _text,
@@ -191,5 +215,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "tool_calls": _calls,
     "model_calls": _count,
     "usage": _usage,
+    "history": _history,
+    "facts": _facts,
 }
 """What a record may have, and what reads it."""

@@ -26,6 +26,7 @@ from keval.analysis.stats.effects import (
 from keval.analysis.stats.intervals import Interval, Values, estimate, mean_intervals
 from keval.analysis.stats.power import power_among
 from keval.analysis.stats.score_sums import Cell, SampleValues
+from keval.analysis.stats.tally import OwnPasts
 from keval.analysis.stats.units import FloatArray
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.records.effects import (
@@ -49,8 +50,8 @@ class Findings:
 
     `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
     failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
-    answers took, and `clusters` has the number of the source of each sample. The attribute `answered` is of all arms,
-    and `unfinished` says that trials or scores are yet to be made.
+    answers took, `own_pasts` what agents had of their own, and `clusters` has the number of the source of each sample.
+    The attribute `answered` is of all arms, and `unfinished` says that trials or scores are yet to be made.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Findings:
         failed: Mapping[Arm, Counter[int]],
         answered: Mapping[Arm, int],
         expenses: Mapping[Arm, Expenses],
+        own_pasts: Mapping[Arm, OwnPasts],
         clusters: array[int] | None,
     ) -> None:
         self.manifest = manifest
@@ -72,6 +74,7 @@ class Findings:
         self._answered = answered
         self.answered = sum(answered.values())
         self._expenses = expenses
+        self.own_pasts = own_pasts
         self._clusters = None if clusters is None else np.array(clusters, np.int64)
         self._arms = {(arm.agent, arm.condition): arm for arm in cells}
         # A condition that lacks one tool is compared with the one that has it; more would only dilute the others' p.

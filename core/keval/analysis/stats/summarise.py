@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from keval.analysis.stats.agreement import JudgeAgreement
 from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval.analysis.stats.score_sums import Cell
-from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
+from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally, unlike_pasts
 from keval.records.effects import Arm
 from keval.records.manifest import Manifest, Rates, is_current
 from keval.records.reviews import Review
@@ -155,6 +155,7 @@ class Summariser:
             failed=self._failed,
             answered={arm: tally.answered for arm, tally in self._tallies.items()},
             expenses={arm: tally.expenses for arm, tally in self._tallies.items()},
+            own_pasts={arm: tally.own_pasts for arm, tally in self._tallies.items()},
             clusters=self._clusters if self._cluster_numbers else None,
         )
 
@@ -177,6 +178,7 @@ class Summariser:
         """Return the summary of everything that was added."""
         manifest, findings = self.manifest, self.findings()
         effects = findings.effects()
+        unlike_histories, unlike_facts = unlike_pasts(findings.own_pasts.values())
         return Summary(
             run=manifest.run,
             evaluation=manifest.evaluation,
@@ -214,6 +216,8 @@ class Summariser:
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
             servers=dict(_servers(manifest)),
+            unlike_histories=unlike_histories,
+            unlike_facts=unlike_facts,
         )
 
     def _row(self) -> Mapping[Scorer, Cell]:

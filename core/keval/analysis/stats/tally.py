@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 
 import attrs
+import orjson
 
 from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.intervals import quantile
@@ -12,8 +15,9 @@ from keval.records.manifest import ConditionEntry, Rates
 from keval.records.models import Cost
 from keval.records.scores import Judgement
 from keval.records.summary import ArmTrials, Compliance, FailureTally, GivenUp, JudgingTotal, ToolUse, UsageTotal
-from keval.records.transcript import ContentKind, ToolCall
+from keval.records.transcript import ContentKind, ToolCall, Transcript
 from keval.records.trial import Trial
+from keval.store.serialization import to_plain
 
 _REFUSED = "bad_arguments"
 """The kind of an error of a call whose arguments do not fit the tool's schema."""
@@ -148,6 +152,32 @@ class JudgingTally:
 
 
 @attrs.define
+class OwnPasts:
+    """Digests of the histories and facts of its own that the agent of an arm had, by the number of the sample."""
+
+    histories: dict[int, set[bytes]] = attrs.field(factory=dict)
+    facts: dict[int, set[bytes]] = attrs.field(factory=dict)
+
+    def add(self, transcript: Transcript, sample: int) -> None:
+        """Note what an answer's transcript has of them."""
+        for own, noted in ((transcript.history, self.histories), (transcript.facts, self.facts)):
+            if own is not None:
+                content = orjson.dumps(to_plain(own), option=orjson.OPT_SORT_KEYS)
+                noted.setdefault(sample, set()).add(sha256(content).digest())
+
+
+def unlike_pasts(arms: Iterable[OwnPasts]) -> tuple[int, int]:
+    """Return for how many samples arms had unlike histories, and for how many unlike facts."""
+    known = [*arms]
+    return _unlike([each.histories for each in known]), _unlike([each.facts for each in known])
+
+
+def _unlike(noted: Sequence[Mapping[int, set[bytes]]]) -> int:
+    samples = set[int]().union(*noted)
+    return sum(any(each.get(sample) != noted[0].get(sample) for each in noted) for sample in samples)
+
+
+@attrs.define
 class Tally:
     """Counts and totals of one arm's trials. Failed attempts that were repeated have totals of their own."""
 
@@ -163,6 +193,7 @@ class Tally:
     expenses: Expenses = attrs.field(factory=Expenses)
     failures: FailureTally = attrs.field(factory=FailureTally)
     dropped: Counter[ContentKind] = attrs.field(factory=Counter)
+    own_pasts: OwnPasts = attrs.field(factory=OwnPasts)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
@@ -198,6 +229,7 @@ class Tally:
             costs.append(usd)
             if not trial.failure:
                 self.expenses.add(sample, trial.transcript, usd)
+                self.own_pasts.add(trial.transcript, sample)
         if costs:  # what left no transcript told of no model call
             known = [usd for usd in costs if usd is not None]
             self.cost = self.cost.plus(sum(known) if len(known) == len(costs) else None)

@@ -127,7 +127,7 @@ class PlanWorker:
                         outbox.traffic(key.id, log.traffic())
                     return Trial(
                         id=key.id,
-                        sample=sample,
+                        sample=sample.as_had(transcript),
                         agent=key.agent,
                         condition=key.condition,
                         repetition=key.repetition,

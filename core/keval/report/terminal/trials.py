@@ -332,7 +332,7 @@ def _table(sides: Sequence[Side], judged: Mapping[Scorer, bool], bands: Bands) -
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, expand=True, header_style="bold")
     for side in sides:
         table.add_column(safe(f"{side.agent} {side.condition}", "bold"), ratio=1, overflow="fold")
-    for part in (_answer, _calls, _costs):
+    for part in (_past, _answer, _calls, _costs):
         _add(table, [[*part(side)] for side in sides])
     for scorer in (scorer for scorer, told in judged.items() if told):
         _add(table, [[*_scores(side, scorer, bands)] for side in sides])
@@ -344,6 +344,19 @@ def _add(table: Table, cells: Sequence[Sequence[RenderableType]]) -> None:
     """Add a row, unless no arm has anything to say in it."""
     if any(cells):
         table.add_row(*(Group(*cell) for cell in cells))
+
+
+def _past(side: Side) -> Iterator[Text]:
+    """Yield what was said earlier to the agent alone, and the names of the facts that it had of its own."""
+    transcript = side.trial.transcript if side.trial else None
+    if transcript is None:
+        return
+    for message in transcript.history or ():
+        yield Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text))
+    if transcript.history == ():
+        yield Text("nothing was said earlier", "dim")
+    if transcript.facts:
+        yield safe(f"facts of its own: {', '.join(transcript.facts)}", "dim")
 
 
 def _answer(side: Side) -> Iterator[Text]:

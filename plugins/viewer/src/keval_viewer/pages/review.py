@@ -127,7 +127,7 @@ def _review(request: Request) -> Response:
         request,
         "review_item.html",
         **shared,
-        sample=shown[0].answer.trial.sample,
+        sample=run.sample(shown[0].answer.trial.sample.id),
         answers=shown,
         rubrics=rubrics_of(run),
         reviewed=done[at],

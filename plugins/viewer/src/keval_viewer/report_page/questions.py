@@ -236,7 +236,7 @@ def answers(report: Report, question: OutlineQuestion, scores: Mapping[str, Sequ
     index = next(number for number, other in enumerate(report.outline.questions) if other.id == question.id)
     return render(
         "answers.html",
-        sample=trials[0].sample,
+        sample=report.run.sample(question.id),
         arms=arms,
         means=[*_means(report, index, [arm for arm, _ in arms])],
     )
