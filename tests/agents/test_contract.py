@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -146,7 +147,14 @@ def test_a_model_that_fails_shows_and_is_asked_once(
 
 
 @pytest.mark.parametrize(
-    ("text", "cut", "kind"), [("", "length", "cut_off"), (" \n", "refusal", "refused"), ("", None, "no_answer")]
+    ("text", "cut", "kind"),
+    [
+        ("", "length", "cut_off"),
+        (" \n", "refusal", "refused"),
+        ("", None, "no_answer"),
+        ("\u200b\ufe0f", "length", "cut_off"),
+        ("\u2060\ufeff\u00ad", None, "no_answer"),
+    ],
 )
 def test_a_reply_without_text_fails_the_trial_by_its_ending(play: Any, text: str, cut: Any, kind: str) -> None:
     # Claude Code asks a model that was cut off, or said nothing, again.
@@ -159,13 +167,31 @@ def test_a_reply_without_text_fails_the_trial_by_its_ending(play: Any, text: str
     assert outcome.transcript.usage.output_tokens
 
 
-def test_a_text_that_was_cut_off_is_an_answer(play: Any, adapter: Adapter) -> None:
+@pytest.mark.parametrize(("cut", "truncated"), [("length", True), ("refusal", False), (None, False)])
+def test_a_text_that_ended_early_is_an_answer_and_says_if_a_limit_ended_it(
+    play: Any, adapter: Adapter, cut: Any, truncated: bool
+) -> None:
+    if adapter.module == "keval_claude_code" and cut is not None:
+        pytest.skip("Claude Code takes what ended early for an error")
+
+    outcome = play(lambda request: ChatReply("It is", cut=cut))
+
+    told = (outcome.error, outcome.transcript.output, outcome.transcript.truncated)
+    assert told == (None, "It is", truncated)
+
+
+def test_a_limit_that_ended_an_earlier_text_is_no_limit_of_the_answer(play: Any, adapter: Adapter) -> None:
     if adapter.module == "keval_claude_code":
-        pytest.skip("Claude Code takes what was cut off for an error")
+        pytest.skip("Claude Code takes what ended early for an error")
 
-    outcome = play(lambda request: ChatReply("It is", cut="length"))
+    def cut_call(request: ChatRequest) -> ChatReply:
+        reply = calls(("add", {"a": 2, "b": 3}), text="Let me")(request)
+        assert isinstance(reply, ChatReply)
+        return attrs.evolve(reply, cut="length")
 
-    assert (outcome.error, outcome.transcript.output) == (None, "It is")
+    outcome = play(cut_call, says("It is 5."))
+
+    assert (outcome.transcript.output, outcome.transcript.truncated) == ("It is 5.", False)
 
 
 BAD_REPLIES = (

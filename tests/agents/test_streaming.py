@@ -168,6 +168,17 @@ def test_a_reply_without_text_fails_by_its_ending(play: Any, cut: Any) -> None:
     assert timeless(whole.transcript) == timeless(streamed.transcript)
 
 
+@every_wire
+def test_a_text_that_a_limit_ended_says_so_when_it_is_streamed(play: Any, adapter: Adapter) -> None:
+    if adapter.module == "keval_claude_code":
+        pytest.skip("Claude Code takes what ended early for an error")
+
+    cut, whole = (play(lambda request: ChatReply(ANSWER, cut=end), streams=True) for end in ("length", None))  # noqa: B023
+
+    assert (ANSWER, True) == (cut.transcript.output, cut.transcript.truncated)
+    assert (ANSWER, False) == (whole.transcript.output, whole.transcript.truncated)
+
+
 def fault(error: TrialError) -> tuple[str, str, bool]:
     return error.stage, error.kind, error.retryable
 

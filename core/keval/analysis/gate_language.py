@@ -26,9 +26,10 @@ RESOURCES: Mapping[str, tuple[Function, ...]] = {
     "tool_calls": ("mean", "total"),
     "failures": ("mean",),
     "compliance": ("mean",),
+    "truncated": ("mean",),
 }
 """What trials use, and the shares of trials, with the functions that each can be asked for."""
-SHARES = ("failures", "compliance")
+SHARES = ("failures", "compliance", "truncated")
 
 _OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
 _EXAMPLE = "such as 'basic/contains >= 0.8'"

@@ -95,9 +95,11 @@ def _mean(
 
 
 def of_share(metric: str, arm: ArmTrials) -> Figure:
-    """Return the share of an arm's trials that failed, or that used tools as required at the first attempt."""
+    """Return the share of an arm's trials that failed, or of its answers that were truncated or used tools at first."""
     if metric == "failures":
         return _share(arm.failed, arm.trials, "no trial was run")
+    if metric == "truncated":
+        return _share(arm.truncated, arm.trials - arm.failed, "no trial was answered")
     if arm.compliance is None:
         return Figure(lacks=f"the condition {arm.condition!r} requires no use of tools")
     return _share(arm.compliance.complied_first, arm.compliance.answered, "no trial was answered")
@@ -254,12 +256,16 @@ def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
             yield from _of_scores(gate, arm, summary)
 
 
+_OF_EVERY_ARM = ("failures", "truncated")
+"""Shares of trials that are as bad in the baseline as elsewhere."""
+
+
 def _is_about(gate: Gate, arm: ArmTrials, summary: Summary) -> bool:
     if gate.agent not in (None, arm.agent):
         return False
     if gate.condition is not None:
         return arm.condition == gate.condition
-    if arm.condition != summary.baseline or (gate.is_resource and gate.metric == "failures"):
+    if arm.condition != summary.baseline or (gate.is_resource and gate.metric in _OF_EVERY_ARM):
         return True
     return not gate.is_effect and all(other.condition == summary.baseline for other in summary.trials)
 

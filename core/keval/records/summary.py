@@ -184,7 +184,8 @@ class ArmTrials:
     that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
-    has. `dropped` counts by kind what tools returned and the adapter could not pass to the model.
+    has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
+    the answers that a limit of length ended.
     """
 
     agent: str
@@ -204,6 +205,7 @@ class ArmTrials:
     cost: Cost = Cost()
     failure_messages: Mapping[str, str] = attrs.field(factory=dict)
     dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
+    truncated: int = 0
 
 
 @attrs.frozen

@@ -164,6 +164,7 @@ class Transcript:
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
     request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
     conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
+    `truncated` says that a limit of length ended the final answer before the model did.
 
     `history` and `facts` are there if the agent has a past of its own, as recorded answers may say: what was said
     earlier, in place of the sample's history, and facts that replace those of the sample by their names.
@@ -186,6 +187,7 @@ class Transcript:
     carried: int = 0
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
+    truncated: bool = False
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:

@@ -123,6 +123,11 @@ class Trial:
         return self.transcript.output if self.transcript else ""
 
     @property
+    def truncated(self) -> bool:
+        """Whether a limit of length ended `output` before the model did, as far as the agent's adapter can tell."""
+        return self.transcript is not None and self.transcript.truncated
+
+    @property
     def question(self) -> str:
         """The message that `output` answers: the last one of the user."""
         return self.sample.turns[-1] if self.sample.turns else self.sample.question

@@ -21,7 +21,7 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     "failure": "string", "message": "string", "attempts": "int64", "complied": "bool", "duration": "float64",
     "model_calls": "int64", "tool_calls": "int64", "input_tokens": "int64", "output_tokens": "int64",
     "metadata": "string", "cached_tokens": "int64", "reasoning_tokens": "int64", "started": "float64",
-    "instructions": "string", "asked": "string", "history": "string", "calls": "string",
+    "instructions": "string", "asked": "string", "history": "string", "calls": "string", "truncated": "bool",
 }  # fmt: skip
 """The columns of a table of trials, with the Arrow type of each."""
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -67,6 +67,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "asked": _json(trial.sample.asked),
         "history": _json(trial.sample.history),
         "calls": transcript and _json(transcript.tool_calls),
+        "truncated": trial.truncated,
     }
 
 

@@ -39,7 +39,7 @@ from keval.report.claims import (
 )
 from keval.report.contrasts import contrast_sentences
 from keval.report.terminal.overview import replay_sentences
-from keval.report.totals import dropped_sentences, past_sentences
+from keval.report.totals import remark_sentences
 from keval.report.words import EXPENSE_UNITS, counted, display_names, interval_of, joined, number, signed
 
 _MOST = 3
@@ -61,7 +61,7 @@ def sentences(summary: Summary) -> list[str]:
     found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()
-    remarks = [*past_sentences(summary), *dropped_sentences(summary)]
+    remarks = remark_sentences(summary)
     return [*replay_sentences(summary.replay), *found, *remarks, *_trials(summary)]
 
 

@@ -216,14 +216,19 @@ def past_words(histories: int, facts: int) -> str:
     return joined([f"{what} ({counted(count, 'question')})" for count, what in counts if count])
 
 
-def past_sentences(summary: Summary) -> list[str]:
+def remark_sentences(summary: Summary) -> list[str]:
+    """Return what a reader must know of the answers that the figures do not show."""
+    return [*_past_sentences(summary), *_dropped_sentences(summary), *_truncated_sentences(summary)]
+
+
+def _past_sentences(summary: Summary) -> list[str]:
     """Return a sentence if the arms had unlike pasts."""
     unlike = past_words(summary.unlike_histories, summary.unlike_facts)
     compared = "the comparison is of assistants with their own pasts"
     return [f"Arms had different {unlike}: {compared}."] if unlike else []
 
 
-def dropped_sentences(summary: Summary) -> list[str]:
+def _dropped_sentences(summary: Summary) -> list[str]:
     """Return a sentence for each agent that could not pass something that tools returned to its model."""
     dropped: dict[str, Counter[ContentKind]] = defaultdict(Counter)
     for arm in summary.trials:
@@ -233,4 +238,14 @@ def dropped_sentences(summary: Summary) -> list[str]:
         f" the model ({agent})."
         for agent, kinds in dropped.items()
         if kinds
+    ]
+
+
+def _truncated_sentences(summary: Summary) -> list[str]:
+    """Return a sentence for each arm with answers that a limit of length ended, which are scored like whole ones."""
+    return [
+        f"{arm.truncated:,} of {counted(arm.trials - arm.failed, 'answer')} of {arm.agent} {arm.condition}"
+        f" {'was' if arm.truncated == 1 else 'were'} cut off at a limit of length, and scored all the same."
+        for arm in summary.trials
+        if arm.truncated
     ]

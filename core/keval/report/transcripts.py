@@ -96,6 +96,8 @@ def print_trial(
             console.print(_exchange(exchange))
         if transcript.unlisted_calls:
             console.print(f"  {transcript.unlisted_calls} tool calls (no details known)")
+        if trial.truncated:
+            console.print(Text("the answer was cut off at a limit of length", "yellow"))
         usage = transcript.usage
         took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"

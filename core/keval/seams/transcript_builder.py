@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,6 +52,7 @@ class TranscriptBuilder:
     _request: Blob | None = attrs.field(default=None, init=False)
     _is_relayed: bool = attrs.field(default=False, init=False)
     _carried: int = attrs.field(default=0, init=False)
+    _truncated: bool = attrs.field(default=False, init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -60,6 +63,7 @@ class TranscriptBuilder:
                 adapter that knows why raises that itself, with `keval.plugin.FinishReason`.
         """
         self._turn += 1
+        self._truncated = False
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
@@ -70,12 +74,16 @@ class TranscriptBuilder:
         finally:
             self._durations.append(self._clock() - began)
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
-        if not any(message.text.strip() for message in answer):
+        if all(is_blank(message.text) for message in answer):
             raise SILENCE.no_answer()
 
-    def said(self, text: str) -> None:
-        """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored."""
+    def said(self, text: str, *, truncated: bool = False) -> None:
+        """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
+
+        `truncated` says that a limit of length ended it before the model did.
+        """
         if text:
+            self._truncated = truncated
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
 
@@ -188,6 +196,7 @@ class TranscriptBuilder:
             started=self._wall,
             replies=tuple(self._replies),
             carried=self._carried,
+            truncated=self._truncated,
         )
 
     def _elapsed(self) -> float | None:
@@ -262,9 +271,36 @@ async def report_request(request: _Request) -> None:
         builder.requested(await request.aread())
 
 
+_BLANK_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+"""Categories of Unicode that leave no mark: control and format characters, and all kinds of space."""
+_DRAWN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+"""Format characters that are drawn all the same: those with the property Prepended_Concatenation_Mark."""
+_IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2060-\u206f\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff\u2800\U0001d159]"
+)
+"""Characters of other categories that leave no mark.
+
+Those with the property Default_Ignorable_Code_Point: joiners of graphemes, fillers of Hangul, vowels of Khmer that are
+not written, variation selectors, and code points that are reserved for such; and two symbols that are empty by
+definition, the braille pattern without dots and the musical note without a head.
+"""
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a reader sees nothing of a text: it is empty, or only characters that leave no mark."""
+    return not any(map(_is_drawn, text))
+
+
+def _is_drawn(character: str) -> bool:
+    if unicodedata.category(character) in _BLANK_CATEGORIES:
+        return character in _DRAWN
+    return _IGNORABLE.match(character) is None
+
+
 @attrs.frozen
 class FinishReason:
-    """How a model's reply may end without an answer: with neither a text nor a tool call, which fails its trial.
+    """What may end a model's reply early. If it has neither a text nor a tool call by then, its trial fails.
 
     `kind` is that of the failure, `by` what ended the reply, and `remedy` what can be done.
     """
@@ -272,6 +308,11 @@ class FinishReason:
     kind: Literal["cut_off", "refused", "no_answer"]
     by: str
     remedy: str
+
+    @property
+    def truncates(self) -> bool:
+        """Whether it was a limit of length, so that a reply that has a text is an answer that was cut off."""
+        return self.kind == "cut_off"
 
     @property
     def problem(self) -> str:

@@ -131,6 +131,15 @@ def test_a_message_that_does_not_come_to_its_end_is_no_answer(
     assert (kind, retryable, "model", asked) == (error.kind, error.retryable, error.stage, model.asked)
 
 
+def test_only_a_last_text_that_a_limit_ended_is_truncated(play: Any) -> None:
+    gone_on = play([ChatReply("It is", cut="length"), ChatReply("It is sunny.")])
+    cut = play([ChatReply("It is", cut="length")] * 4)
+
+    assert (None, "It is sunny.", False) == (gone_on.error, gone_on.transcript.output, gone_on.transcript.truncated)
+    assert isinstance(cut.error, TrialError)
+    assert ("cut_off", True) == (cut.error.kind, cut.transcript.truncated)
+
+
 def test_a_reply_that_is_no_message_is_no_answer(runner: Any) -> None:
     error = behind(runner, PlainTextResponse("It is sunny."))
 

@@ -196,6 +196,7 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         '{"id": "helsinki", "response": "Rain.", "history": [{"role": "system", "content": "Hi"}]}',
         '{"id": "helsinki", "response": "Rain.", "facts": ["Oslo"]}',
         '{"id": "helsinki", "response": "Rain.", "conversation_history": []}',
+        '{"id": "helsinki", "response": "Rain.", "truncated": 1}',
     ]
     write(project, "\n".join(bad) + "\n")
 
@@ -231,6 +232,7 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         ":22: each item of 'history' is {role: user or assistant, content} or {user, assistant}",
         ":23: 'facts' is an object with named values, got ['Oslo']",
         ":24: unknown key 'conversation_history'; did you mean 'history'?",
+        ":25: 'truncated' is true or false, got 1",
     ] == told
     assert 2 == outcome.code
     assert not (project.root / "results").exists()
@@ -367,6 +369,17 @@ def test_what_a_log_says_besides_is_left_alone(project: Project) -> None:
     transcript = trials["gadk/baseline/helsinki/1"]["transcript"]
     assert [None, None, '{"code":5}'] == [call["error"] for call in transcript["tool_calls"]]
     assert (7, 5) == (transcript["usage"]["input_tokens"], transcript["usage"]["output_tokens"])
+
+
+def test_a_line_may_say_that_its_response_was_cut_off(project: Project) -> None:
+    write(project, answered({"id": "helsinki", "response": RAIN, "truncated": True}))
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert 0 == outcome.code, outcome.stderr
+    assert {"gadk": 1, "ms": 0} == {arm["agent"]: arm["truncated"] for arm in outcome.data["trials"]}
+    cut = {trial["id"] for trial in project.lines("trials.jsonl") if trial["transcript"]["truncated"]}
+    assert {"gadk/baseline/helsinki/1"} == cut
 
 
 def test_a_call_may_say_its_turn(project: Project) -> None:

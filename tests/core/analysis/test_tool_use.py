@@ -19,7 +19,7 @@ mcp_servers:
 conditions:
   baseline: {mcp_servers: []}
   with_notes: {mcp_servers: [notes], require_mcp_tool_use: true}
-execution: {retry: {max_attempts: 3, initial_backoff_seconds: 0}}
+execution: {num_repetitions: 1, retry: {max_attempts: 3, initial_backoff_seconds: 0}}
 metrics: [double/length]
 """
 CALL = [{"name": "look", "result": "7"}]

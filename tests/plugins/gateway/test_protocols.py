@@ -403,6 +403,13 @@ MALFORMED = [
     ("/anthropic/v1/messages", b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}'),
     ("/anthropic/v1/messages", b'{"model": "m", "max_tokens": 5, "messages": [{"role": "system", "content": ""}]}'),
     ("/gemini/v1beta/models/m:generateContent", b"{}"),
+    ("/openai/v1/chat/completions", b'{"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "x"}]}'),
+    ("/openai/v1/responses", b'{"model": "m", "max_output_tokens": true, "input": "x"}'),
+    ("/anthropic/v1/messages", b'{"model": "m", "max_tokens": "5", "messages": [{"role": "user", "content": "x"}]}'),
+    (
+        "/gemini/v1beta/models/m:generateContent",
+        b'{"generationConfig": {"maxOutputTokens": 0.5}, "contents": [{"parts": [{"text": "x"}]}]}',
+    ),
     ("/gemini/v1beta/models/m:streamGenerateContent", b'{"contents": [{"parts": [{"text": "x"}]}]}'),
 ]
 
@@ -528,3 +535,26 @@ def test_a_body_that_is_too_large_is_refused_in_the_protocols_form(
     assert (200, 413, 1) == (fits, status, len(script.seen))
     assert TOO_LARGE[wire].items() <= error.items()
     assert error["message"] == "the request's body is larger than 500,000 bytes; send less"
+
+
+LIMITS: dict[str, tuple[dict[str, Any], str]] = {
+    "openai-chat": ({"max_completion_tokens": 2}, '"finish_reason":"length"'),
+    "openai-responses": ({"max_output_tokens": 2}, '"incomplete_details":{"reason":"max_output_tokens"}'),
+    "anthropic": ({"max_tokens": 2}, '"stop_reason":"max_tokens"'),
+    "gemini": ({"generationConfig": {"maxOutputTokens": 2}}, '"finishReason":"MAX_TOKENS"'),
+}
+"""How each protocol sets a limit of tokens, and how it says that the limit ended a reply."""
+
+
+@EACH_WIRE
+def test_a_reply_is_cut_off_at_the_limit_that_the_request_sets(wire: str) -> None:
+    setting, told = LIMITS[wire]
+
+    async def answered(base: str) -> str:
+        async with httpx.AsyncClient() as client:
+            return (await client.post(base + PATHS[wire], json={**with_tool(wire, {}), **setting})).text
+
+    cut, whole = (run(Script(ChatReply(said)), answered) for said in ("It is 5 m", "It is 5."))
+
+    assert (True, True, False) == (told in cut, '"It is 5 "' in cut, "It is 5 m" in cut)
+    assert (False, True) == (told in whole, '"It is 5."' in whole)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, is_blank
 from keval_anthropic.streamed import whole_message
 from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
@@ -116,7 +116,8 @@ def _read(answered: Mapping[str, Any]) -> Reply:
         calls,
         messages_usage(answered.get("usage")),
         paused=stopped == "pause_turn",
-        fault=cut.no_answer() if cut and not (text.strip() or calls) else None,
+        fault=cut.no_answer() if cut and is_blank(text) and not calls else None,
+        truncated=cut is not None and cut.truncates,
     )
 
 

@@ -29,6 +29,9 @@ _SAVED = re.compile(r"\[(?P<what>Audio|Resource) from .*\] Binary content \(")
 
 _NOTHING = Usage(0, 0, 0, 0)
 
+_LIMITS = ("max_tokens", "model_context_window_exceeded")
+"""The values of `stop_reason` by which a limit of length ended a message."""
+
 _STAND_IN = "<synthetic>"
 """The model that a message names when Claude Code wrote it in the model's place."""
 
@@ -51,6 +54,7 @@ class Watch:
     _owed: Usage = attrs.field(default=_NOTHING, init=False)
     _open: dict[str, str] = attrs.field(factory=dict, init=False)
     _is_open: bool = attrs.field(default=False, init=False)
+    _truncated: bool = attrs.field(default=False, init=False)
 
     def see(self, message: object) -> None:
         """Report one message.
@@ -64,13 +68,15 @@ class Watch:
                 self.check_ended()
                 self._is_open = True
                 self._texts, self._counted, self._usage = [], None, begun.get("usage") or {}
+                self._truncated = False
                 self.stand_in = None
             case StreamEvent(event={"type": "content_block_start", "content_block": {"type": "text"}}) if self._texts:
                 self._streamed("\n")
             case StreamEvent(event={"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}):
                 self._streamed(text)
-            case StreamEvent(event={"type": "message_delta", "usage": dict(usage)}):
+            case StreamEvent(event={"type": "message_delta", "usage": dict(usage)} as event):
                 self._usage = {**self._usage, **usage}
+                self._truncated |= (event.get("delta") or {}).get("stop_reason") in _LIMITS
             case StreamEvent(event={"type": "message_stop"}):
                 self._end_message()
             case AssistantMessage(model=model, error=error) if error is not None or model == _STAND_IN:
@@ -135,7 +141,7 @@ class Watch:
             self.builder.model_called(usage + owed)
 
     def _tell_texts(self) -> None:
-        self.builder.said("\n".join(self._texts))
+        self.builder.said("\n".join(self._texts), truncated=self._truncated)
         self._texts = []
 
 

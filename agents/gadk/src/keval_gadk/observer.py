@@ -13,10 +13,18 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
-from google.genai.types import Tool
+from google.genai.types import FinishReason, Tool
 
 from keval import Usage
-from keval.plugin import ContentKind, Context, ToolResult, ToolsMissingError, TranscriptBuilder, TrialError
+from keval.plugin import (
+    ContentKind,
+    Context,
+    ToolResult,
+    ToolsMissingError,
+    TranscriptBuilder,
+    TrialError,
+    is_blank,
+)
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
@@ -91,9 +99,9 @@ class Observer:
         for response in event.get_function_responses():
             self._returned(response.id, response.response or {})
         text = _said(event)
-        self._builder.said(text)
+        self._builder.said(text, truncated=event.finish_reason is FinishReason.MAX_TOKENS)
         # ADK also announces what a run is about to raise this way, so nothing is raised here.
-        if text.strip() or event.get_function_calls() or event.get_function_responses():
+        if not is_blank(text) or event.get_function_calls() or event.get_function_responses():
             self._silence = None
         elif event.error_code or event.finish_reason or event.content is not None:
             self._silence = silent(event)

@@ -9,7 +9,15 @@ from typing import Any
 from agent_framework import ChatResponse, ChatResponseUpdate
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, retry_after_seconds
+from keval.plugin import (
+    MAX_OUTPUT_TOKENS,
+    REFUSAL,
+    FinishReason,
+    ModelError,
+    TrialError,
+    is_blank,
+    retry_after_seconds,
+)
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""
@@ -73,10 +81,16 @@ def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None
     contents = [content for message in response.messages for content in message.contents]
     if any(content.type == "text" and not isinstance(content.text, str) for content in contents):
         return _bad_reply("its content is no text")
-    if response.text.strip() or any(content.type == "function_call" for content in contents):
+    if not is_blank(response.text) or any(content.type == "function_call" for content in contents):
         return None
     cut = _FINISH_REASONS.get(response.finish_reason)
     return cut.no_answer() if cut else None
+
+
+def is_truncated(response: ChatResponse[Any]) -> bool:
+    """Return whether a limit of length ended a reply."""
+    cut = _FINISH_REASONS.get(response.finish_reason)
+    return cut is not None and cut.truncates
 
 
 def _bad_reply(problem: str) -> TrialError:

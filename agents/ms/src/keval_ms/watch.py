@@ -21,7 +21,7 @@ from agent_framework import (
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
-from keval_ms.faults import broken_off, described, end_of_stream, model_fault, reply_fault
+from keval_ms.faults import broken_off, described, end_of_stream, is_truncated, model_fault, reply_fault
 from keval_ms.sessions import Session
 from keval_ms.tools import dropped_kinds, passed_on
 
@@ -138,7 +138,7 @@ class Watch:
             raise failed
         for message in response.messages:
             self._said = message.text
-            self.context.builder.said(message.text)
+            self.context.builder.said(message.text, truncated=is_truncated(response))
             for content in message.contents:
                 if content.type == "function_call":
                     self._called(content)

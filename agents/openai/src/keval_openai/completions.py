@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError, is_blank
 from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
@@ -129,10 +129,11 @@ def _read(choice: Mapping[str, Any], usage: object) -> Reply:
         raise TypeError("the content is no text")
     written = message.get("tool_calls") or []
     calls = tuple(_call(call, cut if call is written[-1] else None) for call in written)
-    fault = cut.no_answer() if cut and not (text.strip() or calls) else None
+    fault = cut.no_answer() if cut and is_blank(text) and not calls else None
     if finished == "error":  # an upstream provider of OpenRouter's failed while it wrote
         fault = read_failure(choice.get("error"), "failed")
-    return Reply(text, calls, completions_usage(usage), fault=fault)
+    truncated = cut is not None and cut.truncates
+    return Reply(text, calls, completions_usage(usage), fault=fault, truncated=truncated)
 
 
 def _call(call: Mapping[str, Any], cut: FinishReason | None) -> Call:

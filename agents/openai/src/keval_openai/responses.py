@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError, is_blank
 from keval_clients import no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
@@ -143,7 +143,8 @@ def _read(answered: Mapping[str, Any]) -> Reply:
         for item in output
         if item["type"] == "function_call"
     )
-    return Reply(text, calls, usage, fault=cut.no_answer() if cut and not (text.strip() or calls) else None)
+    fault = cut.no_answer() if cut and is_blank(text) and not calls else None
+    return Reply(text, calls, usage, fault=fault, truncated=cut is not None and cut.truncates)
 
 
 def _texts(output: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -57,6 +57,7 @@ class Answer:
     usage: Usage = attrs.field(factory=Usage)
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
+    truncated: bool = False
 
     def transcript(self, sample: Sample) -> Transcript:
         """What is known of how the sample was answered. Raises ValueError: a call is of a turn that there is not."""
@@ -79,6 +80,7 @@ class Answer:
             unlisted_calls=0 if isinstance(self.tool_calls, tuple) else self.tool_calls,
             history=None if self.history == sample.history else self.history,
             facts=self._own_facts(sample) or None,
+            truncated=self.truncated,
         )
 
     def _own_facts(self, sample: Sample) -> Mapping[str, Any]:
@@ -127,6 +129,12 @@ def _error(value: Any, key: str) -> str | None:
     if not value:
         return None
     return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _flag(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{key!r} is true or false, got {value!r:.60}")
+    return value
 
 
 def _count(value: Any, key: str) -> int:
@@ -217,5 +225,6 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "usage": _usage,
     "history": _history,
     "facts": _facts,
+    "truncated": _flag,
 }
 """What a record may have, and what reads it."""

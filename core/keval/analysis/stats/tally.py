@@ -185,6 +185,7 @@ class Tally:
     trials: int = 0
     failed: int = 0
     retried: int = 0
+    truncated: int = 0
     tool_calls: int | None = None
     model_calls: int | None = None
     usage: UsageTotal = UsageTotal()
@@ -209,6 +210,8 @@ class Tally:
         if trial.failure:
             self.failed += 1
             self.failures.add(f"{trial.failure.stage}: {trial.failure.kind}", trial.failure.message)
+        else:
+            self.truncated += trial.truncated
         costs: list[float | None] = []
         for attempt in trial.attempts:
             if attempt.transcript:
@@ -256,4 +259,5 @@ class Tally:
             duration_p95=quantile(durations, 0.95),
             cost=self.cost,
             dropped=dict(self.dropped),
+            truncated=self.truncated,
         )

@@ -26,9 +26,8 @@ from keval.report.terminal.messages import foreign
 from keval.report.terminal.tools import sharing_lines, tool_lines
 from keval.report.totals import (
     compliance_lines,
-    dropped_sentences,
     missing_lines,
-    past_sentences,
+    remark_sentences,
     total_lines,
     trial_lines,
     unscored_lines,
@@ -96,7 +95,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
-    yield from (safe(sentence, "yellow") for sentence in (*past_sentences(summary), *dropped_sentences(summary)))
+    yield from (safe(told, "yellow") for told in remark_sentences(summary))
     yield from trial_lines(summary, under_way=under_way)
 
 

@@ -24,9 +24,8 @@ from keval.report.totals import (
     PARETO,
     compliance_lines,
     cost_effectiveness,
-    dropped_sentences,
     missing_lines,
-    past_sentences,
+    remark_sentences,
     trial_lines,
     unscored_lines,
 )
@@ -173,7 +172,7 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         console.print(safe(told))
     for line in compliance_lines(summary):
         console.print(line)
-    for told in (*past_sentences(summary), *dropped_sentences(summary)):
+    for told in remark_sentences(summary):
         console.print(safe(told, "yellow"))
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)

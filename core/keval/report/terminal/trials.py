@@ -375,6 +375,8 @@ def _answer(side: Side) -> Iterator[Text]:
         said = [message.text for message in messages if message.turn == turn and message.role == "assistant"]
         if said and said[-1]:
             yield Text.assemble((f"{turn + 1}: " if turns > 1 else "", "dim"), safe(said[-1]))
+    if side.trial.truncated:
+        yield Text("cut off at a limit of length", "yellow")
 
 
 def _calls(side: Side) -> Iterator[Text]:

@@ -49,6 +49,7 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
                     "keval.model_simulated": record.simulated or None,
                     "keval.discarded_attempts": len(trial.attempts) or None,
                     "keval.complied": trial.complied,
+                    "keval.truncated": trial.truncated or None,
                     # Other conversations have it among their messages.
                     "keval.instructions": (prompt or None) if single else None,
                 }

@@ -93,6 +93,7 @@ class Trace:
             "keval.condition": trial.condition,
             "keval.repetition": trial.repetition,
             "keval.complied": trial.complied,
+            "keval.truncated": trial.truncated or None,
             "keval.discarded_attempts": len(trial.attempts) or None,
             "keval.simulated": (trial.model in self.manifest.simulated) or None,
             "keval.replay.run": replay and replay.run,

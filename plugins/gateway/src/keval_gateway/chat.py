@@ -62,9 +62,10 @@ class ChatRequest:
     """One request to the model.
 
     `response_schema` is the JSON Schema the answer's text must conform to; with `forced_tool` the reply must call that
-    tool. `trial`, `repetition` and `resample` come from the headers that a keval adapter sends; `resample` counts how
-    often the trial's answer was discarded and another one asked for. `raw` is the JSON body as it arrived, and
-    `headers` are the HTTP headers in lower case; both are for tests and must not influence an answer.
+    tool. `max_tokens` bounds the reply's length; the gateway cuts a longer text off there. `trial`, `repetition` and
+    `resample` come from the headers that a keval adapter sends; `resample` counts how often the trial's answer was
+    discarded and another one asked for. `raw` is the JSON body as it arrived, and `headers` are the HTTP headers in
+    lower case; both are for tests and must not influence an answer.
     """
 
     wire: Wire
@@ -76,6 +77,7 @@ class ChatRequest:
     forced_tool: str | None = None
     response_schema: Mapping[str, Any] | None = None
     seed: int | None = None
+    max_tokens: int | None = None
     stream: bool = False
     trial: str = ""
     repetition: int = 1

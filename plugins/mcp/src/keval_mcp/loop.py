@@ -34,7 +34,8 @@ class Call:
 class Reply:
     """What one request to the model brought; `paused` asks for another one, though there is no call to answer.
 
-    A reply with a `fault` has cost tokens and perhaps said something, which is recorded; then it fails the trial.
+    A reply with a `fault` has cost tokens and perhaps said something, which is recorded; then it fails the trial. The
+    text of one that is `truncated` was ended by a limit of length.
     """
 
     text: str = ""
@@ -42,6 +43,7 @@ class Reply:
     usage: Usage | None = None
     paused: bool = False
     fault: TrialError | None = None
+    truncated: bool = False
 
 
 @attrs.frozen
@@ -141,7 +143,7 @@ class Conversation:
         builder.offered(tool.name for tool in self.sessions.tools)
         reply = await self.chat.ask()
         builder.model_called(reply.usage)
-        builder.said(reply.text)
+        builder.said(reply.text, truncated=reply.truncated)
         if reply.fault is not None:
             raise reply.fault
         return reply

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
-from keval_gateway.protocols.protocol import Answer, frame, media, pieces, plain_text
+from keval_gateway.protocols.protocol import Answer, frame, media, pieces, plain_text, token_limit
 
 _FAULT_TYPES = {
     401: "authentication_error",
@@ -58,6 +58,7 @@ class AnthropicMessages:
             tool_choice=_CHOICES[choice["type"]],
             forced_tool=choice.get("name"),
             response_schema=form.get("schema"),
+            max_tokens=token_limit(body, "max_tokens"),
             stream=bool(body.get("stream")),
             raw=body,
         )

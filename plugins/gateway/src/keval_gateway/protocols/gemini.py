@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import Answer, frame, media, pieces
+from keval_gateway.protocols.protocol import Answer, frame, media, pieces, token_limit
 
 _FAULT_STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -49,6 +49,7 @@ class GeminiContent:
             forced_tool=allowed[0] if mode == "ANY" and len(allowed) == 1 else None,
             response_schema=_response_schema(settings),
             seed=settings.get("seed"),
+            max_tokens=token_limit(settings, "maxOutputTokens"),
             stream=bool(body.get("stream")),
             raw=body,
         )

@@ -10,7 +10,16 @@ import attrs
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import Answer, arguments_object, frame, media, pieces, plain_text, tool_choice
+from keval_gateway.protocols.protocol import (
+    Answer,
+    arguments_object,
+    frame,
+    media,
+    pieces,
+    plain_text,
+    token_limit,
+    tool_choice,
+)
 
 _FAULT_TYPES = {401: "invalid_request_error", 429: "requests", 404: "invalid_request_error"}
 _FAULT_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
@@ -71,6 +80,7 @@ class OpenAIChat:
             forced_tool=forced,
             response_schema={"type": "object"} if form.get("type") == "json_object" else schema,
             seed=body.get("seed"),
+            max_tokens=token_limit(body, "max_completion_tokens", "max_tokens"),
             stream=bool(body.get("stream")),
             raw=body,
         )
@@ -177,6 +187,7 @@ class OpenAIResponses:
             tool_choice=tool_choice(choice, forced),
             forced_tool=forced,
             response_schema={"type": "object"} if form.get("type") == "json_object" else form.get("schema"),
+            max_tokens=token_limit(body, "max_output_tokens"),
             stream=bool(body.get("stream")),
             raw=body,
         )

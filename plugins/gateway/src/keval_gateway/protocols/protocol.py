@@ -18,6 +18,9 @@ _MEDIA = frozenset(
 )
 """The types of parts that are no text, over all protocols."""
 
+_CHARACTERS = 4
+"""What is counted as a token."""
+
 _PIECE = 24
 """Characters of text per streamed event: a few words, as the vendors send them."""
 
@@ -69,8 +72,10 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
     """Give a reply its ids and token counts.
 
     Ids are derived from content, so a repeated run yields the same transcripts; within a conversation they differ
-    because the conversation grows. A token is counted as four characters, rounded up.
+    because the conversation grows. A token is counted as four characters, rounded up. A text that is longer than the
+    request's `max_tokens` is cut off there.
     """
+    reply = _limited(reply, request.max_tokens)
     asked = request.canonical()
     said = orjson.dumps([reply.text, [[call.name, call.arguments] for call in reply.calls]])
     digest = hashlib.sha256(asked + f"\0{request.trial}\0{request.repetition}\0".encode() + said).hexdigest()[:24]
@@ -91,8 +96,15 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
     )
 
 
+def _limited(reply: ChatReply, limit: int | None) -> ChatReply:
+    if limit is None or len(reply.text) <= limit * _CHARACTERS:
+        return reply
+    usage = attrs.evolve(reply.usage or Usage(), output_tokens=limit)
+    return attrs.evolve(reply, text=reply.text[: limit * _CHARACTERS], usage=usage, cut="length")
+
+
 def _tokens(content: bytes) -> int:
-    return math.ceil(len(content) / 4)
+    return math.ceil(len(content) / _CHARACTERS)
 
 
 def frame(data: Mapping[str, Any], event: str | None = None) -> bytes:
@@ -112,6 +124,20 @@ def tool_choice(choice: Any, forced: str | None) -> ToolChoice:
     if forced is not None or choice == "required":
         return "required"
     return "none" if choice == "none" else "auto"
+
+
+def token_limit(settings: Mapping[str, Any], *names: str) -> int | None:
+    """Return the limit of a reply's length that a request sets by the first of these names that it has.
+
+    Raises ModelFault: it is no whole number from 1.
+    """
+    name = next((name for name in names if settings.get(name) is not None), None)
+    if name is None:
+        return None
+    limit = settings[name]
+    if type(limit) is not int or limit < 1:
+        raise ModelFault(400, f"{name} must be a whole number from 1; got {limit!r:.60}")
+    return limit
 
 
 def plain_text(content: Any) -> str:

@@ -144,6 +144,8 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     transcript = trial.transcript
     if transcript is None:
         return
+    if trial.truncated:
+        yield "answer", "cut off at a limit of length"
     if transcript.duration is not None:
         yield "time", seconds_told(transcript.duration)
     if transcript.model_calls is not None:

@@ -301,6 +301,8 @@ def _facts(trial: Trial) -> Iterator[str]:
         yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
     if trial.complied is False:
         yield "did not use tools as its condition requires"
+    if trial.truncated:
+        yield "cut off at a limit of length"
 
 
 @attrs.frozen
