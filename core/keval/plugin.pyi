@@ -43,6 +43,7 @@ from keval.seams.interfaces import (
     Conversation as Conversation,
     ConversationalAgent as ConversationalAgent,
     DeclaresVolatile as DeclaresVolatile,
+    FreezesOptions as FreezesOptions,
     Judge as Judge,
     Metric as Metric,
     PlansSharing as PlansSharing,

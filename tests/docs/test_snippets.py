@@ -23,6 +23,7 @@ from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
 from keval.recording.frames import FrameFile, traffic_file
 from keval.seams import registry
+from keval_weather.stored import StoredPreferences
 from tests.conftest import Project
 from tests.stdio_server import look_up
 
@@ -194,7 +195,11 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
 
 
 @pytest.mark.parametrize("block", list(snippets("json")))
-def test_json_is_a_recorded_answer(folder: Project, block: str) -> None:
+def test_json_is_a_recorded_answer_or_a_store_of_preferences(folder: Project, block: str) -> None:
+    if "arms" in (stored := json.loads(block)):
+        (folder.root / "preferences.json").write_text(block, encoding="utf-8")
+        assert stored == StoredPreferences(folder.root / "preferences.json").content
+        return
     config = {"dataset": {"path": "questions.jsonl"}, "agents": {"recorded": {"path": "one.jsonl"}}}
     (folder.root / "eval.yaml").write_text(yaml.safe_dump({**config, "metrics": ["weather"]}), encoding="utf-8")
     (folder.root / "one.jsonl").write_text(json.dumps(json.loads(block)), encoding="utf-8")

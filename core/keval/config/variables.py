@@ -107,6 +107,15 @@ def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[FieldError]]:
     return walk(data, path), errors
 
 
+def literal(data: Any) -> Any:
+    """Return plain data in whose texts `interpolate` finds no variable, and which it gives back as it was."""
+    if isinstance(data, Mapping):
+        return {key: literal(item) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [literal(item) for item in data]
+    return data.replace("${", "$${") if isinstance(data, str) else data
+
+
 def hide_values(message: str, data: Any) -> str:
     """Return a message with the variables of `data` as they are written, in place of their values.
 

@@ -254,7 +254,7 @@ class TrialConversation:
         self._attempt(key, sample).ended(failure)
         return Trial(
             id=key.id,
-            sample=sample,
+            sample=sample.as_had(transcript),
             agent=key.agent,
             condition=key.condition,
             repetition=key.repetition,

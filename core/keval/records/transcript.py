@@ -166,8 +166,8 @@ class Transcript:
     conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
     `truncated` says that a limit of length ended the final answer before the model did.
 
-    `history` and `facts` are there if the agent has a past of its own, as recorded answers may say: what was said
-    earlier, in place of the sample's history, and facts that replace those of the sample by their names.
+    `history` and `facts` are there if the agent has a past of its own, as recorded answers may say, and contexts of
+    facts: what was said earlier, in place of the sample's history, and facts that replace the sample's by their names.
     """
 
     messages: tuple[Message, ...] = ()

@@ -133,13 +133,16 @@ class ServerSpec:
 
 @attrs.frozen
 class Provision:
-    """What a context gives to one attempt at a trial: a part of the system prompt, and MCP servers.
+    """What a context gives to one attempt at a trial: a part of the system prompt, MCP servers, and facts.
 
     keval connects to each `ServerSpec`. It hands an `McpServer` on as it is; its connection and log are the context's.
+    `facts` are what the context lets the agent find out, such as preferences that it has stored: metrics get them over
+    those of the sample, by their names, and no prompt shows them.
     """
 
     instructions: str = ""
     servers: tuple[ServerSpec | McpServer, ...] = ()
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -148,7 +151,8 @@ class Context:
 
     `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
-    Adapters report to `builder` as things happen, so that a trial that is cut short keeps what it had.
+    `facts` are what contexts give for metrics, and no agent shows them to its model. Adapters report to `builder` as
+    things happen, so that a trial that is cut short keeps what it had.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
     does so, and reports each piece of text with `builder.streamed`.
@@ -164,6 +168,7 @@ class Context:
     attempt: int = 1
     history: tuple[Message, ...] = ()
     streams: bool = False
+    facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 
     @property

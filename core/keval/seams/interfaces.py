@@ -182,6 +182,19 @@ class ContextProvider(Protocol):
 
 
 @runtime_checkable
+class FreezesOptions(Protocol):
+    """A context provider that reads a file which may be another one when the run goes on, or on another machine."""
+
+    def frozen_options(self) -> Mapping[str, Any]:
+        """Return the options that hold what was read; called once, when the run is described.
+
+        The run's manifest has them beside those that were written, mappings joined key by key. The provider that is
+        constructed with both uses them, and does not read the file again.
+        """
+        ...
+
+
+@runtime_checkable
 class PlansSharing(Protocol):
     """A context provider that can say in a dry run whether trials will share its server."""
 

@@ -12,7 +12,7 @@ import attrs
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.load import effective
 from keval.config.secrets import secret_variables
-from keval.config.variables import SECRET_OPTION, variable, variables_in
+from keval.config.variables import SECRET_OPTION, literal, variable, variables_in
 from keval.errors import PreflightError
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
@@ -36,7 +36,7 @@ from keval.records.servers import ServerListing, ToolListing
 from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.interfaces import AgentChecker, AgentRater
+from keval.seams.interfaces import AgentChecker, AgentRater, FreezesOptions
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
@@ -111,7 +111,7 @@ def describe_run(
     """
     evaluation = plan.evaluation
     components = plan.components()
-    config = effective(evaluation)
+    config = _frozen(effective(evaluation), plan.contexts.values())
     manifest = Manifest(
         run=run_id,
         evaluation=evaluation.name,
@@ -159,6 +159,24 @@ def _open_variables(evaluation: Evaluation, config: Mapping[str, Any]) -> dict[s
     """Return the values of the config's variables, but of no secret one; `None` where a default stands in."""
     secret = {name for _, name in secret_variables(evaluation.source.data)}
     return {name: variable(name) for name in sorted({*variables_in(config)} - secret)}
+
+
+def _frozen(config: dict[str, Any], contexts: Iterable[ResolvedPlugin]) -> dict[str, Any]:
+    """Return a config with what contexts have read of files that may change."""
+    read = {
+        item.label: literal(item.plugin.frozen_options())
+        for item in contexts
+        if item.origin is None and isinstance(item.plugin, FreezesOptions)
+    }
+    return _joined(config, {"contexts": read}) if any(read.values()) else config
+
+
+def _joined(written: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    joined = {
+        key: _joined(written[key], value) if isinstance(written.get(key), dict) and isinstance(value, dict) else value
+        for key, value in read.items()
+    }
+    return {**written, **joined}
 
 
 def describe_scoring(

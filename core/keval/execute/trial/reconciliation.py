@@ -46,10 +46,12 @@ def check(transcript: Transcript, context: Context) -> None:
 
 
 def merge(transcript: Transcript, context: Context) -> Transcript:
-    """Return the transcript with each call's result and all else that passed as the tap recorded it.
+    """Return the transcript with the facts of contexts, each call's result, and all else that passed, as taps saw it.
 
     What was dropped of a result is what the adapter reports, as the tap cannot see it.
     """
+    if context.facts:
+        transcript = attrs.evolve(transcript, facts={**(transcript.facts or {}), **context.facts})
     if not context.servers:
         return transcript
     calls, observed = transcript.tool_calls, _observed(context)

@@ -155,12 +155,14 @@ class PlanWorker:
         key, sample = attempt.key, attempt.sample
         prompts = [self._arms[key.condition].system_prompt(sample)]
         servers: list[McpServer] = []
+        facts: dict[str, Any] = {}
         for opened in self.ready.contexts[key.condition]:
             provision = await stack.enter_async_context(opened.source.open(attempt.info))
             if not isinstance(provision, Provision):
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
+            facts |= provision.facts
             servers += [await self._reached(server, opened, stack, attempt) for server in provision.servers]
         refused, relayed = builder.refused, builder.relayed
         scope = self.ready.exchange.request_scope(
@@ -178,6 +180,7 @@ class PlanWorker:
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, attempt.resamples),
             history=sample.history,
             streams=attempt.streams,
+            facts=facts,
             builder=builder,
         )
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import IO, Any, Literal
 
@@ -15,8 +15,19 @@ import attrs
 from attrs.validators import gt
 
 from keval import Sample
-from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, supervised
+from keval.plugin import (
+    ContextSource,
+    Isolation,
+    McpServer,
+    PreflightError,
+    Provision,
+    ServerSpec,
+    Sharing,
+    TrialInfo,
+    supervised,
+)
 from keval_mcp import Http, Stdio, planned_sharing
+from keval_weather.stored import StoredPreferences
 
 _MODULE = ("-m", "keval_weather.server")
 _INSTRUCTIONS = (
@@ -36,7 +47,8 @@ class Weather:
     `transport` is how the server is spoken to. With `tap` off, agents connect to it directly. Trials share the server,
     which keeps their state apart; with `isolation: trial` each has a server of its own over stdio, or a session over
     http.
-    `instructions` are added to the system prompt. Starting may take `startup_timeout` seconds, a call `timeout`.
+    `instructions` are added to the system prompt. Starting may take `startup_timeout` seconds, a call `timeout`. With
+    stored `preferences`, every trial begins with those, beneath the sample's own, and metrics get them as facts.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -45,6 +57,7 @@ class Weather:
     instructions: str = _INSTRUCTIONS
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    preferences: StoredPreferences | None = None
 
     @asynccontextmanager
     async def start(self, label: str) -> AsyncIterator[ContextSource]:
@@ -55,26 +68,53 @@ class Weather:
         if self.transport == "stdio":
             server = Stdio(command=sys.executable, args=_MODULE, env=_environment(), **self._common())
             async with server.start(label, facts=_facts, keeps_trials_apart=True) as source:
-                yield source
+                yield self._remembering(source)
         else:
             http = Http(url=_UNKNOWN, **self._common())
             async with http.start(label, facts=_facts, keeps_trials_apart=True, bring_up=_served) as source:
-                yield source
+                yield self._remembering(source)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, which keeps what each teaches it apart."""
         server = ServerSpec("", self.transport, tap=self.tap, isolation=self.isolation, keeps_trials_apart=True)
         return planned_sharing(server)
 
+    def frozen_options(self) -> Mapping[str, Any]:
+        """Return the preferences that were stored when the run began."""
+        return {"preferences": {"content": self.preferences.content}} if self.preferences else {}
+
+    def _remembering(self, source: ContextSource) -> ContextSource:
+        return source if self.preferences is None else _Remembering(source, self.preferences)
+
     def _common(self) -> dict[str, Any]:
         names = ("tap", "isolation", "instructions", "startup_timeout", "timeout")
         return {name: getattr(self, name) for name in names}
 
 
-def _facts(sample: Sample) -> Mapping[str, Any]:
+def _facts(sample: Sample) -> dict[str, Any]:
     """Say what the server is told about a sample, besides which attempt at which trial it works for."""
     preferences = sample.facts.get("preferences")
     return {"preferences": dict(preferences) if isinstance(preferences, Mapping) else {}}
+
+
+@attrs.frozen(eq=False)
+class _Remembering:
+    """Gives trials what a source gives, to samples with stored preferences beneath their own."""
+
+    _source: ContextSource
+    _stored: StoredPreferences
+
+    @property
+    def servers(self) -> Sequence[ServerSpec | McpServer]:
+        return self._source.servers
+
+    @asynccontextmanager
+    async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
+        stored = self._stored.of(trial.agent, trial.condition)
+        facts = {"preferences": stored | _facts(trial.sample)["preferences"]} if stored else {}
+        sample = attrs.evolve(trial.sample, facts={**trial.sample.facts, **facts})
+        async with self._source.open(attrs.evolve(trial, sample=sample)) as provision:
+            yield attrs.evolve(provision, facts={**provision.facts, **facts})
 
 
 def _environment() -> dict[str, str]:

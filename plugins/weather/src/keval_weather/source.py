@@ -17,6 +17,8 @@ KEY_VARIABLE = "OPENWEATHER_API_KEY"
 URL_VARIABLE = "OPENWEATHER_BASE_URL"
 MAX_DAYS = 5
 """How far a forecast reaches, the day it is made included."""
+MAX_INSIGHTS = 50
+"""How many sentences are kept of what was learned of a user, the newest ones."""
 
 SourceName: TypeAlias = Literal["snapshot", "openweather"]
 

@@ -17,7 +17,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from keval import KevalError
-from keval_weather.source import MAX_DAYS, Current, Forecast, WeatherError, WeatherSource
+from keval_weather.source import MAX_DAYS, MAX_INSIGHTS, Current, Forecast, WeatherError, WeatherSource
 
 _FIELDS = ("trial", "attempt", "preferences")
 
@@ -82,7 +82,7 @@ class PreferenceStore:
     """
 
     capacity: int = 10_000
-    max_insights: int = 50
+    max_insights: int = MAX_INSIGHTS
     _users: OrderedDict[tuple[str, str, str], Preferences] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
     def get(self, scope: Scope, user_id: str) -> Preferences:
@@ -101,7 +101,9 @@ class PreferenceStore:
     def _seen(self, scope: Scope, user_id: str) -> Preferences:
         key = (scope.trial, scope.attempt, user_id)
         if key not in self._users:
-            self._users[key] = Preferences(user_id=user_id, preferences=dict(scope.preferences), insights=[])
+            known = {name: value for name, value in scope.preferences.items() if name != "insights"}
+            insights = [str(text) for text in scope.preferences.get("insights") or ()]
+            self._users[key] = Preferences(user_id=user_id, preferences=known, insights=insights)
             if len(self._users) > self.capacity:
                 self._users.popitem(last=False)
         self._users.move_to_end(key)
