@@ -1,7 +1,7 @@
 """How far the metrics agree with labels of answers in the manner of many assistants, given by the document alone.
 
-`shared`, `a` and `b` are the answers that the reading was tuned on; `c` was held back from it, and only its figures
-were looked at. A metric that a label calls unsure is not counted.
+`shared`, `a` and `b` are the answers that the reading was tuned on; `c` and `d` were held back from it, and only their
+figures were looked at. A metric that a label calls unsure is not counted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ METRICS = {
     re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): getattr(keval_metrics_weather, name)()
     for name in keval_metrics_weather.__all__
 }
-LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97}
-LEAST_OF_A_METRIC = {"shared": 0.98, "a": 0.97, "b": 0.97, "c": 0.95}
+LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97, "d": 0.97}
+LEAST_OF_A_METRIC = {"shared": 0.98, "a": 0.97, "b": 0.97, "c": 0.95, "d": 0.95}
 FEWEST_LABELS = 25
 """A metric with fewer labels in a set is held to the set's share only."""
 
@@ -66,7 +66,7 @@ def test_the_metrics_agree_with_the_labels(name: str) -> None:
     labels, agreed = counted(json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8")))
 
     shares = {metric: agreed[metric] / count for metric, count in labels.items() if count >= FEWEST_LABELS}
-    assert labels.total() > 300
+    assert labels.total() > 250
     assert agreed.total() / labels.total() >= LEAST[name]
     assert {} == {metric: share for metric, share in shares.items() if share < LEAST_OF_A_METRIC[name]}
 
