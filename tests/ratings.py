@@ -20,9 +20,10 @@ metrics: [number/rating, double/characters]
 """
 
 
-def run_of(project: Project, name: str, answers: Mapping[str, float], prompt: str = "") -> Run:
+def run_of(project: Project, name: str, answers: Mapping[str, float], prompt: str = "", agent: str = "one") -> Run:
     """Run an evaluation of recorded answers, one number for each sample, under two conditions."""
-    project.write(**{f"{name}_yaml": CONFIG.format(name=name, prompt=prompt)})
+    config = CONFIG.replace("agents: {{one:", f"agents: {{{{{agent}:")
+    project.write(**{f"{name}_yaml": config.format(name=name, prompt=prompt)})
     told = [{"id": sample, "response": str(answer)} for sample, answer in answers.items()]
     project.write(**{f"{name}_jsonl": "".join(json.dumps(line) + "\n" for line in told)})
     questions = [{"id": sample, "question": f"{sample}?"} for sample in answers]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.analysis.stats.summarise import Summariser, numbered
+from keval.analysis.stats.tally import unlike_pasts
 from keval.errors import RunError
 from keval.records.effects import Arm, Effect
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
@@ -67,25 +68,31 @@ class RunArms:
 class Comparison:
     """A run held against another: `runs` has the run and then that other one.
 
-    `changes` are the samples whose mean differs in an arm, the largest loss for the metric's scale first and the
-    largest gain last.
+    `agents` has the agents of the run that are compared, each with the one of the other run. `changes` are the samples
+    whose mean differs in an arm, the largest loss for the metric's scale first and the largest gain last.
     """
 
     runs: tuple[RunArms, RunArms]
+    agents: Mapping[str, str]
     scorers: tuple[ScorerScale, ...]
     differences: tuple[Difference, ...]
     effects: tuple[Effect, ...]
     changes: tuple[SampleChange, ...]
 
 
-def compare_runs(run: Run, against: Run) -> Comparison:
-    """Compare every arm and scorer that two runs share, on the samples that both have.
+def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None) -> Comparison:
+    """Compare the arms of a run with those of another by every scorer that both have, on the samples that both have.
 
-    Raises RunError: they share no arm, no scorer or no sample with a score; or one of them cannot be read.
+    `agents` names agents of the run, each with the one of the other that it is compared with. Without them, those of
+    one name are; if there are none, and each run has one agent, these two are.
+
+    Raises RunError: there is no such agent; the runs share no agent, condition, scorer or sample with a score; or one
+    of them cannot be read.
     """
     from keval.analysis.stats.effects import changed, effects_of  # NumPy takes a tenth of a second to import
 
-    shared = _Shared.of(run, against)
+    paired = _paired_agents(run, against) if agents is None else _known_agents(run, against, agents)
+    shared = _Shared.of(run, against, paired)
     effects = effects_of(shared.pairs, shared.families)
     if not any(found.n for found in effects):
         raise RunError(
@@ -101,8 +108,13 @@ def compare_runs(run: Run, against: Run) -> Comparison:
     now, before = shared.findings
     return Comparison(
         runs=(_run(run.manifest, now), _run(against.manifest, before)),
+        agents=paired,
         scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers),
-        differences=(*what_differs(run.manifest, against.manifest), *_unanswered(now, before)),
+        differences=(
+            *what_differs(run.manifest, against.manifest, paired),
+            *_unanswered(now, before),
+            *_unlike_pasts(now, before, shared.arms),
+        ),
         effects=effects,
         changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
     )
@@ -115,48 +127,63 @@ def drops_between(run: Run, against: Run, allowed: float) -> tuple[list[Drop], t
     """
     from keval.analysis.stats.effects import drops_of  # NumPy takes a tenth of a second to import
 
-    shared = _Shared.of(run, against)
+    shared = _Shared.of(run, against, _same_agents(run, against))
     scales = tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers)
     return drops_of(shared.pairs, shared.families, allowed), scales
 
 
 @attrs.frozen
 class _Shared:
-    """What two runs share: their `scorers`, and by each the `pairs` of arms; `samples` has ids by number."""
+    """What two runs share: the `arms` that are compared, their `scorers`, and the `pairs` of arms by each of these.
+
+    `samples` has ids by number.
+    """
 
     findings: tuple[Findings, Findings]
     samples: Sequence[str]
+    arms: Sequence[tuple[Arm, Arm]]
     scorers: Sequence[ScorerEntry]
     pairs: Sequence[Pair]
 
     @classmethod
-    def of(cls, run: Run, against: Run) -> _Shared:
-        """Read two runs. Raises RunError: they share no arm or no scorer, or one of them cannot be read."""
+    def of(cls, run: Run, against: Run, agents: Mapping[str, str]) -> _Shared:
+        """Read two runs, whose `agents` are paired. Raises RunError.
+
+        They share no arm or no scorer, or one of them cannot be read.
+        """
         from keval.analysis.stats.effects import Pair
 
+        arms = [
+            (Arm(agent, condition, run.manifest.run), Arm(other, condition, against.manifest.run))
+            for agent, other in agents.items()
+            for condition in run.manifest.conditions
+            if condition in against.manifest.conditions
+        ]
+        if not arms:
+            told = "; ".join(
+                f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
+            )
+            raise RunError(
+                f"the runs share no agent and condition (compared by label): {told};"
+                " `keval compare --agent A=B` compares agents of other names"
+            )
         numbers = numbered(run.samples.ids, against.samples.ids)
         now, before = (
             Summariser(each.manifest, numbers).read(each.trials(), each.scores_as_made()).findings()
             for each in (run, against)
         )
-        arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
-        if not arms:
-            told = "; ".join(
-                f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
-            )
-            raise RunError(f"the runs share no agent and condition (compared by label): {told}")
         scorers = _compared_scorers(shared_scorers(run, against), now, before)
         pairs = [
             Pair(
                 "run",
                 now.measure(entry),
-                now.values(Arm(*arm, run.manifest.run), entry.scorer),
-                before.values(Arm(*arm, against.manifest.run), entry.scorer),
+                now.values(here, entry.scorer),
+                before.values(there, entry.scorer),
             )
-            for arm in arms
+            for here, there in arms
             for entry in scorers
         ]
-        return cls((now, before), list(numbers), scorers, pairs)
+        return cls((now, before), list(numbers), arms, scorers, pairs)
 
     @property
     def families(self) -> Families:
@@ -197,19 +224,43 @@ def _span(entry: ScorerEntry) -> tuple[float, float, str]:
     return entry.scale.low, entry.scale.high, entry.scale.better
 
 
+def _same_agents(run: Run, against: Run) -> dict[str, str]:
+    return {agent: agent for agent in run.manifest.agents if agent in against.manifest.agents}
+
+
+def _paired_agents(run: Run, against: Run) -> dict[str, str]:
+    """Return the agents of one name; if there are none, the only agent of each run."""
+    ours, theirs = [*run.manifest.agents], [*against.manifest.agents]
+    same = _same_agents(run, against)
+    return {ours[0]: theirs[0]} if not same and len(ours) == len(theirs) == 1 else same
+
+
+def _known_agents(run: Run, against: Run, agents: Mapping[str, str]) -> Mapping[str, str]:
+    """Return agents that are to be compared. Raises RunError: a run has no such agent."""
+    for of, names in ((run, agents.keys()), (against, agents.values())):
+        for name in names:
+            if name not in of.manifest.agents:
+                raise RunError(f"{of.path} has no agent {name!r}; it has {', '.join(of.manifest.agents)}")
+    return agents
+
+
 def _arms(manifest: Manifest) -> list[tuple[str, str]]:
     return [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
 
 
-def what_differs(now: Manifest, before: Manifest) -> Iterator[Difference]:
-    """Yield what else differs between two runs, the most important first."""
+def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> Iterator[Difference]:
+    """Yield what else differs between two runs, the most important first.
+
+    `agents` are those of the run that are compared, each with the one of the other.
+    """
+    for agent, other in agents.items():
+        yield from _changed("agent", agent, other)
+    ours, theirs = _held_against(now, before, agents)
     yield from _changed("evaluation", now.evaluation, before.evaluation)
     yield from _changed("dataset", _digest(now.dataset.sha256), _digest(before.dataset.sha256))
     yield from _changed("samples", now.dataset.samples, before.dataset.samples)
-    yield from _each("model of agent", _models(now.agents), _models(before.agents))
-    yield from _each(
-        "answers of agent", *({k: _digest(v.recording) for k, v in m.agents.items()} for m in (now, before))
-    )
+    yield from _each("model of agent", _models(ours), _models(theirs))
+    yield from _each("answers of agent", *({k: _digest(v.recording) for k, v in m.items()} for m in (ours, theirs)))
     yield from _each("condition", *(dict.fromkeys(m.conditions, "there") for m in (now, before)))
     yield from _each("prompt of", _written(now, "system_prompt"), _written(before, "system_prompt"))
     yield from _each(
@@ -222,6 +273,30 @@ def what_differs(now: Manifest, before: Manifest) -> Iterator[Difference]:
     yield from _changed("seed", now.seed, before.seed)
     yield from _each("execution", *({**m.config.get("execution", {})} for m in (now, before)))
     yield from _each("version of", now.versions, before.versions)
+
+
+def _held_against(
+    now: Manifest, before: Manifest, agents: Mapping[str, str]
+) -> tuple[Mapping[str, AgentEntry], Mapping[str, AgentEntry]]:
+    """Return the agents of both runs, those that are compared under one name; of other names, only these."""
+    if all(agent == other for agent, other in agents.items()):
+        return now.agents, before.agents
+    return (
+        {agent: now.agents[agent] for agent in agents},
+        {agent: before.agents[other] for agent, other in agents.items()},
+    )
+
+
+def _unlike_pasts(now: Findings, before: Findings, arms: Iterable[tuple[Arm, Arm]]) -> Iterator[Difference]:
+    """Yield on how many samples arms had histories or facts of their own, if these are unlike in any."""
+    pairs = [(now.own_pasts[here], before.own_pasts[there]) for here, there in arms]
+    unlike = [unlike_pasts(pair) for pair in pairs]
+    for what, number in (("histories", 0), ("facts", 1)):
+        samples = set[int]().union(*(found[number] for found in unlike))
+        if samples:
+            had = [len(set[int]().union(*(getattr(each, what) for each in side))) for side in zip(*pairs, strict=True)]
+            told = f"{had[0]:,} samples, on {len(samples):,} not the same"
+            yield Difference(f"{what} of the agents' own", told, f"{had[1]:,} samples")
 
 
 def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
@@ -359,7 +434,12 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
             )
             for pair in pairs
         },
-        differences=() if is_one else tuple(what_differs(arm.run.manifest, against.run.manifest)),
+        differences=()
+        if is_one
+        else (
+            *what_differs(arm.run.manifest, against.run.manifest, {arm.agent: against.agent}),
+            *_unlike_pasts(ours, theirs, [(here, there)]),
+        ),
     )
 
 

@@ -11,15 +11,37 @@ from keval.errors import RunError
 from keval.store.run import find_run
 
 
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    """Read `A=B` as agent B with the agent A that it is compared with."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        first, equals, other = value.partition("=")
+        if not (first and equals and other):
+            raise click.BadParameter(f"{value!r} is no pair; write A=B, with A of the first run and B of the others")
+        if other in pairs:
+            raise click.BadParameter(f"{other!r} is paired twice; keep one, and compare with the other by itself")
+        pairs[other] = first
+    return pairs or None
+
+
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    callback=_pairs,
+    metavar="A=B",
+    help="Compare agent B of the other runs with agent A of the first, and only agents that are so named.",
+)
 @results_option
 @json_option
-def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
+def command(runs: tuple[str, ...], agents: dict[str, str] | None, output_dir: Path, as_json: bool) -> None:
     """Compare the arms of RUN, or of several runs: every arm with the same arm of the first RUN.
 
-    A RUN is a path, an id or its start, or `latest`. For several runs, what else differs between them comes first,
-    and the samples that got worse and better last.
+    Arms are the same by their names, or if each run has one agent, whatever its name. A RUN is a path, an id or its
+    start, or `latest`. For several runs, what else differs between them comes first, and the samples that got worse and
+    better last.
     """
     from keval.analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
     from keval.report.terminal.comparison import (
@@ -35,8 +57,10 @@ def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
     if len({*named}) < len(named):
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
     if others:
-        comparisons = [compare_runs(run, first) for run in others]
+        comparisons = [compare_runs(run, first, agents) for run in others]
         print_json(describe_comparisons(comparisons)) if as_json else print_comparisons(comparisons, data_console())
         return
+    if agents is not None:
+        raise click.UsageError("--agent pairs the agents of two runs; name another run")
     summary, questions = first.summary(), first.manifest.dataset.samples
     print_json(describe_run(summary)) if as_json else print_arms(summary, data_console(), questions=questions)

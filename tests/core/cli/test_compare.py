@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from statistics import fmean
 
 import pytest
 
+from keval import open_run
 from keval.store.run import Run
 from tests.conftest import Project
 from tests.ratings import CONFIG, run_of
@@ -165,3 +168,118 @@ def test_runs_that_cannot_be_compared_are_refused(project: Project, runs: tuple[
     assert (2, 2) == (itself.code, apart.code)
     assert f"error: a run is compared with itself: {now.id}, {now.path} name the same run" in itself.stderr
     assert "have no sample in common that both have a score for; compare runs of one dataset" in apart.stderr
+
+
+OTHERS = """\
+NOW against BEFORE
+agents of other names are compared, question by question: ms with gadk
+other differences, before → now:
+  agent                gadk → ms
+  evaluation           before → now
+  dataset              DIGEST
+  samples              6 → 5
+  answers of agent ms  DIGEST
+
+ms against gadk of BEFORE
+"""
+
+
+def test_the_only_agents_of_two_runs_are_paired_by_question(project: Project) -> None:
+    before = run_of(project, "before", BEFORE, agent="gadk")
+    now = run_of(project, "now", {name: NOW[name] for name in "abcde"}, agent="ms")
+
+    data = project.keval("compare", before.id, now.id, "--json").data
+    said = re.sub("[0-9a-f]{12} → [0-9a-f]{12}", "DIGEST", project.keval("compare", before.id, now.id).stdout)
+
+    rated = [effect for effect in data["effects"] if effect["metric"] == "number/rating"]
+    by_hand = fmean(NOW[name] - BEFORE[name] for name in "abcde")
+    assert [("ms", "gadk", condition, 5, 1) for condition in ("baseline", "with_docs")] == [
+        (each["agent"], each["against"]["agent"], each["condition"], each["n"], each["dropped"]) for each in rated
+    ]
+    assert [pytest.approx(by_hand)] * 2 == [effect["difference"] for effect in rated]
+    assert [{"run": now.id, "agent": "ms", "against": {"run": before.id, "agent": "gadk"}}] == data["agents"]
+    assert {"run": now.id, "against": before.id, "what": "agent", "now": "ms", "before": "gadk"} in data["differences"]
+    assert said.replace(now.id, "NOW").replace(before.id, "BEFORE").startswith(OTHERS)
+
+
+def two_agents(project: Project, name: str, **answers: dict[str, float]) -> Run:
+    """Run an evaluation of several agents, each with its recorded answers."""
+    agents = ", ".join(f"{agent}: {{type: recorded, path: {name}-{agent}.jsonl}}" for agent in answers)
+    questions = [{"id": sample, "question": "?"} for sample in next(iter(answers.values()))]
+    project.write(
+        **{f"{name}_yaml": f"agents: {{{agents}}}\ndataset: {{path: q.jsonl}}\nmetrics: [number/rating]\n"},
+        q_jsonl="".join(json.dumps(line) + "\n" for line in questions),
+    )
+    for agent, told in answers.items():
+        lines = [json.dumps({"id": sample, "response": str(answer)}) for sample, answer in told.items()]
+        (project.root / f"{name}-{agent}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert 0 == project.keval("run", f"{name}.yaml", "-q").code
+    return open_run(next((project.root / "results" / name).iterdir()))
+
+
+def test_agents_that_are_named_are_paired_and_no_others(project: Project) -> None:
+    before = two_agents(project, "before", gadk=BEFORE, ms=NOW)
+    now = two_agents(project, "now", ms={**BEFORE, "a": 0.75}, openai=NOW)
+
+    named = project.keval("compare", before.id, now.id, "--agent", "gadk=openai", "--agent", "gadk=ms", "--json").data
+    alone = project.keval("compare", before.id, now.id, "--json").data
+
+    differences = {name: NOW[name] - BEFORE[name] for name in BEFORE}
+    assert {
+        ("openai", "gadk"): pytest.approx(fmean(differences.values())),
+        ("ms", "gadk"): pytest.approx((0.75 - BEFORE["a"]) / len(BEFORE)),
+    } == {(each["agent"], each["against"]["agent"]): each["difference"] for each in named["effects"]}
+    changed = {each["sample"]: each["difference"] for each in named["changes"] if each["agent"] == "openai"}
+    assert differences == changed
+    assert [("ms", "ms")] == [(each["agent"], each["against"]["agent"]) for each in alone["effects"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (["--agent", "gdk=openai"], "{before} has no agent 'gdk'; it has gadk, ms"),
+        (["--agent", "gadk=gadk"], "{now} has no agent 'gadk'; it has ms, openai"),
+        (["--agent", "gadk"], "'gadk' is no pair; write A=B, with A of the first run and B of the others"),
+        (["--agent", "gadk=ms", "--agent", "ms=ms"], "'ms' is paired twice"),
+    ],
+)
+def test_agents_that_cannot_be_paired_are_told(project: Project, given: list[str], problem: str) -> None:
+    before = two_agents(project, "before", gadk=BEFORE, ms=NOW)
+    now = two_agents(project, "now", ms=BEFORE, openai=NOW)
+
+    outcome = project.keval("compare", before.id, now.id, *given)
+    alone = project.keval("compare", before.id, "--agent", "gadk=ms")
+
+    assert (2, "") == (outcome.code, outcome.stdout)
+    assert problem.format(before=f"results/before/{before.id}", now=f"results/now/{now.id}") in outcome.stderr
+    assert (2, True) == (alone.code, "--agent pairs the agents of two runs; name another run" in alone.stderr)
+
+
+def test_a_gate_pairs_agents_by_name_alone(project: Project) -> None:
+    before = run_of(project, "before", BEFORE, agent="gadk")
+    run_of(project, "now", NOW, agent="ms")
+
+    outcome = project.keval("report", "latest", "--fail-on-regression", before.id)
+
+    (told,) = [line for line in outcome.stdout.splitlines() if "no regression against" in line]
+    assert "undecided" in told
+    assert "the runs share no agent and condition (compared by label)" in " ".join(outcome.stdout.split())
+
+
+def test_histories_of_the_agents_own_are_told(project: Project) -> None:
+    found = []
+    for agent in ("gadk", "ms"):
+        project.write(q_jsonl='{"id": "a", "question": "And there?"}\n{"id": "b", "question": "?"}\n')
+        answers = [
+            {"id": "a", "response": "0.5", "history": [{"user": f"Hello, {agent}"}]},
+            {"id": "b", "response": "0.5", "history": [{"user": "Hello"}]},
+        ]
+        project.write(**{f"{agent}_jsonl": "".join(json.dumps(line) + "\n" for line in answers)})
+        config = f"agents: {{{agent}: {{type: recorded, path: {agent}.jsonl}}}}\ndataset: {{path: q.jsonl}}\n"
+        project.write(**{f"{agent}_yaml": config + "metrics: [number/rating]\n"})
+        found.append(project.keval("run", f"{agent}.yaml", "--json").data["run"])
+
+    data = project.keval("compare", *found, "--json").data
+
+    told = {each["what"]: (each["before"], each["now"]) for each in data["differences"]}
+    assert ("2 samples", "2 samples, on 1 not the same") == told["histories of the agents' own"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
@@ -9,9 +11,12 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
+from keval import Run
 from keval_viewer.app import Serving
 from tests import hostile
-from tests.viewing import client_of, needs_chromium
+from tests.conftest import Project
+from tests.ratings import run_of
+from tests.viewing import client_of, needs_chromium, served as serving_results
 
 BASE = f"agent-label {hostile.LABEL} / baseline"
 OTHER = f"agent-label {hostile.LABEL} / condition-label {hostile.LABEL}"
@@ -53,3 +58,32 @@ def test_two_arms_are_compared_question_by_question(
     assert name.split(":")[0].endswith(hostile.LABEL)
     assert "/samples/" in (dot.get_attribute("href") or "")
     assert page.evaluate("window.injected === undefined")
+
+
+def test_the_only_agents_of_two_runs_are_compared_with_each_other(project: Project) -> None:
+    answers = {"a": 0.25, "b": 0.5, "c": 0.75}
+    made = [
+        run_of(project, "one", answers, agent="gadk"),
+        run_of(project, "other", {name: value + 0.25 for name, value in answers.items()}, agent="ms"),
+    ]
+    # The one that the other is held against is the older, by its id.
+    (against, before), (agent, now) = ((next(iter(each.manifest.agents)), each) for each in sorted(made, key=_id))
+    query = urlencode([("run", f"{run.path.parent.name}/{run.id}") for run in (before, now)])
+    chosen = {"arm": f"{agent} / with_docs", "against": f"{against} / with_docs"}
+
+    with serving_results(project.root / "results") as running, client_of(running) as client:
+        runs = client.get(f"/compare?{query}").text
+        arms = client.get(f"/compare?{query}&{urlencode(chosen)}").text
+
+    assert f"{agent} against {against} of {before.id}" in runs
+    assert f'href="/compare?{query}&{urlencode(chosen)}"' in html.unescape(runs)
+    assert re.search(r"\+0\.25" if agent == "ms" else r"[-\u2212]0\.25", arms)
+    assert chosen == {
+        name: option
+        for name, options in re.findall(r'<select name="(arm|against)">(.*?)</select>', arms)
+        for option in re.findall(r"<option selected>(.*?)</option>", options)
+    }
+
+
+def _id(run: Run) -> str:
+    return run.id

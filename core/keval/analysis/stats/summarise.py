@@ -216,8 +216,8 @@ class Summariser:
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
             servers=dict(_servers(manifest)),
-            unlike_histories=unlike_histories,
-            unlike_facts=unlike_facts,
+            unlike_histories=len(unlike_histories),
+            unlike_facts=len(unlike_facts),
         )
 
     def _row(self) -> Mapping[Scorer, Cell]:

@@ -166,15 +166,15 @@ class OwnPasts:
                 noted.setdefault(sample, set()).add(sha256(content).digest())
 
 
-def unlike_pasts(arms: Iterable[OwnPasts]) -> tuple[int, int]:
-    """Return for how many samples arms had unlike histories, and for how many unlike facts."""
+def unlike_pasts(arms: Iterable[OwnPasts]) -> tuple[set[int], set[int]]:
+    """Return the samples for which arms had unlike histories, and those for which they had unlike facts."""
     known = [*arms]
     return _unlike([each.histories for each in known]), _unlike([each.facts for each in known])
 
 
-def _unlike(noted: Sequence[Mapping[int, set[bytes]]]) -> int:
+def _unlike(noted: Sequence[Mapping[int, set[bytes]]]) -> set[int]:
     samples = set[int]().union(*noted)
-    return sum(any(each.get(sample) != noted[0].get(sample) for each in noted) for sample in samples)
+    return {sample for sample in samples if any(each.get(sample) != noted[0].get(sample) for each in noted)}
 
 
 @attrs.define

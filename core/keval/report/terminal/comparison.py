@@ -44,6 +44,7 @@ def describe_run(summary: Summary) -> dict[str, Any]:
         "runs": [_run(summary)],
         "scorers": to_plain(summary.scorers),
         "arms": [{"run": summary.run, **to_plain(arm)} for arm in summary.arms],
+        "agents": [],
         "effects": to_plain(summary.effects),
         "interactions": to_plain(summary.interactions),
         "differences": [],
@@ -65,6 +66,11 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
             for arm in run.arms
         ],
         "effects": [to_plain(effect) for each in comparisons for effect in each.effects],
+        "agents": [
+            {"run": each.runs[0].run, "agent": agent, "against": {"run": first.run, "agent": other}}
+            for each in comparisons
+            for agent, other in each.agents.items()
+        ],
         "interactions": [],
         "differences": [
             {"run": each.runs[0].run, "against": first.run, **to_plain(difference)}
@@ -118,6 +124,9 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
         if run.replay is not None:
             told = one_line(f"{run.run}: {replay_label(run.replay)}")
             yield from (Text(line, "bold yellow") for line in folded(told, width))
+    if others := [f"{agent} with {other}" for agent, other in found.agents.items() if agent != other]:
+        told = one_line(f"agents of other names are compared, question by question: {', '.join(others)}")
+        yield from (Text(line, "yellow") for line in folded(told, width))
     if not found.differences:
         yield from map(
             Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)
@@ -158,16 +167,23 @@ def arm_block(found: ArmComparison) -> Block:
 def comparison_block(found: Comparison) -> Block:
     """Return the block of the effects between two runs."""
     now, before = found.runs
-    agents, conditions = ({getattr(effect, of) for effect in found.effects} for of in ("agent", "condition"))
+    agents = [agent if agent == other else f"{agent} against {other}" for agent, other in found.agents.items()]
+    names = dict(zip(found.agents, agents, strict=True))
+    conditions = {effect.condition for effect in found.effects}
 
     def label(effect: Effect) -> str:
-        parts = [effect.agent] if len(agents) > 1 or len(conditions) == 1 else []
+        parts = [names[effect.agent]] if len(agents) > 1 or len(conditions) == 1 else []
         return " ".join([*parts, effect.condition] if len(conditions) > 1 else parts)
 
     claims = claims_of(found.effects, found.scorers, {now.run: now.arms, before.run: before.arms}, label)
     alone = [next(iter(of)) for of in (agents, conditions) if len(of) == 1]
-    arms = one_line(f"{', '.join(alone)}: every arm" if len(alone) == 1 else " ".join(alone) or "every arm")
-    return block_of(f"{arms} against the same of {one_line(before.run)}", claims)
+    if agents == [*found.agents]:
+        arms = f"{', '.join(alone)}: every arm" if len(alone) == 1 else " ".join(alone) or "every arm"
+        title = f"{arms} against the same of {before.run}"
+    else:
+        title = f"{agents[0] if len(agents) == 1 else 'agents against others'} of {before.run}"
+        title += f", {next(iter(conditions))}" if len(conditions) == 1 else ""
+    return block_of(one_line(title), claims)
 
 
 def _changes(found: Comparison, width: int) -> Iterator[Text]:

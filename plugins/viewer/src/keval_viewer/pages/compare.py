@@ -67,9 +67,13 @@ class _Pair:
 
 @attrs.frozen
 class _Choice:
-    """What can be chosen, and what is: the names of arms, the runs if they are two, and the page that lists it all."""
+    """What can be chosen, and what is: the names of arms, the runs if they are two, and the page that lists it all.
+
+    `others` are the names of what an arm can be held against; none where it is held against itself in another run.
+    """
 
     names: Sequence[str]
+    others: Sequence[str]
     arm: str
     against: str
     runs: Sequence[Run]
@@ -85,7 +89,7 @@ def _of_one_run(request: Request) -> Response:
     against = asked.get("against", baseline)
     arm = asked.get("arm", next((name for name in names if name != against), against))
     pair = _pair(request, _chosen(names, arm), _chosen(names, against)) if arm != against else None
-    choice = _Choice([*names], arm, against, (), _every(request))
+    choice = _Choice([*names], [*names], arm, against, (), _every(request))
     return rendered(request, "compare.html", run=run, pair=pair, choice=choice)
 
 
@@ -104,16 +108,24 @@ def _of_runs(request: Request) -> Response:
             compared=[_runs_compared(run, first) for run in others],
         )
     here, there = _names(arms_of(others[0])), _names(arms_of(first))
-    pair = _pair(request, _chosen(here, arm), _chosen(there, arm))
-    choice = _Choice([*here], arm, arm, (first, others[0]), _every(request))
+    against = request.query_params.get("against", arm)
+    pair = _pair(request, _chosen(here, arm), _chosen(there, against))
+    choice = _Choice(
+        [*here], [*there] if [*here] != [*there] else (), arm, against, (first, others[0]), _every(request)
+    )
     return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice)
 
 
 def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]]]:
     """Return a run's comparison with the first, its effects, and the arms of both with their pages."""
     found = _compared_runs(run, first, (written(run.path), written(first.path)))
-    shared = [name for name in _names(arms_of(run)) if name in _names(arms_of(first))]
-    return found, run_effects(found), [(name, _pair_url(first, run, name)) for name in shared]
+    arms = [
+        (_name(agent, condition), _pair_url(first, run, _name(agent, condition), _name(other, condition)))
+        for agent, other in found.agents.items()
+        for condition in run.manifest.conditions
+        if condition in first.manifest.conditions
+    ]
+    return found, run_effects(found), arms
 
 
 def _pair(request: Request, arm: RunArm, against: RunArm) -> _Pair:
@@ -167,7 +179,11 @@ def _telling(found: ArmComparison) -> tuple[str, str | None]:
 
 def _names(arms: Sequence[RunArm]) -> dict[str, RunArm]:
     """Return arms by what a URL calls them."""
-    return {f"{arm.agent} / {arm.condition}": arm for arm in arms}
+    return {_name(arm.agent, arm.condition): arm for arm in arms}
+
+
+def _name(agent: str, condition: str) -> str:
+    return f"{agent} / {condition}"
 
 
 def _chosen(names: dict[str, RunArm], name: str) -> RunArm:
@@ -181,10 +197,11 @@ def _run(request: Request, name: str) -> Run:
     return viewer_of(request).runs.find(evaluation, run)
 
 
-def _pair_url(first: Run, run: Run, arm: str) -> str:
-    """Return the page of one arm in two runs."""
-    named = [f"{each.path.parent.name}/{each.id}" for each in (first, run)]
-    return f"/compare?{urlencode([*(('run', each) for each in named), ('arm', arm)])}"
+def _pair_url(first: Run, run: Run, arm: str, against: str) -> str:
+    """Return the page of an arm of a run and the one of the first that it is held against."""
+    query = [("run", f"{each.path.parent.name}/{each.id}") for each in (first, run)]
+    query += [("arm", arm), *([("against", against)] if against != arm else [])]
+    return f"/compare?{urlencode(query)}"
 
 
 def _every(request: Request) -> str:
