@@ -120,20 +120,29 @@ def _ranked(
 
 def _opened(path: Path) -> BufferedReader | None:
     """Open a file of a run, which may be missing. Raises RunError."""
-    if not path.exists():
+    if not os.path.lexists(path):  # a link that leads nowhere is damage
         return None
     try:
         return open_input(path)
     except OSError as error:
-        raise RunError(f"{path} cannot be read: {error}") from error
+        raise unreadable(path, error) from error
 
 
-def read_json(path: Path) -> Any:
-    """Read a file of a run that is JSON. Raises RunError."""
+def read_json(path: Path, remedy: str = "restore the file") -> Any:
+    """Read a file of a run that is JSON; `remedy` is what to do if it is damaged. Raises RunError."""
     try:
         return orjson.loads(read_input(path))
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error
+    except FileNotFoundError as error:
+        raise unreadable(path, error, f"is {path.parent} a run directory?") from error
+    except OSError as error:
+        raise unreadable(path, error, remedy) from error
+    except orjson.JSONDecodeError as error:
+        raise RunError(f"{path} is damaged: {error}; {remedy}") from error
+
+
+def unreadable(path: Path, error: OSError, remedy: str = "restore the file") -> RunError:
+    """Return the error for a file of a run that cannot be read."""
+    return RunError(f"{path} cannot be read: {error.strerror or error}; {remedy}")
 
 
 @contextmanager
@@ -224,7 +233,7 @@ class LineFile:
         self._starts = starts
         self._checks = checks
         self._path = path
-        self._file = path.open("rb")
+        self._file = open_input(path)
         self._lock = Lock()
         weakref.finalize(self, self._file.close)
 

@@ -70,6 +70,10 @@ def named_band(bands: Mapping[str, float], value: float) -> str | None:
     return next((name for name in reversed([*bands]) if value >= bands[name] - 1e-9), None)
 
 
+LARGEST = 1e100
+"""The largest value of a score; the squares of larger ones would overflow."""
+
+
 @attrs.frozen
 class Score:
     """A metric's or judge's verdict on a trial.

@@ -15,7 +15,7 @@ from keval.execute.models.exchange import ModelExchange
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import judge_seed, models_of
 from keval.records.models import Asker
-from keval.records.scores import Judgement, Rubric, Scale, Score
+from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import Judge
@@ -24,9 +24,6 @@ from keval.seams.transcript_builder import JudgementBuilder
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.recording import RecordingWriter
 
-
-_LARGEST = 1e100
-"""The largest value of a score; the squares of larger ones would overflow."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
@@ -47,7 +44,7 @@ def validate_score(score: object, scale: Scale) -> Verdict:
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
     if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
         return unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
-    high = min(scale.high, _LARGEST)
+    high = min(scale.high, LARGEST)
     if value is not None and not (scale.low <= value <= high):
         return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {high:g}")
     return Verdict(score)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keval.errors import RunError
+from keval.files import open_input
 
 _PATIENCE = 0.2
 """Seconds to wait for another process that only looks whether the run is locked."""
@@ -57,8 +58,8 @@ else:
     def is_locked(run: Path) -> bool:
         """Whether a process is writing to a run."""
         try:
-            file = (run / ".lock").open("rb")
-        except OSError:  # there is none, or no permission to read it
+            file = open_input(run / ".lock")
+        except OSError:  # there is none, no permission to read it, or it is no file
             return False
         with file:
             try:

@@ -18,7 +18,7 @@ import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
-from keval.files import LineFile, read_input, read_json, read_lines, read_sorted, undamaged
+from keval.files import LineFile, open_input, read_input, read_lines, read_sorted, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review, answer_digest, standing
 from keval.records.scores import ScoreLine
@@ -27,7 +27,7 @@ from keval.records.trial import Sample, Trial, TrialKey
 from keval.store.lock import is_locked
 from keval.store.reviews import ReviewsFile
 from keval.store.scores import ScoresFile
-from keval.store.serialization import from_plain, read_manifest, read_sample, read_trial
+from keval.store.serialization import read_manifest, read_sample, read_summary, read_trial
 
 if TYPE_CHECKING:
     import pandas
@@ -120,7 +120,7 @@ class Run:
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
         path = self.path / "summary.json"
-        return from_plain(Summary, read_json(path), path) if path.is_file() else None
+        return read_summary(path) if path.is_file() else None
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
@@ -131,9 +131,18 @@ class Run:
         return read_lines(self.trials_file, self.read_trial)
 
     def count_trials(self, known: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-        """Count the finished trials, from an earlier count on; returns it with the place up to which it holds."""
+        """Count the finished trials, from an earlier count on; returns it with the place up to which it holds.
+
+        Raises RunError.
+        """
         count, place = known
-        with suppress(FileNotFoundError), self.trials_file.open("rb") as file:
+        try:
+            file = open_input(self.trials_file)
+        except FileNotFoundError:
+            return count, place
+        except OSError as error:
+            raise unreadable(self.trials_file, error) from error
+        with file:
             if place > file.seek(0, os.SEEK_END):  # another file is in its place
                 count = place = 0
             file.seek(place)
@@ -182,8 +191,12 @@ class Run:
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-        found = read_lines(self.trials_file, orjson.loads)
-        return {str(line["id"]) for line in found if failed or line["failure"] is None}
+
+        def read(line: bytes) -> tuple[str, bool]:
+            data = orjson.loads(line)
+            return str(data["id"]), data["failure"] is not None
+
+        return {trial for trial, has_failed in read_lines(self.trials_file, read) if failed or not has_failed}
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -214,7 +227,7 @@ class Run:
         try:
             return read_input(path)
         except OSError as error:
-            raise RunError(f"{path} cannot be read: {error}") from error
+            raise unreadable(path, error) from error
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -15,13 +15,14 @@ from keval.config.structure import structure
 from keval.errors import RunError
 from keval.files import read_json
 from keval.records.manifest import FORMAT, Manifest
-from keval.records.scores import Score, ScoreLine
+from keval.records.scores import LARGEST, Score, Scored, ScoreLine
+from keval.records.summary import Summary
 from keval.records.trial import Sample, Trial
 
 T = TypeVar("T")
 
 _FREE = frozenset({"result", "error", "reason", "message", "traceback"})
-"""Fields that are only shown, and in which an adapter may have left something else than a text."""
+"""Fields that are only shown, and in which an adapter may have left something else than a text: its JSON is read."""
 
 
 class _Shape(NamedTuple):
@@ -47,6 +48,9 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
     for name, read in _readers(kind):
         if fields.get(name) is not None:
             fields[name] = read(fields[name])
+    for name in _free(kind):
+        if not isinstance(fields.get(name, ""), str | None):
+            fields[name] = dump(fields[name]).decode()
     try:
         return _shaped(kind(**fields))
     except TypeError:  # unknown keys are rare, so they are looked for only after an error
@@ -73,6 +77,12 @@ def _shaped(record: T) -> T:
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
+def _free(kind: Any) -> tuple[str, ...]:
+    hints = get_type_hints(kind)
+    return tuple(name for name in _names(kind) if name in _FREE and str in _types(hints[name]))
 
 
 @cache
@@ -218,8 +228,11 @@ def score_line(line: ScoreLine) -> bytes:
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    score = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
-    return read_record(ScoreLine, {"judge": None, **data, "score": read_record(Score, score)})
+    fields = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
+    score = read_record(Score, fields)
+    if abs(score.value or 0.0) > LARGEST:
+        raise ValueError(f"no scorer gives a score of {score.value:g}")
+    return read_record(ScoreLine, {"judge": None, **data, "score": score})
 
 
 def _plain(value: Any) -> Any:
@@ -255,14 +268,14 @@ def to_json(record: Any) -> bytes:
     return orjson.dumps(to_plain(record), option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def from_plain(cls: type[T], data: Any, path: Path) -> T:
+def from_plain(cls: type[T], data: Any, path: Path, remedy: str = "restore the file") -> T:
     """Structure plain data into a record. Raises RunError with the file, the first error and the number of others."""
     record, errors = structure(cls, data, (), Path(), variables=False, strict=False)
     if record is None:
         first = errors[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         where = ".".join(map(str, first.path))
-        raise RunError(f"{path} is damaged: {where + ': ' if where else ''}{first.message}{more}; restore the file")
+        raise RunError(f"{path} is damaged: {where + ': ' if where else ''}{first.message}{more}; {remedy}")
     return record
 
 
@@ -292,6 +305,21 @@ def _consistent(manifest: Manifest, path: Path) -> Manifest:
     if lacking:
         raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
     return manifest
+
+
+_REMADE = "remove it, as it is made anew from trials and scores"
+
+
+def read_summary(path: Path) -> Summary:
+    """Read what a run found, as it was written down. Raises RunError."""
+    summary = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
+    scorers = {entry.scorer for entry in summary.scorers}
+    contrasts = (effect for contrast in summary.contrasts for effect in contrast.effects)
+    findings: Iterable[Scored] = (*summary.arms, *summary.effects, *summary.interactions, *summary.variance, *contrasts)
+    for found in findings:
+        if found.scorer not in scorers:
+            raise RunError(f"{path} is damaged: it does not list the metric {found.metric!r}; {_REMADE}")
+    return summary
 
 
 def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:

@@ -138,8 +138,8 @@ def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder is a run, of which no file is really elsewhere."""
-    return (folder / "manifest.json").is_file() and not any((folder / name).is_symlink() for name in _FILES)
+    """Whether a folder is a run, damaged or not, of which no file is really elsewhere."""
+    return os.path.lexists(folder / "manifest.json") and not any((folder / name).is_symlink() for name in _FILES)
 
 
 def written(folder: Path, names: Sequence[str] = _FILES) -> Written:
@@ -287,7 +287,7 @@ class Listing:
     def _count(self, run: Run) -> int:
         """Count the finished trials of a running run: only what was added since the last time is read."""
         known = self._counted.get(run.path, (0, 0))
-        with suppress(OSError):
+        with suppress(RunError):  # the page of the run says what is wrong
             known = self._counted[run.path] = run.count_trials(known)
         return known[0]
 
