@@ -55,7 +55,7 @@ class _Counts:
     trials: list[str] = attrs.field(factory=list)
     failed: int = 0
     unscored: int = 0
-    claims: int = 0
+    claims: set[tuple[str, str | None, str]] = attrs.field(factory=set)
     size: int = 0
 
 
@@ -80,7 +80,7 @@ def read_outline(run: Run) -> Outline:
             trials=tuple(found.trials),
             failed=found.failed,
             unscored=found.unscored,
-            claims=found.claims,
+            claims=len(found.claims),
             size=found.size,
         )
         for name, found in ((name, counts[name]) for name in order)
@@ -102,7 +102,7 @@ def _counted(scores: Iterable[ScoreLine], counts: Mapping[str, _Counts]) -> Iter
             judgement = (line.trial, line.judge, line.judgement.repetition)
             if judgement != last:
                 claims = line.judgement.unverified_claims or ()
-                found.claims += len(claims)
+                found.claims |= {(line.trial, line.judge, claim) for claim in claims}
                 found.size += sum(map(len, claims))
             last = judgement
         yield line

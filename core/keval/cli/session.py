@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console
 
 from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
+from keval.analysis.unverified_claims import unverified_claims
 from keval.cli.interruption import Interruption
 from keval.config.evaluation import Evaluation
 from keval.execute.admission import Stop
@@ -113,7 +114,8 @@ def finish(
         _print_verdicts(summary, data_console())
     elif not quiet:
         questions = run.manifest.dataset.samples
-        print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
+        claims = unverified_claims(run, summary)
+        print_report(summary, data_console(), run.path, questions=questions, under_way=under_way, claims=claims)
     if (as_json or quiet) and code == _FAILED_GATE:
         _print_verdicts(summary, messages)
     if quiet and not were_all_made(summary):

@@ -7,9 +7,11 @@ from functools import cached_property
 
 import attrs
 
+from keval.analysis.arm_means import ArmMean, Ranking, arm_means, ranking
 from keval.analysis.outline import Arm, Outline, read_outline
 from keval.analysis.question_comparisons import QuestionComparison, compare
 from keval.analysis.reviews import review_findings
+from keval.analysis.unverified_claims import UnverifiedClaim, unverified_claims
 from keval.records.effects import Effect
 from keval.records.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.records.scores import Scale, Scorer
@@ -76,6 +78,21 @@ class Report:
     def scales(self) -> Mapping[Scorer, Scale]:
         """The scale of each scorer."""
         return {entry.scorer: entry.scale for entry in self.summary.scorers}
+
+    @cached_property
+    def claims(self) -> Sequence[UnverifiedClaim]:
+        """The claims that judges could not verify, in the order of the dataset."""
+        return unverified_claims(self.run, self.summary)
+
+    @cached_property
+    def means(self) -> Sequence[ArmMean]:
+        """The mean of each arm and scorer with the standard deviation over trials."""
+        return arm_means(self.run)
+
+    @property
+    def ranking(self) -> Ranking:
+        """The arms by their means, which is no finding."""
+        return ranking(self.run.manifest, self.means)
 
     @property
     def arms(self) -> tuple[Arm, ...]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.records.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
 from keval.records.summary import Summary
 from keval.report.terminal.console import safe
@@ -41,6 +42,16 @@ def judging_lines(summary: Summary) -> Iterator[str]:
             yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show --sample"
 
 
+def claim_lines(claims: Sequence[UnverifiedClaim]) -> Iterator[str]:
+    """Yield the first claims that judges could not verify, each with its sample and arm; the others are counted."""
+    for claim in claims[:_MOST_CLAIMS]:
+        text = one_line(claim.text)
+        cut = text if len(text) <= _LONGEST_CLAIM else f"{text[: _LONGEST_CLAIM - 1]}…"
+        yield f"  {claim.sample} ({claim.agent} {claim.condition}): {cut}"
+    if len(claims) > _MOST_CLAIMS:
+        yield f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report --html"
+
+
 def _found(value: float | None, n: int, reason: str | None) -> str:
     return f"undefined ({reason})" if value is None else f"{value:.2f} (n={n})"
 
@@ -49,6 +60,9 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 """The heads of a table of judges' agreement with people, after rubric and judge."""
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
+_MOST_CLAIMS = 5
+_LONGEST_CLAIM = 200
+"""Characters of a claim that a line shows."""
 _BIASED = {
     "disagreement": "answers that judges disagree on",
     "worst": "the worst answers of a metric",

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.records.effects import SURE, Interaction
 from keval.records.manifest import ReplayEntry
 from keval.records.summary import Summary
@@ -20,7 +21,7 @@ from keval.report.claims import PRIMARY_WOULD, WORSE, interim_words
 from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
 from keval.report.gates import gate_lines, unmet_lines
-from keval.report.reviews import judging_lines, review_lines
+from keval.report.reviews import claim_lines, judging_lines, review_lines
 from keval.report.terminal.console import print_sections, safe
 from keval.report.terminal.messages import foreign
 from keval.report.terminal.tools import sharing_lines, tool_lines
@@ -39,10 +40,19 @@ _DUST = 1e-12
 """A variance below this is rounding."""
 
 
-def print_report(summary: Summary, console: Console, run: Path, *, questions: int | None, under_way: bool) -> None:
+def print_report(
+    summary: Summary,
+    console: Console,
+    run: Path,
+    *,
+    questions: int | None,
+    under_way: bool,
+    claims: Sequence[UnverifiedClaim] = (),
+) -> None:
     """Print the report of a run in the console's width; `run` is its directory, and `questions` how many it asked.
 
-    `under_way` says that missing trials and scores are still being made.
+    `under_way` says that missing trials and scores are still being made. `claims` are those that judges could not
+    verify.
     """
     width = console.width
     found = all_blocks(summary)
@@ -54,7 +64,7 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
         iter(()) if compared else mean_lines(summary, width),
         _property_lines(summary, width),
         replay_lines(summary.replay, width),
-        _folded(_remarks(summary, run, under_way=under_way), width),
+        _folded(_remarks(summary, run, claims, under_way=under_way), width),
         (
             *total_lines(summary, width),
             *gate_lines(summary.gates, width, decided_on(summary.replay)),
@@ -80,7 +90,7 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     yield from (Text(f"{'more' if row == 0 else '':<7}{line}", "dim") for row, line in enumerate(lines))
 
 
-def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
+def _remarks(summary: Summary, run: Path, claims: Sequence[UnverifiedClaim], *, under_way: bool) -> Iterator[Text]:
     yield from _interim(summary)
     yield from _interactions(summary)
     yield from _primary(summary)
@@ -92,6 +102,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
+    yield from map(safe, claim_lines(claims))
     yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
