@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import attrs
-from jinja2 import Environment, PackageLoader
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Route
 
-from keval import Run
+from keval import Run, Trial
 from keval.plugin import dollars, time_span
 from keval_viewer.live import Following
 from keval_viewer.report_page.rendering import environment
@@ -43,6 +44,12 @@ def sample_url(run: Run, sample: str) -> str:
     return run_url(run, f"/samples/{_part(sample)}")
 
 
+def show_command(run: Run, trial: Trial) -> str:
+    """Return the command that shows a trial on the terminal; commands look for ids in `results` by themselves."""
+    name = run.id if run.path.parent.parent == Path("results") else str(run.path)
+    return shlex.join(["keval", "show", name, "--trial", trial.id])
+
+
 def raw_url(run: Run, kind: str, trial: str) -> str:
     """Return the URL of what the run has of a trial: its record (`trials`) or its first model request (`requests`)."""
     return run_url(run, f"/raw/{kind}/{_part(trial)}")
@@ -66,7 +73,9 @@ class Viewer:
     @classmethod
     def of(cls, root: Path, tabs: Sequence[tuple[str, str]]) -> Viewer:
         """Return a viewer of a results folder."""
-        templates = environment(PackageLoader("keval_viewer"))
+        templates = environment(
+            ChoiceLoader([PackageLoader("keval_viewer"), PackageLoader("keval_viewer.report_page")])
+        )
         templates.filters |= {"dollars": dollars, "span": time_span}
         templates.globals |= {each.__name__: each for each in (evaluation_url, raw_url, run_url, sample_url, trial_url)}
         runs = Runs(root)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from keval import Run, Trial
 from keval_viewer.neighbours import Choice, Ranked, choices_of, ranked, repetitions_of, trials_of
-from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, show_command, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 from keval_viewer.tracks import seconds_told
 
@@ -71,6 +71,7 @@ def _sample(request: Request) -> Response:
         order=order,
         compared=compared,
         metrics=metrics,
+        show_command=show_command,
         url=lambda to: f"{sample_url(run, to)}{_query(order.choice, against)}",
     )
 

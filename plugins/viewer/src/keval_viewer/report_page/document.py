@@ -60,7 +60,7 @@ def page(report: Report, most_bytes: int = MOST_BYTES) -> str:
     kept = transcripts(report, most_bytes)
     parts = {name: fragment(report) for name, fragment in FRAGMENTS.items() if name != "questions"}
     # keval's own, which need no escape.
-    style, script = resource("page.css"), resource("page.js")
+    style, script = resource("page.css"), f"{resource('page.js')}{resource('copy.js')}"
     return render(
         "page.html",
         title=report.summary.evaluation,

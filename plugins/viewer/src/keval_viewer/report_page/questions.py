@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -202,10 +203,11 @@ class _Verdict:
 
 @attrs.frozen
 class _Answer:
-    """A trial as it is shown."""
+    """A trial as it is shown; `command` shows it on the terminal."""
 
     trial: Trial
     facts: str
+    command: str
     verdicts: Sequence[_Verdict]
     remarks: JudgeRemarks
     calls: Sequence[ToolCall]
@@ -265,6 +267,7 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
     return _Answer(
         trial=trial,
         facts=" · ".join(_facts(trial)),
+        command=shlex.join(["keval", "show", report.run.id, "--trial", trial.id]),
         verdicts=[_verdict(report, line) for line in lines],
         remarks=judge_remarks(lines),
         calls=calls,

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from keval import Scale
 from keval.plugin import Scorer, Tile, interval, number, signed
+from keval_viewer.markdown import formatted
 
 TILE = 14
 """The side of a tile of the heat map, in pixels."""
@@ -144,6 +145,7 @@ def environment(loader: BaseLoader) -> Environment:
         "chance": _chance,
         "count": _counted,
         "figure": _figure,
+        "formatted": formatted,
         "label": _label,
         "number": number,
         "pretty": _pretty,

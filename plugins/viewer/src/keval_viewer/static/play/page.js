@@ -224,7 +224,6 @@ setInterval(() => {
   }
 }, 100);
 
-document.documentElement.classList.add("scripted");
 let silence = 0;
 follow(Number(byId("play").dataset.from), {
   text,
