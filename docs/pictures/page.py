@@ -41,7 +41,7 @@ def photograph(file: Path, picture: Path) -> None:
         page.locator("#list summary").nth(2).click()
         page.wait_for_selector("#list article")
         page.evaluate("scrollTo(0, 0)")
-        bottom = page.locator("#list > li").nth(4).bounding_box()
+        bottom = page.locator("#list > tr").nth(4).bounding_box()
         if bottom is None:
             raise RuntimeError("the page shows fewer than five questions")
         page.set_viewport_size({"width": 1200, "height": round(bottom["y"] + bottom["height"])})

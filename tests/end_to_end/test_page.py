@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.resources import files
@@ -108,7 +109,7 @@ def test_questions_are_searched_and_filtered(visit: Callable[..., Page], example
     assert 35 == len(shown(page))
 
     page.get_by_label("search").fill("MOLEHILL pin id")  # of answers that are not open
-    expect(page.locator("#list > li")).not_to_have_count(35)
+    expect(page.locator("#list > tr")).not_to_have_count(35)
     found = shown(page)
     assert "prune-default" in found
     page.get_by_role("button", name="clear").click()
@@ -127,14 +128,82 @@ def test_questions_are_searched_and_filtered(visit: Callable[..., Page], example
     assert ["price"] == shown(page)  # which the documentation does not answer: it can only mislead
 
 
-def test_the_order_is_the_worst_first_or_that_of_the_dataset(visit: Callable[..., Page], example: Path) -> None:
+def test_the_order_is_that_of_the_dataset_or_the_worst_first(visit: Callable[..., Page], example: Path) -> None:
     page = visit(example)
-    worst = shown(page)
+    dataset = shown(page)
 
+    page.get_by_label("order").select_option("worst first")
+    worst = shown(page)
     page.get_by_label("order").select_option("as in the dataset")
 
-    assert "prune-default" == shown(page)[0] != worst[0]
-    assert sorted(worst) == sorted(shown(page))
+    assert "prune-default" == dataset[0] != worst[0]
+    assert sorted(dataset) == sorted(worst)
+    assert dataset == shown(page)
+
+
+def figures(page: Page, name: str) -> list[float]:
+    """The figures of a column, as far as there are any."""
+    texts = page.locator(f"#list [data-figure={name}]").all_inner_texts()
+    return [float(text) for text in texts if text != "–"]
+
+
+def test_questions_are_sorted_by_each_column(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+    dataset = shown(page)
+    head = page.locator("table.questions thead")
+    found = {}
+
+    for name, column in (("question", "id"), ("score", "score"), ("spread", "spread"), ("effect", "effect")):
+        button = head.get_by_role("button", name=name)
+        button.focus()
+        for key in ("Enter", "Space"):
+            button.press(key)
+            direction = head.locator("th[aria-sort]").get_attribute("aria-sort")
+            found[name, direction] = shown(page) if column == "id" else figures(page, column)
+            assert [name] == [text.strip() for text in head.locator("th[aria-sort]").all_inner_texts()]
+    ties = shown(page)  # by effect, from the largest on
+    tied = [name for name, value in zip(ties, figures(page, "effect"), strict=True) if value == 3.0]
+    page.locator("#metric").select_option("completeness")
+    completeness = figures(page, "effect")
+    page.get_by_role("button", name="clear").click()
+    expect(page.locator("#list .what b").nth(1)).to_have_text(dataset[1])
+
+    for (_, direction), values in found.items():
+        assert sorted(values, reverse=direction == "descending") == values
+        assert 1 < len({*values})
+    assert 8 == len(found)
+    assert 1 < len(tied)
+    assert sorted(tied, key=dataset.index) == tied
+    assert sorted(completeness, reverse=True) == completeness != found["effect", "descending"]
+    assert (dataset, 0) == (shown(page), head.locator("th[aria-sort]").count())
+
+
+def test_claims_lead_to_their_questions(visit: Callable[..., Page], example: Path, injected: Path) -> None:
+    page = visit(example)
+    claims = page.locator("#claims")
+    claims.locator("summary").click()
+
+    row = claims.locator("tbody tr").filter(has_text="price").first
+    row.get_by_role("link").click()
+
+    expect(page.locator("#sample-price article").first).to_be_visible()
+    assert "openai with_docs" in row.inner_text().replace("\t", " ")
+    other = visit(injected)
+    other.locator("#claims tbody a").last.click()
+    opened = other.locator("#list details[open]").filter(has=other.locator("article"))
+    assert other.locator("#claims tbody th").last.inner_text() == opened.locator(".what b").inner_text()
+
+
+def test_arms_are_ranked_with_mean_and_deviation(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+
+    table = page.locator("#ranking")
+    heads = [" ".join(text.split()) for text in table.locator("thead th").all_inner_texts()]
+    first = table.locator("tbody tr").filter(has_text="completeness").locator("td").first.inner_text()
+
+    assert ["metric", "1. openai with_docs", "2. openai baseline"] == heads
+    assert re.fullmatch(r"\d\.\d\d ± \d\.\d\d n=70", first)
+    assert "A rank is no finding: it says nothing about noise." in table.inner_text()
 
 
 def test_a_link_opens_its_question(visit: Callable[..., Page], injected: Path) -> None:
@@ -148,7 +217,7 @@ def test_a_link_opens_its_question(visit: Callable[..., Page], injected: Path) -
     page.get_by_label("show").select_option("failed")
     page.evaluate("hash => { location.hash = hash }", f"sample-{quote(f'1 {hostile.LABEL}', safe='')}")
     settle(page, "6 questions")  # what is linked to is not hidden by a filter
-    assert 2 == page.locator("#list > li > details[open]").count()
+    assert 2 == page.locator("#list > tr > td > details[open]").count()
 
 
 def test_no_script_of_others_runs_and_all_of_it_shows_as_text(visit: Callable[..., Page], injected: Path) -> None:
@@ -192,7 +261,7 @@ def test_it_is_used_by_keyboard_alone(visit: Callable[..., Page], example: Path)
     assert "To the questions" == page.evaluate("document.activeElement.textContent")
     page.keyboard.press("/")
     page.keyboard.type("prune-default")
-    expect(page.locator("#list > li")).not_to_have_count(35)
+    expect(page.locator("#list > tr")).not_to_have_count(35)
     page.locator("#list summary").first.focus()
     page.keyboard.press("Enter")
 
@@ -209,7 +278,7 @@ def test_axe_finds_nothing_serious(
         page = visit(file, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
         page.locator("#list summary").first.click()
         page.wait_for_selector("article")
-        page.evaluate(OPEN_ALL, "details:not(#list > li > details)")
+        page.evaluate(OPEN_ALL, "details:not(#list > tr > td > details)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.evaluate(rules)
         violations = page.evaluate("axe.run().then((results) => results.violations)")

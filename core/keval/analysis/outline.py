@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -42,10 +43,13 @@ class Outline:
     """The questions of a run, in the order of its dataset, and the mean score of each by arm and scorer.
 
     `values` has for each arm and scorer the mean over repetitions by the question's index, where there is one.
+    `spreads` has for each scorer the sample standard deviation over all trials of a question, of every arm, where there
+    are two or more.
     """
 
     questions: tuple[OutlineQuestion, ...]
     values: Mapping[Arm, Mapping[Scorer, Mapping[int, float]]]
+    spreads: Mapping[Scorer, Mapping[int, float]] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -71,7 +75,7 @@ def read_outline(run: Run) -> Outline:
         found.size += _size(trial)
     order = [name for name in run.samples.ids if name in counts]
     index = {name: number for number, name in enumerate(order)}
-    values = _values(run.manifest, _counted(run.scores_as_made(), counts), index)
+    values, spreads = _values(run.manifest, _counted(run.scores_as_made(), counts), index)
     questions = tuple(
         OutlineQuestion(
             id=name,
@@ -85,7 +89,7 @@ def read_outline(run: Run) -> Outline:
         )
         for name, found in ((name, counts[name]) for name in order)
     )
-    return Outline(questions, values)
+    return Outline(questions, values, spreads)
 
 
 def _counted(scores: Iterable[ScoreLine], counts: Mapping[str, _Counts]) -> Iterable[ScoreLine]:
@@ -110,8 +114,8 @@ def _counted(scores: Iterable[ScoreLine], counts: Mapping[str, _Counts]) -> Iter
 
 def _values(
     manifest: Manifest, scores: Iterable[ScoreLine], index: Mapping[str, int]
-) -> dict[Arm, dict[Scorer, dict[int, float]]]:
-    """Return the mean of each question by arm and scorer, as the summary counts scores."""
+) -> tuple[dict[Arm, dict[Scorer, dict[int, float]]], dict[Scorer, dict[int, float]]]:
+    """Return the mean of each question by arm and scorer, as the summary counts scores, and its spread by scorer."""
     entries = {entry.scorer: entry for entry in manifest.scorers}
     cells: dict[tuple[Arm, Scorer], Cell] = {}
     for line in scores:
@@ -120,12 +124,24 @@ def _values(
             cells[key] = Cell(entries[line.scorer], count_neutral=manifest.neutral == "count")
         cells[key].add(line, index[line.sample])
     values: dict[Arm, dict[Scorer, dict[int, float]]] = {}
+    pooled: dict[Scorer, dict[int, tuple[int, float, float]]] = {}
     for (arm, scorer), cell in cells.items():
         found = cell.values()
         means = dict(zip(found.samples.tolist(), found.means.tolist(), strict=True))
         if means:
             values.setdefault(arm, {})[scorer] = means
-    return values
+        of_arm = zip(means.items(), found.counts.tolist(), found.squares.tolist(), strict=True)
+        for (question, mean), count, squares in of_arm:
+            sums = pooled.setdefault(scorer, {}).get(question, (0, 0.0, 0.0))
+            pooled[scorer][question] = (sums[0] + count, sums[1] + count * mean, sums[2] + squares)
+    return values, {scorer: dict(_spreads(sums)) for scorer, sums in pooled.items()}
+
+
+def _spreads(sums: Mapping[int, tuple[int, float, float]]) -> Iterator[tuple[int, float]]:
+    """Yield the sample standard deviation of each question, from the count, sum and sum of squares of its values."""
+    for question, (count, total, squares) in sums.items():
+        if count > 1:
+            yield question, math.sqrt(max(0.0, squares - total**2 / count) / (count - 1))
 
 
 def _size(trial: Trial) -> int:

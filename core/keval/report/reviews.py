@@ -42,14 +42,14 @@ def judging_lines(summary: Summary) -> Iterator[str]:
             yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show --sample"
 
 
-def claim_lines(claims: Sequence[UnverifiedClaim]) -> Iterator[str]:
-    """Yield the first claims that judges could not verify, each with its sample and arm; the others are counted."""
+def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
+    """Yield the first claims that judges could not verify, a line each; the others are counted."""
     for claim in claims[:_MOST_CLAIMS]:
-        text = one_line(claim.text)
-        cut = text if len(text) <= _LONGEST_CLAIM else f"{text[: _LONGEST_CLAIM - 1]}…"
-        yield f"  {claim.sample} ({claim.agent} {claim.condition}): {cut}"
+        line = safe(f"  {one_line(claim.sample)} ({claim.agent} {claim.condition}): {one_line(claim.text)}")
+        line.truncate(width, overflow="ellipsis")
+        yield line
     if len(claims) > _MOST_CLAIMS:
-        yield f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report --html"
+        yield Text(f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report --html")
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:
@@ -61,8 +61,6 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
 _MOST_CLAIMS = 5
-_LONGEST_CLAIM = 200
-"""Characters of a claim that a line shows."""
 _BIASED = {
     "disagreement": "answers that judges disagree on",
     "worst": "the worst answers of a metric",

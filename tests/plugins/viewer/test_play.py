@@ -62,6 +62,18 @@ def test_a_question_and_a_follow_up_are_answered_scored_and_kept_in_a_run(player
     assert ("golden", {"likes": "rain"}) == (run.sample("q1").answer, run.sample("q1").facts)
 
 
+def test_an_answer_is_formatted_when_it_is_at_its_end(player: Player) -> None:
+    player.act("ask", text="a **good** `day`")
+    page = player.settled()
+    player.act("ask", text="hang")
+    writing = player.settled("weak/only still answering")
+
+    assert 2 == page.count('<div class="foreign markdown answer" dir="auto"><p>Hello a <strong>good</strong>')
+    assert 2 == page.count('<div class="foreign text answer" dir="auto">Hello a **good** `day`</div>')
+    assert "data-writing" not in page
+    assert "data-writing" in writing
+
+
 def test_events_go_on_where_a_connection_was_lost(player: Player) -> None:
     player.act("ask", text="one")
     player.settled()

@@ -156,6 +156,33 @@ def test_a_problem_is_told_beside_what_it_is_about(served: Serving, visit: Calla
     assert "{% if" == editor.get_by_label("system prompt").input_value()
 
 
+@pytest.fixture
+def wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
+    """A play of four columns with long names, and many metrics with long names."""
+    monkeypatch.chdir(tmp_path)
+    agents = {f"{name}-framework-with-tools": {"type": "double/talker"} for name in ("first", "second")}
+    conditions = {"baseline_without_context": {}, "with_weather_and_calendar": {"system_prompt": "Be brief."}}
+    metrics = ["double/length", "basic/turns", "basic/latency", "basic/tokens"]
+    judges = {"a-strict-judge": {"type": "strict"}, "another-strict-judge": {"type": "strict"}}
+    config = {"agents": agents, "conditions": conditions, "metrics": metrics, "judges": judges}
+    config |= {"dataset": {"path": "questions.jsonl"}, "rubrics": ["double/brevity"]}
+    (tmp_path / "questions.jsonl").write_text(f"{json.dumps(SAMPLE)}\n", encoding="utf-8")
+    (tmp_path / "eval.yaml").write_text(json.dumps(config), encoding="utf-8")
+    with play_served(tmp_path / "eval.yaml", Path("results")) as running:
+        yield running
+
+
+def test_the_standings_of_four_columns_fit(wide: Serving, visit: Callable[..., Page]) -> None:
+    page = visit(wide, viewport={"width": 1280, "height": 900})
+
+    for text in ("Is it so?", "And what of a question that is much longer than the one before?"):
+        ask(page, text)
+
+    widths = page.locator(".so-far .scrolled").evaluate("place => [place.scrollWidth, place.clientWidth]")
+    assert widths[0] <= widths[1]
+    assert not too_wide(page)
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1600), ("dark", 800), ("light", 360)])
 def test_axe_finds_nothing_serious(served: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
     page = visit(served, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)

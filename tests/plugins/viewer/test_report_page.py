@@ -82,6 +82,9 @@ def test_every_part_is_whole_and_has_only_kevals_own_elements(report: Report) ->
 
     assert {} == {name: found.wrong for name, found in read.items() if found.wrong}
     foreign = {"img", "template", "iframe", "object", "a", "link", "style"}
+    links = [given for tag, given in read.pop("claims").found if tag == "a"]
+    flagged = [question.id for question in report.outline.questions if question.claims for _ in range(question.claims)]
+    assert [{"href": f"#sample-{quote(name, safe='')}"} for name in flagged] == links
     assert [] == [(name, tag) for name, found in read.items() for tag, _ in found.found if tag in foreign]
     handlers = [
         (name, key) for name, found in read.items() for _, given in found.found for key in given if key.startswith("on")

@@ -29,7 +29,7 @@ def test_a_run_is_opened_by_keyboard_and_is_shown_as_text(served: Serving, visit
 
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    expect(page.locator("#list > li")).to_have_count(6)
+    expect(page.locator("#list > tr")).to_have_count(6)
 
     assert page.evaluate("window.injected === undefined")
     assert hostile.LABEL in page.locator("body").inner_text()

@@ -64,7 +64,7 @@ def print_report(
         iter(()) if compared else mean_lines(summary, width),
         _property_lines(summary, width),
         replay_lines(summary.replay, width),
-        _folded(_remarks(summary, run, claims, under_way=under_way), width),
+        _folded(_remarks(summary, run, claims, width, under_way=under_way), width),
         (
             *total_lines(summary, width),
             *gate_lines(summary.gates, width, decided_on(summary.replay)),
@@ -90,7 +90,9 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     yield from (Text(f"{'more' if row == 0 else '':<7}{line}", "dim") for row, line in enumerate(lines))
 
 
-def _remarks(summary: Summary, run: Path, claims: Sequence[UnverifiedClaim], *, under_way: bool) -> Iterator[Text]:
+def _remarks(
+    summary: Summary, run: Path, claims: Sequence[UnverifiedClaim], width: int, *, under_way: bool
+) -> Iterator[Text]:
     yield from _interim(summary)
     yield from _interactions(summary)
     yield from _primary(summary)
@@ -102,7 +104,7 @@ def _remarks(summary: Summary, run: Path, claims: Sequence[UnverifiedClaim], *, 
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
-    yield from map(safe, claim_lines(claims))
+    yield from claim_lines(claims, width)
     yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)

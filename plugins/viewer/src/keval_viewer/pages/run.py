@@ -51,6 +51,7 @@ def _finished(request: Request, run: Run) -> Response:
         parts={name: FRAGMENTS[name](report) for name in _FIRST},
         others=[name for name in FRAGMENTS if name not in _FIRST],
         done=done,
+        has_claims=bool(report.claims),
         is_whole=done == run.manifest.trials and not any(arm.missing for arm in report.summary.arms),
     )
 

@@ -43,8 +43,8 @@ _Row: TypeAlias = tuple[str, Sequence[Standing]]
 class Table:
     """The columns, and a row of standings for each scorer: those that differ, and what answers take.
 
-    `level` names the scorers by which all columns are the same on every question. `can_tell` says that any interval
-    tells how sure a difference is.
+    `level` names the scorers by which all columns are the same on every question. Unless `can_tell`, no row has an
+    interval, as all of them together would say nothing.
     """
 
     columns: Sequence[Column]
@@ -58,6 +58,13 @@ class Table:
 
 def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
     """Return the standings of the columns that are on or were asked."""
+    can_tell = _can_tell(standings)
+    if not can_tell:
+        standings = attrs.evolve(
+            standings,
+            differences=tuple(map(_without_interval, standings.differences)),
+            expenses=tuple(map(_without_interval, standings.expenses)),
+        )
     asked = {f"{arm.agent}/{arm.condition}" for arm in standings.trials if arm.trials}
     shown = [column for column in columns if column.id in asked]
     names = display_names(entry.scorer for entry in standings.scorers)
@@ -90,8 +97,26 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
         rows=[*rows, *fixed],
         expenses=[*_expenses(shown, standings.against, spent)],
         level=level,
-        can_tell=any(effect.ci_low is not None for effect in standings.differences),
+        can_tell=can_tell,
     )
+
+
+def _can_tell(standings: Standings) -> bool:
+    """Return whether any interval leaves out a difference that is possible: 0, or any on a scale with two ends."""
+    scales = {entry.scorer: entry.scale for entry in standings.scorers}
+    for effect in (*standings.differences, *standings.expenses):
+        if effect.ci_low is None or effect.ci_high is None or not effect.stderr:
+            continue
+        if effect.ci_low > 0 or effect.ci_high < 0:
+            return True
+        scale = scales.get(effect.scorer)
+        if scale is not None and (effect.ci_low > scale.low - scale.high or effect.ci_high < scale.high - scale.low):
+            return True
+    return False
+
+
+def _without_interval(effect: Effect) -> Effect:
+    return attrs.evolve(effect, ci_low=None, ci_high=None)
 
 
 def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> Standing:

@@ -11,7 +11,17 @@ import attrs
 from markupsafe import Markup
 
 from keval import Manifest, Scale
-from keval.plugin import ArmComparison, ArmScore, Report, ServerDifference, change_words, entry_text, servers_between
+from keval.plugin import (
+    ArmComparison,
+    ArmScore,
+    Report,
+    ServerDifference,
+    change_words,
+    display_names,
+    entry_text,
+    servers_between,
+    with_units,
+)
 from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogram, render
 
 
@@ -46,6 +56,18 @@ def distributions(report: Report) -> Markup:
         cost_effectiveness=report.cost_effectiveness,
         pareto=report.pareto,
     )
+
+
+def ranking(report: Report) -> Markup:
+    """Render the arms by rank, with the mean and standard deviation of each metric."""
+    found, means = report.ranking, {(each.agent, each.condition, each.scorer): each for each in report.means}
+    scorers = {entry.scorer: entry.scale for entry in report.run.manifest.scorers}
+    names = display_names(scorers)
+    rows = [
+        (with_units(names[scorer], scale), [means[arm.agent, arm.condition, scorer] for arm in found.arms])
+        for scorer, scale in scorers.items()
+    ]
+    return render("ranking.html", ranking=found, by=[names[scorer] for scorer in found.by], rows=rows)
 
 
 def trials(report: Report) -> Markup:

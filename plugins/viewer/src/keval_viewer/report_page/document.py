@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from keval import Run, Summary
 from keval.plugin import Exported, Report, replacing
-from keval_viewer.report_page.arms import differences, distributions, making, tools, trials
+from keval_viewer.report_page.arms import differences, distributions, making, ranking, tools, trials
 from keval_viewer.report_page.effects import effects
-from keval_viewer.report_page.questions import MOST_BYTES, questions, reviews, transcripts
+from keval_viewer.report_page.questions import MOST_BYTES, claims, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import render
 from keval_viewer.report_page.slices import slices
 
@@ -44,7 +44,9 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "gates": gates,
     "effects": effects,
     "questions": questions,
+    "claims": claims,
     "distributions": distributions,
+    "ranking": ranking,
     "reviews": reviews,
     "slices": slices,
     "differences": differences,

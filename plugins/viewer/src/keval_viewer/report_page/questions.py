@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -37,6 +37,8 @@ _MOST_NOTES = 200
 _MOST_PEOPLE = 8
 """People whose own agreement with a judge the page shows."""
 _SHADES = 3
+_MOST_OPEN = 10
+"""Claims up to which their list is open from the beginning."""
 
 
 @attrs.frozen
@@ -103,17 +105,19 @@ def transcripts(report: Report, most_bytes: int = MOST_BYTES) -> Transcripts:
 
 
 def questions(report: Report, kept: Transcripts | None = None) -> Markup:
-    """Render the list of questions with its filters. With `kept`, the answers are embedded beside it.
+    """Render the table of questions with its filters. With `kept`, the answers are embedded beside it.
 
     Without, whoever serves the fragment answers for each question when it is opened.
     """
     columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
-    order = ranked(report, report.comparisons[:1])  # the one that is shown first
+    order = range(len(report.outline.questions))
     width = max(1, len(columns)) * PITCH
+    figures = [*_figures(report, columns)]
     rows = [
         render(
             "question.html",
             row=_row(report, index, columns),
+            figures=figures,
             width=width,
             compared=report.comparisons[0].against is not None,
         )
@@ -124,10 +128,14 @@ def questions(report: Report, kept: Transcripts | None = None) -> Markup:
         "questions.html",
         comparisons=report.comparisons,
         columns=[report.names[scorer] for scorer in columns],
+        figures=figures,
+        chosen=_chosen(report, columns),
+        width=width,
+        arms=embedded([[_place(report, each.arm), _place(report, each.against)] for each in report.comparisons]),
         first=rows[:_AT_FIRST],
         others=embedded([str(row) for row in rows[_AT_FIRST:]]),
         labels=labels,
-        index=embedded([_entry(report, index, labels) for index in order]),
+        index=embedded([_entry(report, index, labels, [*columns]) for index in order]),
         kept=kept,
         total=len(rows),
     )
@@ -173,7 +181,9 @@ def _notes(question: OutlineQuestion) -> Iterator[str]:
         yield f"{question.claims} unverified claim{'' if question.claims == 1 else 's'}"
 
 
-def _entry(report: Report, index: int, labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _entry(
+    report: Report, index: int, labels: Mapping[str, Sequence[str]], scorers: Sequence[Scorer]
+) -> dict[str, Any]:
     """Return what the page's script filters and sorts a question by; see page.js."""
     question = report.outline.questions[index]
     worst = [each.worst(index) for each in report.comparisons]
@@ -183,11 +193,40 @@ def _entry(report: Report, index: int, labels: Mapping[str, Sequence[str]]) -> d
         "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
         "worse": [each.got_worse(index) for each in report.comparisons],
         "better": [each.got_better(index) for each in report.comparisons],
+        "scores": [
+            [_rounded(report.outline.values.get(arm, {}).get(scorer, {}).get(index)) for arm in report.arms]
+            for scorer in scorers
+        ],
+        "spreads": [_rounded(report.outline.spreads.get(scorer, {}).get(index)) for scorer in scorers],
         "failed": question.failed,
         "unscored": question.unscored,
         "claims": question.claims,
         "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _place(report: Report, arm: tuple[str, str] | None) -> int | None:
+    """Return which of the run's arms this is."""
+    return None if arm is None else report.arms.index(arm)
+
+
+def _figures(report: Report, scorers: Collection[Scorer]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of figures that the table has, each with what it shows."""
+    if scorers:
+        yield "score", "the mean of the arm that is compared"
+    if any(report.outline.spreads.get(scorer) for scorer in scorers):
+        yield "spread", "the standard deviation over all trials of a question, of every arm"
+    if scorers and report.comparisons[0].against is not None:
+        yield "effect", "the difference to the other arm"
+
+
+def _chosen(report: Report, scorers: Sequence[Scorer] | Mapping[Scorer, int]) -> int:
+    """Return the metric whose figures are shown first: the one that the run's arms are ranked by, or the first."""
+    return next((place for place, scorer in enumerate(scorers) if scorer in report.ranking.by), 0)
 
 
 @attrs.frozen
@@ -306,6 +345,11 @@ def _facts(trial: Trial) -> Iterator[str]:
         yield "did not use tools as its condition requires"
     if trial.truncated:
         yield "cut off at a limit of length"
+
+
+def claims(report: Report) -> Markup:
+    """Render the claims that judges could not verify, with links to their questions; nothing without any."""
+    return render("claims.html", claims=report.claims, anchor=anchor, most_open=_MOST_OPEN)
 
 
 @attrs.frozen

@@ -6,7 +6,7 @@
   document.body.append(told);
   document.documentElement.classList.add("scripted");
 
-  const source = (button) => button.closest("[data-copied]").querySelector(".text, pre");
+  const source = (button) => button.closest("[data-copied]").querySelector(":scope > .text, :scope > .as-written > .text, :scope > pre");
 
   const text = async (button) => {
     const { copy, copyUrl } = button.dataset;

@@ -11,6 +11,8 @@
   const show = document.getElementById("show");
   const order = document.getElementById("order");
   const comparison = document.getElementById("comparison");
+  const metric = document.getElementById("metric");
+  const heads = [...document.querySelectorAll("button[data-sort]")];
   const keys = [...form.querySelectorAll("select[data-key]")];
   const found = document.getElementById("found");
   const more = document.getElementById("more");
@@ -20,7 +22,9 @@
   const others = parsed("rows");
   const rows = parsed("index").map((row, place) => ({ ...row, place, item: first[place] ?? null, compared: 0, text: null }));
   const byId = new Map(rows.map((row) => [`sample-${row.id}`, row]));
-  const byDetails = new WeakMap(rows.slice(0, first.length).map((row) => [row.item.firstElementChild, row]));
+  const detailsOf = (row) => row.item.querySelector("details");
+  const byDetails = new WeakMap(rows.slice(0, first.length).map((row) => [detailsOf(row), row]));
+  const arms = parsed("arms");
   let shown = rows;
   let limit = AT_ONCE;
 
@@ -44,11 +48,30 @@
 
   const chosen = () => (comparison ? Number(comparison.value) : 0);
 
+  // The figures of a question by the metric and the comparison that are chosen; null where there is none.
+  const figures = (row) => {
+    const at = metric ? Number(metric.value) : Number(list.parentElement.dataset.chosen);
+    const [arm, against] = arms[chosen()];
+    const means = row.scores[at] ?? [];
+    const [score, other] = [means[arm] ?? null, means[against] ?? null];
+    return { score, spread: row.spreads[at] ?? null, effect: score === null || other === null ? null : score - other };
+  };
+
+  const told = (value, sign) => {
+    if (value === null) return "–";
+    const text = Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(2).replace(/^-(0\.00)$/, "$1");
+    return sign && !text.startsWith("-") ? `+${text}` : text;
+  };
+
   // The element of a row, which shows the comparison that is chosen.
   const element = (row) => {
     if (row.item === null) {
       row.item = fragment(others[row.place - first.length]).firstElementChild;
-      byDetails.set(row.item.firstElementChild, row);
+      byDetails.set(detailsOf(row), row);
+    }
+    const values = figures(row);
+    for (const place of row.item.querySelectorAll("[data-figure]")) {
+      place.textContent = told(values[place.dataset.figure], place.dataset.figure === "effect");
     }
     if (row.compared !== chosen()) {
       row.compared = chosen();
@@ -91,6 +114,27 @@
     return words.every((word) => text(row).includes(word));
   };
 
+  // By the column that is sorted: questions without a figure come last, and those that are alike as in the dataset.
+  const byColumn = (a, b) => {
+    const head = heads.find((button) => button.parentElement.ariaSort);
+    const way = head.parentElement.ariaSort === "descending" ? -1 : 1;
+    if (head.dataset.sort === "id") return way * a.id.localeCompare(b.id, "en", { numeric: true }) || a.n - b.n;
+    const [one, other] = [a, b].map((row) => figures(row)[head.dataset.sort]);
+    if (one === null || other === null) return (one === null) - (other === null) || a.n - b.n;
+    return way * (one - other) || a.n - b.n;
+  };
+
+  const sortBy = (button) => {
+    const before = button.parentElement.ariaSort;
+    const first = button.dataset.sort === "spread" ? "descending" : "ascending";
+    unsort();
+    button.parentElement.ariaSort = before === "ascending" ? "descending" : before === "descending" ? "ascending" : first;
+    order.value = "column";
+    apply();
+  };
+
+  const unsort = () => heads.forEach((button) => button.parentElement.removeAttribute("aria-sort"));
+
   const draw = () => {
     list.replaceChildren(...shown.slice(0, limit).map(element));
     more.hidden = shown.length <= limit;
@@ -103,9 +147,11 @@
       .map((select) => [select.dataset.key, select.selectedOptions[0].dataset.value]);
     const at = chosen();
     const share = (row) => row.worst[at] ?? Infinity;
-    const compare = order.value === "worst"
-      ? (a, b) => b.failed - a.failed || share(a) - share(b) || a.n - b.n
-      : (a, b) => a.n - b.n;
+    const compare = {
+      worst: (a, b) => b.failed - a.failed || share(a) - share(b) || a.n - b.n,
+      dataset: (a, b) => a.n - b.n,
+      column: byColumn,
+    }[order.value];
     shown = rows.filter((row) => matches(row, words, labels)).sort(compare);
     limit = AT_ONCE;
     draw();
@@ -138,7 +184,7 @@
       limit = shown.indexOf(row) + 1;
       draw();
     }
-    const details = row.item.firstElementChild;
+    const details = detailsOf(row);
     details.open = true;
     open(row);
     details.scrollIntoView();
@@ -157,10 +203,16 @@
     history.replaceState(null, "", `#${event.target.id}`);
   }, true);
   form.addEventListener("submit", (event) => { event.preventDefault(); apply(); });
-  form.addEventListener("reset", () => setTimeout(apply));
-  for (const select of [show, order, comparison, ...keys]) select?.addEventListener("change", apply);
+  form.addEventListener("reset", () => {
+    unsort();
+    setTimeout(apply);
+  });
+  order.addEventListener("change", unsort);
+  heads.forEach((button) => button.addEventListener("click", () => sortBy(button)));
+  for (const select of [show, order, comparison, metric, ...keys]) select?.addEventListener("change", apply);
   more.firstElementChild.addEventListener("click", extend);
   new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) extend(); }).observe(more);
+  draw();
   addEventListener("hashchange", follow);
   addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.target.closest("input, select, textarea")) {
