@@ -236,7 +236,6 @@ from keval.analysis.comparison import (
 )
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion
-from keval.analysis.arm_means import ArmMean as ArmMean, Ranking as Ranking
 from keval.analysis.unverified_claims import UnverifiedClaim as UnverifiedClaim
 from keval.analysis.follow import ArmProgress as ArmProgress, Follower as Follower, RunProgress as RunProgress
 from keval.analysis.reviews import review_findings as review_findings

@@ -5,7 +5,7 @@ It is what k-eval prints and what metrics-assessment.md compares: nothing in it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean
 
 import attrs
@@ -40,12 +40,13 @@ class RankedArm:
 class PlainTable:
     """Rows by category, a column for each of `arms` (agent, condition), agents side by side; and the arms ranked.
 
-    `ranked_by` says what the ranks are the mean of. A single arm has no rank.
+    The ranks are by the mean of the metrics `by`, and `ranked_by` says so. A single arm has no rank.
     """
 
     arms: tuple[tuple[str, str], ...]
     categories: tuple[tuple[str | None, tuple[PlainRow, ...]], ...]
     ranking: tuple[RankedArm, ...]
+    by: tuple[str, ...]
     ranked_by: str
 
 
@@ -63,11 +64,12 @@ def plain_table(summary: Summary) -> PlainTable:
         for entry in summary.scorers
     }
     categories = grouped(summary.scorers, lambda entry: entry.category)
-    ranking, ranked_by = _ranking(summary, arms)
+    by, ranked_by = _ranked_by(summary)
     return PlainTable(
         arms,
         tuple([(name, tuple([rows[entry.scorer] for entry in of])) for name, of in categories.items()]),
-        ranking,
+        _ranking(summary, arms, by) if len(arms) > 1 else (),
+        by,
         ranked_by,
     )
 
@@ -83,29 +85,28 @@ def _cell(mean: str, entry: ArmScore) -> str:
     return mean if entry.sd is None else f"{mean} ± {number(entry.sd)}"
 
 
-def _ranking(summary: Summary, arms: Iterable[tuple[str, str]]) -> tuple[tuple[RankedArm, ...], str]:
-    """Rank the arms, the best first: by the primary metrics, else by what judges grade, else by all metrics.
+def _ranked_by(summary: Summary) -> tuple[tuple[str, ...], str]:
+    """Return the metrics that arms are ranked by, and what they are: primary ones, else what judges grade, else all.
 
     A metric counts if its scale has an end and each arm has a mean of it.
     """
-    if summary.averages is None or len(summary.averages.arms) < 2:
-        return (), ""
-    usable = summary.averages.metrics
+    usable = summary.averages.metrics if summary.averages else ()
     graded = {entry.metric for entry in summary.scorers if entry.judge is not None}
-    choices = {"primary metric": summary.primary, "rubric": graded, "metric": usable}
-    kinds = ((kind, [name for name in usable if name in among]) for kind, among in choices.items())
-    kind, metrics = next((kind, names) for kind, names in kinds if names)
+    for kind, among in (("primary metric", summary.primary), ("rubric", graded), ("metric", usable)):
+        if found := tuple([name for name in usable if name in among]):
+            return found, f"the mean of {counted(len(found), kind)} as a share of the scale"
+    return (), ""
+
+
+def _ranking(summary: Summary, arms: Iterable[tuple[str, str]], metrics: Collection[str]) -> tuple[RankedArm, ...]:
+    """Rank the arms by their means over metrics, the best first; a rubric counts once, however many judges grade it."""
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    known = [entry for entry in summary.arms if entry.metric in metrics and entry.mean is not None]
     shares: dict[tuple[str, str], list[float]] = {}
-    for (agent, condition, _), of in grouped(
-        (entry for entry in summary.arms if entry.metric in metrics), lambda e: (e.agent, e.condition, e.metric)
-    ).items():
-        told = [_share(entry, scales) for entry in of if entry.mean is not None]
-        shares.setdefault((agent, condition), []).append(fmean(told))
+    for (*arm, _), of in grouped(known, lambda entry: (entry.agent, entry.condition, entry.metric)).items():
+        shares.setdefault((arm[0], arm[1]), []).append(fmean([_share(entry, scales) for entry in of]))
     ranked = [RankedArm(*arm, fmean(shares[arm])) for arm in arms if arm in shares]
-    return tuple(
-        sorted(ranked, key=lambda arm: -arm.share)
-    ), f"the mean of {counted(len(metrics), kind)} as a share of the scale"
+    return tuple(sorted(ranked, key=lambda arm: -arm.share))
 
 
 def _share(entry: ArmScore, scales: dict[Scorer, Scale]) -> float:

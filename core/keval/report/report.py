@@ -7,7 +7,6 @@ from functools import cached_property
 
 import attrs
 
-from keval.analysis.arm_means import ArmMean, Ranking, arm_means, ranking
 from keval.analysis.outline import Arm, Outline, read_outline
 from keval.analysis.question_comparisons import QuestionComparison, compare
 from keval.analysis.reviews import review_findings
@@ -20,6 +19,7 @@ from keval.report.blocks import Block, property_rows
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks
 from keval.report.gates import GateRow, gate_rows, unmet_texts
+from keval.report.plain_table import PlainTable, plain_table
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, judging_lines, reviewed_text, rubric_name, warnings
 from keval.report.sentences import sentences
 from keval.report.terminal.overview import decided_on, origin_label
@@ -85,14 +85,9 @@ class Report:
         return unverified_claims(self.run, self.summary)
 
     @cached_property
-    def means(self) -> Sequence[ArmMean]:
-        """The mean of each arm and scorer with the standard deviation over trials."""
-        return arm_means(self.run)
-
-    @property
-    def ranking(self) -> Ranking:
-        """The arms by their means, which is no finding."""
-        return ranking(self.run.manifest, self.means)
+    def plain_table(self) -> PlainTable:
+        """Mean ± standard deviation of each metric and arm, and the arms ranked, which is no finding."""
+        return plain_table(self.summary)
 
     @property
     def arms(self) -> tuple[Arm, ...]:

@@ -17,10 +17,8 @@ from keval.plugin import (
     Report,
     ServerDifference,
     change_words,
-    display_names,
     entry_text,
     servers_between,
-    with_units,
 )
 from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogram, render
 
@@ -59,15 +57,10 @@ def distributions(report: Report) -> Markup:
 
 
 def ranking(report: Report) -> Markup:
-    """Render the arms by rank, with the mean and standard deviation of each metric."""
-    found, means = report.ranking, {(each.agent, each.condition, each.scorer): each for each in report.means}
-    scorers = {entry.scorer: entry.scale for entry in report.run.manifest.scorers}
-    names = display_names(scorers)
-    rows = [
-        (with_units(names[scorer], scale), [means[arm.agent, arm.condition, scorer] for arm in found.arms])
-        for scorer, scale in scorers.items()
-    ]
-    return render("ranking.html", ranking=found, by=[names[scorer] for scorer in found.by], rows=rows)
+    """Render the plain table: mean ± standard deviation of each metric and arm, with the ranks of the arms."""
+    table = report.plain_table
+    ranked = {(arm.agent, arm.condition): (place, arm.share) for place, arm in enumerate(table.ranking, 1)}
+    return render("ranking.html", table=table, ranked=ranked, neutral=report.summary.neutral)
 
 
 def trials(report: Report) -> Markup:

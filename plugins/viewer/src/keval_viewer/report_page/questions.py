@@ -226,7 +226,7 @@ def _figures(report: Report, scorers: Collection[Scorer]) -> Iterator[tuple[str,
 
 def _chosen(report: Report, scorers: Sequence[Scorer] | Mapping[Scorer, int]) -> int:
     """Return the metric whose figures are shown first: the one that the run's arms are ranked by, or the first."""
-    return next((place for place, scorer in enumerate(scorers) if scorer in report.ranking.by), 0)
+    return next((place for place, scorer in enumerate(scorers) if scorer[0] in report.plain_table.by), 0)
 
 
 @attrs.frozen
