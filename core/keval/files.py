@@ -8,7 +8,7 @@ import stat
 import weakref
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, RawIOBase
 from pathlib import Path
 from threading import Lock
@@ -39,6 +39,17 @@ def open_input(path: Path) -> BufferedReader:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def check_output(path: Path) -> None:
+    """Check what a file is before it is opened for appending; it may be missing.
+
+    Raises:
+        OSError: it cannot be looked at, or is a directory, a pipe or a device. To open a pipe might wait for ever.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "not a regular file; a directory, a pipe or a device is not written", str(path))
 
 
 def read_input(path: Path, most_bytes: int | None = None) -> bytes:

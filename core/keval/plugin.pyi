@@ -168,6 +168,7 @@ from keval.report.exporters import Exported as Exported, Exporter as Exporter
 from keval.report.data_frames import (
     SCORE_COLUMNS as SCORE_COLUMNS,
     TRIAL_COLUMNS as TRIAL_COLUMNS,
+    record_batch as record_batch,
     score_row as score_row,
     trial_row as trial_row,
 )

@@ -7,6 +7,8 @@ or crashes for its size is in `config/test_bounds.py`.
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -245,7 +247,8 @@ def outcome_of(project: Project, record_property: Callable[[str, object], None])
 
 
 PLACE = re.compile(
-    r"eval\.yaml|questions\.jsonl|recorded\.jsonl|q\.\w+|run/\w+\.json|in run;|run has no score|^error: /"
+    r"eval\.yaml|questions\.jsonl|recorded\.jsonl|q\.\w+|run/[\w/]+\.json|in run;|no run 'run'|run has no"
+    r"|^error: (/|run\b)"
 )
 
 
@@ -279,6 +282,129 @@ def test_some_broken_input_is_refused(outcome_of: Callable[[Case], str], make: C
 @pytest.mark.parametrize("make", [cases, run_cases], ids=["input", "runs"])
 def test_all_broken_input_is_refused(outcome_of: Callable[[Case], str], make: Callable[[], Iterator[Case]]) -> None:
     assert [] == faults(make(), outcome_of)
+
+
+RECORDED = Path(__file__).parents[2] / "examples" / "context-ab" / "recording"
+RECORDED_TRIAL = "openai/with_docs/prune-default/1"
+RUN_FILES = (
+    *("manifest.json", "samples.jsonl", "trials.jsonl", "scores.jsonl", "reviews.jsonl", "retried.jsonl"),
+    *("summary.json", "recording/traffic.jsonl.zst"),
+)
+TRIM = ("record", "trim", "run", "-o", "small")
+READING = (
+    TRIM,
+    (*TRIM, "--samples", "prune-default", "--condition", "with_docs"),
+    ("report", "run"),
+    ("report", "run", "--wide"),
+    ("report", "run", "--markdown"),
+    ("report", "run", "--html", "page.html"),
+    ("show", "run", "--trial", RECORDED_TRIAL),
+    ("show", "run", "--trial", RECORDED_TRIAL, "--traffic"),
+    ("show", "run", "--sample", "prune-default"),
+    ("show", "run", "--reviews"),
+    ("show", "run", "--worst", "completeness"),
+    ("compare", "run"),
+    ("diff", "run", str(RECORDED)),
+    *(
+        ("export", "run", "--format", name, "--to", "out")
+        for name in ("eee", "csv", "parquet", "junit", "otlp", "html")
+    ),
+)
+SCORING = ("score", "run", "--metric", "basic/turns", "-q")
+
+
+@pytest.fixture
+def recorded(project: Project) -> Path:
+    """A recorded run with everything that a run may have: a review, and a trial that was run again."""
+    folder = project.root / "run"
+    shutil.copytree(RECORDED, folder)
+    trial = json.loads((folder / "trials.jsonl").read_bytes().splitlines()[0])
+    failure = {"stage": "agent", "kind": "told", "message": "no", "traceback": None}
+    (folder / "retried.jsonl").write_bytes(line({**trial, "failure": failure}))
+    said = {"reviewer": "ann", "at": "2026-11-23T00:00:00+00:00", "kind": "thumb", "thumb": "up"}
+    (folder / "reviews.jsonl").write_bytes(line({"trial": trial["id"], "answer": "0" * 64, **said}))
+    assert 0 == project.keval(*TRIM).code
+    shutil.rmtree(project.root / "small")
+    return folder
+
+
+def damage(path: Path, rng: random.Random) -> str:
+    """Damage a file in one of the ways that a disk, a person or a program does; returns which."""
+    content = path.read_bytes()
+    at = rng.randrange(len(content))
+    name, raw = rng.choice([*RAW.items()])
+    lines = content.splitlines(keepends=True)
+    number = rng.randrange(len(lines))
+    broken: dict[str, Callable[[], object]] = {
+        "is a directory": path.mkdir,
+        "is a pipe": partial(os.mkfifo, path),
+        "is a link to itself": partial(path.symlink_to, path.name),
+        "ends early": partial(path.write_bytes, content[:at]),
+        "has zeros": partial(path.write_bytes, content[:at] + bytes(rng.choice((1, 64))) + content[at:]),
+        "has another byte": partial(path.write_bytes, content[:at] + bytes([rng.randrange(256)]) + content[at + 1 :]),
+        f"is {name}": partial(path.write_bytes, raw),
+        f"begins with {name}": partial(path.write_bytes, raw + b"\n" + content),
+        f"ends with {name}": partial(path.write_bytes, content + raw + b"\n"),
+    }
+    if path.suffix in {".json", ".jsonl"}:
+        data = json.loads(content if path.suffix == ".json" else lines[number])
+        place, new = rng.choice([*paths(data)]), rng.choice(VALUES)
+        other = [line(changed(data, place, new))]
+        whole = other if path.suffix == ".json" else lines[:number] + other + lines[number + 1 :]
+        told = f"line {number + 1}: {'.'.join(map(str, place))} {'deleted' if new is DELETED else f'{new!r:.20}'}"
+        broken |= {f"{told} ({again})": partial(path.write_bytes, b"".join(whole)) for again in range(4)}
+    kind, write = rng.choice([*broken.items()])
+    path.unlink()
+    write()
+    return kind
+
+
+def restored(path: Path, content: bytes) -> None:
+    """Put a file back in place of whatever is there."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+def kept(run: Path, *but: str) -> dict[str, bytes]:
+    """The content of a run's regular files."""
+    return {name: (run / name).read_bytes() for name in RUN_FILES if name not in but and (run / name).is_file()}
+
+
+def run_faults(project: Project, run: Path, seeds: Sequence[int], *, reading: int) -> Iterator[str]:
+    """Damage a run once a seed, and yield what is wrong with how commands end: `trim`, and `reading` others."""
+    whole = kept(run)
+    for seed in seeds:
+        rng = random.Random(seed)
+        name = rng.choice(RUN_FILES)
+        told = damage(run / name, rng)
+        for command in (*READING[:2], *rng.sample(READING[2:], reading), SCORING):
+            written = ("manifest.json", "scores.jsonl", "summary.json", RUN_FILES[-1]) if command is SCORING else ()
+            before = kept(run, *written)
+            ended = project.keval(*command)
+            after = kept(run, *written)
+            problem = fault(0 if ended.code == 1 else ended.code, ended.stderr)
+            problem = problem or ("" if before == after else "the run was changed")
+            if (project.root / "small").exists():
+                problem = problem or ("" if ended.code == 0 else "half of a copy was left")
+                shutil.rmtree(project.root / "small")
+            if problem:
+                yield f"{seed}: {name} {told}: {' '.join(command)}: {problem}"
+        for name, content in whole.items():
+            restored(run / name, content)
+        for unfinished in run.glob(".scores.*"):  # a pass that the damage interrupted
+            unfinished.unlink()
+
+
+def test_some_damaged_runs_are_refused_or_read_and_stay_as_they_are(project: Project, recorded: Path) -> None:
+    assert [] == [*run_faults(project, recorded, range(25), reading=2)]
+
+
+@pytest.mark.slow
+def test_damaged_runs_are_refused_or_read_and_stay_as_they_are(project: Project, recorded: Path) -> None:
+    assert [] == [*run_faults(project, recorded, range(1000, 1300), reading=6)]
 
 
 PLAIN = st.recursive(

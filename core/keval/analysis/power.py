@@ -118,7 +118,7 @@ def _seconds(plan: Plan, trials: int, manifest: Manifest, pilot: Summary) -> flo
     done = sum(arm.trials for arm in pilot.trials)
     if pilot.elapsed is None or not done:
         return None
-    before = manifest.config.get("execution", {}).get("max_concurrent")
+    before = (manifest.config.get("execution") or {}).get("max_concurrent")
     now = plan.evaluation.execution.max_concurrent
     faster = now / before if isinstance(before, int) and before > 0 else 1.0
     return pilot.elapsed / done * trials / faster

@@ -6,10 +6,9 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
-import orjson
 
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
@@ -18,9 +17,12 @@ from keval.files import read_lines, replacing
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
+from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
+from keval.records.trial import Trial
+from keval.store.reviews import read_review
 from keval.store.run import Run
-from keval.store.serialization import to_json
+from keval.store.serialization import read_sample, read_score, to_json
 from keval.store.writer import RunWriter
 
 T = TypeVar("T")
@@ -79,20 +81,20 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     samples = {*manifest.selection.sample_ids}
     repetitions = manifest.config["execution"]["num_repetitions"]
 
-    def kept(line: Mapping[str, Any]) -> bool:
+    def kept(sample: str, of: Trial | ScoreLine) -> bool:
         return (
-            line["sample"] in samples
-            and line["agent"] in manifest.agents
-            and line["condition"] in manifest.conditions
-            and line["repetition"] <= repetitions
+            sample in samples
+            and of.agent in manifest.agents
+            and of.condition in manifest.conditions
+            and of.repetition <= repetitions
         )
 
-    _copy_lines(run, writer, "samples.jsonl", lambda line: line["id"] in samples)
-    _copy_lines(run, writer, "trials.jsonl", kept)
-    _copy_lines(run, writer, "scores.jsonl", kept)
+    _copy_lines(run, writer, "samples.jsonl", read_sample, lambda sample: sample.id in samples)
+    _copy_lines(run, writer, "trials.jsonl", run.read_trial, lambda trial: kept(trial.sample.id, trial))
+    _copy_lines(run, writer, "scores.jsonl", read_score, lambda score: kept(score.sample, score))
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
-        _copy_lines(run, writer, "reviews.jsonl", lambda line: line["trial"] in trials)
+        _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
     writer.write_manifest(manifest)
@@ -118,14 +120,14 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     conditions = _chosen(run, "condition", manifest.conditions, wanted.conditions)
     config = dict(manifest.config)
     execution = dict(config.get("execution") or {})
-    planned = int(execution.get("num_repetitions", 1))
+    planned: int = execution.get("num_repetitions", 1)
     execution["num_repetitions"] = min(planned, wanted.repetitions or planned)
     _check_donors(run, samples, conditions, execution["num_repetitions"])
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)
     config["conditions"] = _only(config["conditions"], conditions)
-    if "ablated" in config:
-        config["ablated"] = _only(config["ablated"], conditions)
+    if isinstance(ablated := config.get("ablated"), dict):
+        config["ablated"] = _only(ablated, conditions)
     baseline = manifest.baseline if manifest.baseline in conditions else conditions[0]
     if "baseline" in config:
         config["baseline"] = baseline
@@ -177,9 +179,11 @@ def _only(entries: Mapping[str, T], labels: Collection[str]) -> dict[str, T]:
     return {label: entry for label, entry in entries.items() if label in labels}
 
 
-def _copy_lines(run: Run, writer: RunWriter, name: str, kept: Callable[[Mapping[str, Any]], bool]) -> None:
+def _copy_lines(run: Run, writer: RunWriter, name: str, read: Callable[[bytes], T], kept: Callable[[T], bool]) -> None:
+    """Copy the lines of a file whose records are kept, as they stand there. Raises RunError at a damaged line."""
+    lines = read_lines(run.path / name, lambda line: (line, kept(read(line))))
     with replacing(writer.path / name) as file:
-        file.writelines(line for line in read_lines(run.path / name, bytes) if kept(orjson.loads(line)))
+        file.writelines(line for line, is_kept in lines if is_kept)
 
 
 def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:

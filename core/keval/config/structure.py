@@ -306,11 +306,15 @@ def _union(wanted: Any, converter: cattrs.Converter) -> Hook:
 
 def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
     kind = list if get_origin(wanted) is list else tuple
+    items = get_args(wanted)
+    size = len(items) if kind is tuple and get_origin(wanted) is tuple and ... not in items else None
     fill = list_structure_factory(wanted, converter)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
             raise TypeError(f"expected a list, got {shown(value)}")
+        if size is not None and len(value) != size:
+            raise ValueError(f"expected a list of {size}, got {shown(value)}")
         return kind(fill(value, wanted))
 
     return hook

@@ -22,7 +22,7 @@ import orjson
 import zstandard
 
 from keval.errors import RunError
-from keval.files import DAMAGE, explained, open_input, sync_folder, write_all
+from keval.files import DAMAGE, check_output, explained, open_input, sync_folder, write_all
 from keval.store.serialization import dump
 
 T = TypeVar("T")
@@ -119,6 +119,7 @@ class FrameFile:
             if not folder.exists():
                 folder.mkdir(parents=True)
                 sync_folder(folder.parent)
+            check_output(self._path)
             self._file = self._path.open("ab", buffering=0)
         try:
             with self._path.open("rb") as written:

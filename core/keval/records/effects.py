@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -12,6 +12,10 @@ from keval.records.scores import Scale, Scored
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown", "interim"]
 Family: TypeAlias = Literal["all", "primary", "exploratory"]
+
+Expense: TypeAlias = Literal["seconds", "tokens", "usd", "tool_calls"]
+EXPENSES: Sequence[Expense] = get_args(Expense)
+"""What an answer takes: wall time, tokens of input and output, US dollars, and tool calls."""
 
 SURE = 0.05
 """The largest adjusted p of an effect that is called better or worse."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +116,27 @@ def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pya
     except ImportError as error:
         raise RunError("tables need pyarrow: `pip install keval[frames]`") from error
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
-    batches = [pyarrow.RecordBatch.from_pylist(batch, schema) for batch in _batches(rows)]
-    return pyarrow.Table.from_batches(batches, schema)
+    return pyarrow.Table.from_batches([record_batch(batch, schema) for batch in _batches(rows)], schema)
+
+
+def record_batch(rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return rows of a table as an Arrow record batch. Raises RunError: a value is not of its column's type."""
+    import pyarrow
+
+    def batch(part: Sequence[Mapping[str, Any]]) -> pyarrow.RecordBatch:
+        return pyarrow.RecordBatch.from_pylist([*part], schema)
+
+    try:
+        return batch(rows)
+    except (pyarrow.ArrowException, OverflowError):
+        for row in rows:
+            try:
+                batch([row])
+            except (pyarrow.ArrowException, OverflowError) as error:
+                whose = f"the score of {row['trial']!r}" if "trial" in row else f"the trial {row['id']!r}"
+                told = f"{whose} has a value that does not fit its column: {error}; correct its line in the run"
+                raise RunError(told) from error
+        raise
 
 
 def _batches(rows: Iterator[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from keval.errors import RunError
-from keval.files import cut_torn_line, explained, read_lines, sync_folder
+from keval.files import check_output, cut_torn_line, explained, read_lines, sync_folder
 from keval.records.reviews import Review
 from keval.store.serialization import dump, read_record
 
@@ -26,7 +26,7 @@ class ReviewsFile:
 
     def read(self) -> Iterator[Review]:
         """Read every line, also those that later ones replace. An incomplete last line is ignored. Raises RunError."""
-        return read_lines(self.path, _read)
+        return read_lines(self.path, read_review)
 
     def append(self, reviews: Sequence[Review]) -> None:
         """Add reviews, all or none, and return when they are on disk. Raises RunError."""
@@ -46,6 +46,7 @@ class ReviewsFile:
     def _append(self, lines: bytes) -> None:
         is_new = not self.path.exists()
         # A link that somebody put there leads nowhere.
+        check_output(self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         file = os.open(self.path, flags, 0o644)
         try:
@@ -65,5 +66,6 @@ class ReviewsFile:
             sync_folder(self.path.parent)
 
 
-def _read(line: bytes) -> Review:
+def read_review(line: bytes) -> Review:
+    """Read a line of reviews.jsonl. Raises LookupError, TypeError or ValueError."""
     return read_record(Review, orjson.loads(line))

@@ -191,12 +191,8 @@ class Run:
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-
-        def read(line: bytes) -> tuple[str, bool]:
-            data = orjson.loads(line)
-            return str(data["id"]), data["failure"] is not None
-
-        return {trial for trial, has_failed in read_lines(self.trials_file, read) if failed or not has_failed}
+        found = read_lines(self.trials_file, _outcome)
+        return {name for name, was_answered in found if failed or was_answered}
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -334,6 +330,12 @@ def _key(line: bytes) -> TrialKey:
     data = _head(line)
     agent, condition, sample = (intern(str(data[name])) for name in ("agent", "condition", "sample"))
     return TrialKey(str(data["id"]), agent, condition, sample, int(data["repetition"]))
+
+
+def _outcome(line: bytes) -> tuple[str, bool]:
+    """Return the id of a trial, and whether it was answered."""
+    data = orjson.loads(line)
+    return str(data["id"]), data["failure"] is None
 
 
 def _head(line: bytes) -> Mapping[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 import orjson
@@ -14,6 +14,7 @@ import orjson
 from keval.config.structure import structure
 from keval.errors import RunError
 from keval.files import read_json
+from keval.records.effects import EXPENSES
 from keval.records.manifest import FORMAT, Manifest
 from keval.records.scores import LARGEST, Score, Scored, ScoreLine
 from keval.records.summary import Summary
@@ -61,17 +62,23 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
 
 
 def _shaped(record: T) -> T:
-    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
+    """Return the record, with texts in the fields that are only shown.
+
+    Raises TypeError: another of its fields, or an item in it, has another type than it should.
+    """
     kind: Any = record.__class__
+    texts: dict[str, Any] = {}
     for name, types, items in _shapes(kind):
         value: Any = getattr(record, name)
         if not isinstance(value, types):
-            raise TypeError(f"{name!r} has the value {value!r:.60}")
+            if name not in _FREE or str not in types:
+                raise TypeError(f"{name!r} has the value {value!r:.60}")
+            texts[name] = "" if value is None else dump(value).decode()
         if items and isinstance(value, tuple | list):
             for item in value:
                 if not isinstance(item, items):
                     raise TypeError(f"{name!r} holds {item!r:.60}")
-    return record
+    return cast(T, attrs.evolve(cast(Any, record), **texts)) if texts else record
 
 
 @cache
@@ -115,8 +122,7 @@ def _reader(hint: Any) -> Callable[[Any], Any] | None:
 @cache
 def _shapes(kind: Any) -> tuple[_Shape, ...]:
     hints = get_type_hints(kind)
-    names = [field.name for field in attrs.fields(kind) if field.name not in _FREE]
-    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in names)
+    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in _names(kind))
     return tuple(shape for shape in shapes if object not in shape.types)
 
 
@@ -293,7 +299,12 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _consistent(manifest: Manifest, path: Path) -> Manifest:
-    """Return a manifest whose parts refer to each other. Raises RunError."""
+    """Return a manifest whose parts refer to each other, with what is read of its config. Raises RunError."""
+    execution = manifest.config.get("execution")
+    if not isinstance(execution, dict | None) or type((execution or {}).get("num_repetitions", 1)) is not int:
+        raise RunError(f"{path} is damaged: config.execution has no number of repetitions; restore the file")
+    if not manifest.evaluation.strip():
+        raise RunError(f"{path} is damaged: the evaluation has no name; restore the file")
     lacking = [*_absent(manifest.config, "agents", manifest.agents)]
     lacking += _absent(manifest.config, "conditions", manifest.conditions)
     lacking += [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
@@ -313,12 +324,15 @@ _REMADE = "remove it, as it is made anew from trials and scores"
 def read_summary(path: Path) -> Summary:
     """Read what a run found, as it was written down. Raises RunError."""
     summary = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
+    contrasts = summary.contrasts
+    scored: list[Scored] = [*summary.arms, *summary.effects, *summary.interactions, *summary.variance]
+    scored += [*summary.properties, *(effect for contrast in contrasts for effect in contrast.effects)]
+    expenses = [*summary.expenses, *(effect for contrast in contrasts for effect in contrast.expenses)]
+    unknown = {each.metric for each in expenses} - {*EXPENSES}
     scorers = {entry.scorer for entry in summary.scorers}
-    contrasts = (effect for contrast in summary.contrasts for effect in contrast.effects)
-    findings: Iterable[Scored] = (*summary.arms, *summary.effects, *summary.interactions, *summary.variance, *contrasts)
-    for found in findings:
-        if found.scorer not in scorers:
-            raise RunError(f"{path} is damaged: it does not list the metric {found.metric!r}; {_REMADE}")
+    unknown |= {each.metric for each in scored if each.scorer not in scorers}
+    if unknown:
+        raise RunError(f"{path} is damaged: it does not list the metric {min(unknown)!r}; {_REMADE}")
     return summary
 
 

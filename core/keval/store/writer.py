@@ -16,7 +16,7 @@ import attrs
 import orjson
 
 from keval.errors import PreflightError
-from keval.files import explained, read_lines, replacing, sync_folder
+from keval.files import check_output, explained, read_lines, replacing, sync_folder
 from keval.records.manifest import Manifest
 from keval.records.summary import Summary
 from keval.records.transcript import Blob
@@ -87,15 +87,17 @@ class RunWriter:
     def set_failures_aside(self) -> int:
         """Move failed trials to retried.jsonl, so that they can be run again; returns how many. Raises RunError."""
         trials, retried = self.run.trials_file, self.path / "retried.jsonl"
-        failed = [line for line in read_lines(trials, bytes) if orjson.loads(line)["failure"] is not None]
+        failed = [line for line, is_failed in read_lines(trials, _with_outcome) if is_failed]
         if failed:
             # Synced first: cut off in between, a failure stands in both files, and in none never.
-            with explained(retried), retried.open("ab") as file:
-                file.writelines(failed)
-                file.flush()
-                os.fsync(file.fileno())
+            with explained(retried):
+                check_output(retried)
+                with retried.open("ab") as file:
+                    file.writelines(failed)
+                    file.flush()
+                    os.fsync(file.fileno())
             with replacing(trials) as kept:
-                kept.writelines(line for line in read_lines(trials, bytes) if orjson.loads(line)["failure"] is None)
+                kept.writelines(line for line, is_failed in read_lines(trials, _with_outcome) if not is_failed)
         return len(failed)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -120,6 +122,11 @@ class RunWriter:
     def _write(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as file:
             file.write(content)
+
+
+def _with_outcome(line: bytes) -> tuple[bytes, bool]:
+    """Return the line of a trial, and whether that failed."""
+    return line, orjson.loads(line)["failure"] is not None
 
 
 def _write_sample(file: BufferedWriter, redact: Redactor, sample: Sample) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,52 @@ def recorded(project: Project, simulated_here: None) -> Run:
     outcome = project.keval("run", "eval.yaml", "--record", "-q")
     assert 0 == outcome.code, outcome.stderr
     return Run(project.run_directory())
+
+
+DAMAGED: dict[str, bytes] = {
+    "no JSON": b'{"id": "a", "trial\n',
+    "another type": b"5\n",
+    "a lack": b"{}\n",
+    "no UTF-8": b"\xff\xfe\n",
+    "a NUL": b"\0\n",
+}
+
+
+@pytest.mark.parametrize("wanted", [[], ["--samples", "a", "--agent", "one"]], ids=["all", "some"])
+def test_a_damaged_run_is_told_at_its_line_and_leaves_no_half_of_a_copy(
+    project: Project, recorded: Run, wanted: list[str]
+) -> None:
+    recorded.reviews_file.append([review(recorded, "one/terse/a/1", thumb="up")])
+
+    for name in ("samples.jsonl", "trials.jsonl", "scores.jsonl", "reviews.jsonl"):
+        file = recorded.path / name
+        whole = file.read_bytes()
+        for raw in DAMAGED.values():
+            file.write_bytes(whole + raw)
+            outcome = project.keval("record", "trim", recorded.id, *wanted, "-o", "small")
+            place = f"{name}:{len(whole.splitlines()) + 1}: this line is damaged: "
+            assert (2, True) == (outcome.code, place in outcome.stderr), outcome.stderr
+            assert outcome.stderr.endswith("; remove it to go on\n")
+            assert not (project.root / "small").exists()
+            assert whole + raw == file.read_bytes()
+        for make in (file.mkdir, partial(os.mkfifo, file)):
+            file.unlink()
+            make()
+            outcome = project.keval("record", "trim", recorded.id, *wanted, "-o", "small")
+            assert (2, True) == (outcome.code, f"{name} cannot be read: " in outcome.stderr), outcome.stderr
+            assert not (project.root / "small").exists()
+            file.rmdir() if file.is_dir() else file.unlink()
+            file.write_bytes(whole)
+
+
+def test_a_torn_last_line_is_left_out(project: Project, recorded: Run) -> None:
+    for name in ("trials.jsonl", "scores.jsonl"):
+        whole = (recorded.path / name).read_bytes()
+        (recorded.path / name).write_bytes(whole + whole.splitlines()[-1][:20])
+
+    outcome = project.keval("record", "trim", recorded.id, "-o", "small")
+
+    assert (0, 12) == (outcome.code, len([*Run(project.root / "small").scores()]) // 2), outcome.stderr
 
 
 def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(project: Project, recorded: Run) -> None:

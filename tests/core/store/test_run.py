@@ -315,6 +315,69 @@ def test_a_damaged_manifest_is_told_at_its_place(notes: Project) -> None:
     assert refused > 100
 
 
+@pytest.mark.parametrize(
+    ("part", "changed", "told"),
+    [
+        ("effects", {"metric": "nothing"}, "it does not list the metric 'nothing'; remove it"),
+        ("arms", {"judge": "nobody"}, "it does not list the metric"),
+        ("expenses", {"metric": "wishes"}, "it does not list the metric 'wishes'; remove it"),
+        ("effects", {"needed_samples": [1]}, "expected a list of 2, got a list"),
+    ],
+)
+def test_a_damaged_summary_is_told_at_its_place(notes: Project, part: str, changed: Any, told: str) -> None:
+    summary = notes.read("summary.json")
+    summary[part][0] |= changed
+    (notes.run_directory() / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+
+    outcome = notes.keval("export", "latest", "--format", "html", "--to", "out")
+
+    assert (2, True) == (outcome.code, "summary.json is damaged: " in outcome.stderr), outcome.stderr
+    assert told in " ".join(outcome.stderr.split())
+
+
+@pytest.mark.parametrize("odd", [None, True, 7, ["a"], {"b": 1}, 1e30])
+def test_what_is_only_shown_is_read_as_a_text_whatever_was_left_there(notes: Project, odd: Any) -> None:
+    for name in ("trials.jsonl", "scores.jsonl"):
+        path = notes.run_directory() / name
+        first, *others = notes.lines(name)
+        if name == "trials.jsonl":
+            first["failure"] = {"stage": "agent", "kind": "odd", "message": odd, "traceback": odd}
+            first["transcript"]["tool_calls"] = [{"name": "look", "error": odd}, {"name": "look", "result": odd}]
+        else:
+            first["reason"] = odd
+        path.write_text("".join(json.dumps(each) + "\n" for each in [first, *others]), encoding="utf-8")
+    trial = notes.lines("trials.jsonl")[0]["id"]
+
+    told = [
+        notes.keval(*command)
+        for command in (
+            ("report", "latest", "--html", "page.html"),
+            ("report", "latest", "--markdown"),
+            ("show", "latest", "--trial", trial),
+            ("show", "latest", "--failed"),
+            *(("export", "latest", "--format", name, "--to", name) for name in ("csv", "parquet", "junit", "otlp")),
+        )
+    ]
+
+    assert [] == [outcome.stderr for outcome in told if outcome.code not in (0, 3)]
+    failure = open_run().trial(trial).failure
+    assert failure is not None
+    assert ("" if odd is None else json.dumps(odd, separators=(",", ":"))) == failure.message
+
+
+def test_a_value_that_fits_no_column_is_told_with_its_trial(notes: Project) -> None:
+    first, *others = notes.lines("trials.jsonl")
+    first["transcript"]["model_calls"] = True
+    path = notes.run_directory() / "trials.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in [first, *others]), encoding="utf-8")
+
+    outcome = notes.keval("export", "latest", "--format", "parquet", "--to", "tables")
+
+    assert 2 == outcome.code
+    assert f"the trial {first['id']!r} has a value that does not fit its column" in outcome.stderr
+    assert [] == [*(notes.root / "tables").glob("*")]
+
+
 def test_a_run_that_was_written_by_a_landed_version_opens_for_ever() -> None:
     """Every folder under tests/runs was written by the version that its name says; none is ever changed."""
     folders = sorted(path.parent for path in RUNS.glob("*/*/manifest.json"))

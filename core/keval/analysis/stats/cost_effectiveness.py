@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
 
 import attrs
 
 from keval.analysis.stats.score_sums import SampleValues, Sums
+from keval.records.effects import EXPENSES, Expense
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
 from keval.records.summary import ArmScore
 from keval.records.transcript import Transcript
-
-Expense: TypeAlias = Literal["seconds", "tokens", "usd", "tool_calls"]
-EXPENSES: Sequence[Expense] = get_args(Expense)
-"""What an answer takes: wall time, tokens of input and output, US dollars, and tool calls."""
 
 
 @attrs.define

@@ -12,7 +12,7 @@ import numpy as np
 
 from keval.analysis.stats.averages import averages_of
 from keval.analysis.stats.contrasts import ablated, contrasts_of
-from keval.analysis.stats.cost_effectiveness import EXPENSES, Expenses
+from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.effects import (
     ArmValues,
     Crossed,
@@ -30,6 +30,7 @@ from keval.analysis.stats.tally import OwnPasts
 from keval.analysis.stats.units import FloatArray
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.records.effects import (
+    EXPENSES,
     AgentProperty,
     Arm,
     Averages,

@@ -9,7 +9,7 @@ from typing import IO, Any, TypeAlias
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exported, score_row, trial_row
+from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exported, record_batch, score_row, trial_row
 from keval_exports.files import exported_file
 
 Row: TypeAlias = Mapping[str, Any]
@@ -67,7 +67,7 @@ class Parquet:
         schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for group in _groups(rows):
-                writer.write_batch(pyarrow.RecordBatch.from_pylist(group, schema))
+                writer.write_batch(record_batch(group, schema))
 
 
 def _export(run: Run, to: Path, suffix: str, write: Callable[[IO[bytes], Iterable[Row], Columns], None]) -> Exported:
