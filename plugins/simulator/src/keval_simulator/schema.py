@@ -1,4 +1,4 @@
-"""JSON Schemas: made plain, and filled with a value that conforms."""
+"""JSON Schemas: made plain, and filled with a value that conforms, as far as any does."""
 
 from __future__ import annotations
 
@@ -15,18 +15,48 @@ Schema: TypeAlias = Mapping[str, Any]
 _LONGEST = 64
 """References and `allOf` parts followed for one schema; more is a circle."""
 
+_SHAPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties"), (dict,)),
+    **dict.fromkeys(("required", "enum", "allOf", "anyOf", "oneOf", "prefixItems", "examples"), (list,)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), (int,)),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), (int, float)),
+    **dict.fromkeys(("pattern", "format", "title", "description", "$ref"), (str,)),
+    **dict.fromkeys(("items", "additionalProperties"), (dict, bool)),
+    "type": (str, list),
+}
+"""The JSON types that keywords take (JSON Schema 2020-12, validation); a keyword of another type says nothing."""
 
-def resolved(schema: Any, root: Schema) -> Schema:
+
+def _is_shaped(key: str, value: Any) -> bool:
+    shape = _SHAPES.get(key)
+    return shape is None or (isinstance(value, shape) and (bool in shape or not isinstance(value, bool)))
+
+
+def resolved(schema: Any, root: Schema, depth: int = 0) -> Schema:
     """Follow references, merge `allOf`, and take the first alternative that is not null."""
     if not isinstance(schema, Mapping):
         return {}
+    if depth > _LONGEST:
+        raise ModelFault(400, "the schema's alternatives are nested too deeply")
     merged = _merged(schema, root)
     for key in ("anyOf", "oneOf"):
         if options := merged.get(key):
             rest = {name: value for name, value in merged.items() if name != key}
             chosen = next((each for each in options if _merged(each, root).get("type") != "null"), options[0])
-            return resolved({"allOf": [rest, chosen]}, root)
+            return resolved({"allOf": [rest, chosen]}, root, depth + 1)
     return merged
+
+
+def properties_of(schema: Schema) -> Schema:
+    """Return the properties that a schema names."""
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def required_of(schema: Schema) -> list[str]:
+    """Return the names of the properties that a schema requires."""
+    found = schema.get("required")
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
 
 
 def schema_type(schema: Schema) -> str:
@@ -57,6 +87,8 @@ def _merged(schema: Any, root: Schema) -> dict[str, Any]:
         if seen > _LONGEST:
             raise ModelFault(400, "the schema's references or allOf are nested too deeply")
         for key, value in part.items():
+            if not _is_shaped(key, value):
+                continue
             if key == "$ref":
                 parts.append(_target(value, root))
             elif key == "allOf":
@@ -99,7 +131,10 @@ def _target(reference: str, root: Schema) -> Any:
     target: Any = root
     for step in reference[1:].split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901 - JSON Pointer's escapes
-        target = target[int(step)] if isinstance(target, list) else target[step]
+        try:
+            target = target[int(step)] if isinstance(target, list) else target[step]
+        except (LookupError, TypeError, ValueError):
+            raise ModelFault(400, f"the schema refers to {reference!r}, which it does not have") from None
     return target
 
 
@@ -178,8 +213,8 @@ class _Filler:
         return self._rng.choice(wished or list(options))
 
     def _object(self, schema: Schema, path: tuple[str, ...], depth: int) -> dict[str, Any]:
-        properties = schema.get("properties") or {}
-        required = list(schema.get("required") or ())
+        properties = properties_of(schema)
+        required = required_of(schema)
         wanted = [name for name in properties if name in required or depth < _DEEPEST / 2]
         wanted += [name for name in required if name not in properties]
         wanted = wanted[: max(len(required), schema.get("maxProperties", len(wanted)))]

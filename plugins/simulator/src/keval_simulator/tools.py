@@ -22,7 +22,7 @@ from keval_simulator.conversation import (
     subject,
     time_asked,
 )
-from keval_simulator.schema import resolved, schema_type
+from keval_simulator.schema import properties_of, required_of, resolved, schema_type
 from keval_simulator.words import STOP, concepts, key_words, lexicon, numbers, sentences, split_identifier, stems
 
 _QUERY_WORDS = lexicon("query queries search keyword keywords topic term terms q text subject prompt")
@@ -58,7 +58,7 @@ def place_parameters(parameters: Mapping[str, Any]) -> list[str]:
     """Return the names of the text parameters that take a place."""
     return [
         name
-        for name, schema in (parameters.get("properties") or {}).items()
+        for name, schema in properties_of(parameters).items()
         if PLACE_WORDS.intersection(split_identifier(name)) and schema_type(resolved(schema, parameters)) == "string"
     ]
 
@@ -75,8 +75,8 @@ def fill_arguments(
     An optional parameter is only filled from what was said; a required one falls back to its default, to the user's
     words or to a common value, and is missing where neither would make sense.
     """
-    properties = parameters.get("properties") or {}
-    required = set(parameters.get("required") or ())
+    properties = properties_of(parameters)
+    required = set(required_of(parameters))
     filler = _Filler(conversation, place, len(place_parameters(parameters)) > 1, depth)
     arguments: dict[str, Any] = {}
     missing: list[str] = []
@@ -89,6 +89,10 @@ def fill_arguments(
             missing.append(name)
     ordered = {name: arguments[name] for name in properties if name in arguments}
     return Filled(ordered, tuple(missing))
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 class _Filler:
@@ -127,6 +131,8 @@ class _Filler:
                 return self._text(name, words, schema, required)
 
     def _choice(self, schema: Mapping[str, Any], required: bool) -> Any:
+        if not schema["enum"]:
+            return None  # no value would do
         said = stems(self._question)
         for option in schema["enum"]:
             if isinstance(option, str) and stems(" ".join(split_identifier(option))) & said:
@@ -146,10 +152,10 @@ class _Filler:
         value: float | None
         if "days" in words or "day" in words:
             value = days_asked(time_asked(self._conversation))
-            fallback: float | None = schema.get("default", 3)
+            fallback: float | None = _number(schema.get("default", 3))
         else:
             value = self._numbers.pop(0) if self._numbers and (required or self._speaks_of(words)) else None
-            fallback = schema.get("default")
+            fallback = _number(schema.get("default"))
         if value is None:
             value = fallback if required else None
         if value is None:
@@ -407,8 +413,8 @@ def _searchers(tools: Sequence[ChatTool], conversation: Conversation) -> list[Ch
     if not asks or len(stems(conversation.question)) == 0:
         return []
     for tool in tools:
-        properties = tool.parameters.get("properties") or {}
-        required = tool.parameters.get("required") or properties
+        properties = properties_of(tool.parameters)
+        required = required_of(tool.parameters) or properties
         free = [name for name in required if _FREE_TEXT & set(split_identifier(name))]
         if free and not _has_effect(tool):
             return [tool]
@@ -438,11 +444,11 @@ def is_search(tool: str) -> bool:
 def opened_by(tool: ChatTool) -> str | None:
     """Return the parameter by which a tool opens one document, or `None` when it does something else."""
     words = split_identifier(tool.name)
-    required = list(tool.parameters.get("required") or ())
+    required = required_of(tool.parameters)
     if not _OPENS & set(words) or is_search(tool.name) or len(required) != 1:
         return None
     (name,) = required
-    schema = resolved((tool.parameters.get("properties") or {}).get(name), tool.parameters)
+    schema = resolved(properties_of(tool.parameters).get(name), tool.parameters)
     return name if _NAMES & set(split_identifier(name)) and schema_type(schema) == "string" else None
 
 
