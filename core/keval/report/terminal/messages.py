@@ -90,7 +90,7 @@ def guarded() -> Iterator[None]:
 
     A warning of a plugin is shown without the line of keval's own code that gave it.
     """
-    usual, last = warnings.formatwarning, logging.lastResort
+    usual, handler = warnings.formatwarning, _Handler(logging.WARNING)
 
     def shown(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
@@ -102,24 +102,48 @@ def guarded() -> Iterator[None]:
         return foreign(usual(message, category, filename, lineno, line))
 
     _terminals.append(_Terminal())
-    warnings.formatwarning, logging.lastResort = shown, _Handler(logging.WARNING)
+    warnings.formatwarning = shown
+    logging.root.addHandler(handler)
     try:
         yield
     finally:
-        warnings.formatwarning, logging.lastResort = usual, last
+        warnings.formatwarning = usual
+        logging.root.removeHandler(handler)
         _terminals.pop()
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic to type checkers only
-    """Shows log records where nobody has set logging up."""
+    """Shows log records where nobody has set logging up, each text once.
+
+    It is a handler of the root logger, because without one `logging.warning` sets logging up for the whole process, and
+    then all that libraries log is printed, with tracebacks.
+    """
+
+    def __init__(self, level: int) -> None:
+        super().__init__()
+        self.setLevel(level)
+        self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if _is_handled(record) or (text := record.getMessage()) in self._shown:
+            return
+        self._shown.add(text)
         self.stream = sys.stderr  # tests and notebooks replace it
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
         told = super().format(record)
         return _event("message", {"message": told}) if logs_json() else foreign(told)
+
+
+def _is_handled(record: logging.LogRecord) -> bool:
+    """Return whether a logger that passed the record on has a handler of its own, if only one that drops it."""
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None and logger is not logging.root:
+        if logger.handlers:
+            return True
+        logger = logger.parent
+    return any(not isinstance(handler, _Handler) for handler in logging.root.handlers)
 
 
 class JsonMessages(io.TextIOBase):
