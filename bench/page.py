@@ -29,7 +29,9 @@ def opening(browser: Browser, file: Path) -> tuple[float, float]:
     loaded: float = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
     clicked: float = page.evaluate(
         """() => new Promise((resolve) => {
-            const details = document.querySelector("#list details");
+            const held = document.querySelectorAll("script[id^=answers-]");
+            const first = Math.min(...[...held].map((script) => Number(script.id.slice("answers-".length))));
+            const details = document.querySelectorAll("#list > tr > td > details")[first];
             details.open = true;
             requestAnimationFrame(() => requestAnimationFrame(() => {
                 if (!details.querySelector("article")) throw new Error("no answers are shown");
