@@ -21,7 +21,7 @@ def endpoint() -> Iterator[str]:
     bodies = itertools.cycle(BODIES)
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - its name in the standard library
+        def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             body = next(bodies)
             self.send_response(200)
