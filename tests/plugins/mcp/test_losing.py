@@ -12,6 +12,7 @@ import pytest
 from keval.plugin import CallLog, ServerLostError
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
+from tests.plugins.mcp.conftest import BARE
 
 
 def test_server_that_dies_in_a_call_is_lost_and_started_again(
@@ -47,6 +48,16 @@ def test_server_that_ends_between_trials_costs_none_of_them(
     assert ["server 'every' is connected to again: it closed the connection"] == [
         record.getMessage() for record in caplog.records if record.name == "keval_mcp"
     ]
+
+
+def test_result_that_is_nested_too_deeply_is_a_failure_of_its_kind(outcomes: Callable[..., Any]) -> None:
+    provider = Stdio(command="python", args=(str(BARE.with_name("deep.py")), "2", "400"), isolation="condition")
+
+    (((problem,), log),) = outcomes(provider, [("look", {})])
+
+    told = "answered 'look' with JSON that is nested more than 200 levels deep; let it write that flatter"
+    assert problem.startswith(f"server 'every' {told}")
+    assert (problem, "result_too_deep") == (log.lost, log.kind)
 
 
 def test_trials_that_share_a_dying_server_are_lost_with_it(

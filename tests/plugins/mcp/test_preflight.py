@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from keval.plugin import PreflightError
+from keval_loopback.serving import serve
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
+from tests.plugins.mcp.servers.deep import app
 from tests.stdio_server import ENVIRONMENT
 
 
@@ -93,6 +95,40 @@ def test_server_whose_standard_output_is_no_mcp_says_so(written: str, shown: str
     assert f"its standard output has what is no MCP message: '{shown}" in problem
     assert "write logs to standard error" in problem
     assert "startup_timeout" not in problem
+
+
+DEEP = Path(__file__).parent / "servers" / "deep.py"
+TOO_DEEP = "JSON that is nested more than 200 levels deep"
+
+
+@pytest.mark.parametrize("levels", [400, 100_000])
+def test_tool_that_is_nested_too_deeply_is_told_by_its_name(levels: int) -> None:
+    problem = _problem(Stdio(command=sys.executable, args=(str(DEEP), str(levels))))
+
+    told = f"{TOO_DEEP}, in its tool 'look'; let it write that flatter, a schema with $defs"
+    assert f"server 'weather' did not come up: {told}" == problem
+
+
+@pytest.mark.parametrize(("form", "provider"), [("json", Http), ("events", Http), ("sse", Sse)])
+def test_tool_that_is_nested_too_deeply_is_told_over_http(form: str, provider: Any) -> None:
+    async def start() -> str:
+        async with serve(app(400, form)) as base:
+            with pytest.raises(PreflightError) as raised:
+                async with started(provider(url=f"{base}/mcp", startup_timeout=20), "weather"):
+                    pass
+            return f"{raised.value}".replace(base, "")
+
+    problem = asyncio.run(asyncio.wait_for(start(), 10))
+
+    assert problem.startswith(f"server 'weather' at /mcp did not come up: {TOO_DEEP}")
+
+
+def test_tool_that_is_nested_deeply_or_recursive_is_passed_on() -> None:
+    async def start() -> list[str]:
+        async with started(Stdio(command=sys.executable, args=(str(DEEP), "180")), "weather") as source:
+            return [name for listing in source.tool_listings for name in listing.tools]
+
+    assert ["first", "look", "last"] == asyncio.run(start())
 
 
 def test_server_without_tools() -> None:

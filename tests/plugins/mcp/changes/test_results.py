@@ -90,6 +90,37 @@ def test_scrambled_prose_has_its_shape_and_none_of_its_words() -> None:
     assert set() == words(PROSE) & words(said(outcome))
 
 
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"anyOf": [schema]}
+    return {"type": "object", "properties": {"place": schema}}
+
+
+ENDLESS = {"type": "object", "properties": {"place": {"$ref": "#/properties/place"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [ENDLESS, nested(95), {"properties": {"place": {"pattern": "("}}}, {"type": "nothing"}, {"$ref": "#/nowhere"}],
+    ids=["endless", "deep", "pattern", "type", "nowhere"],
+)
+def test_data_is_scrambled_whatever_the_schema_is(schema: dict[str, Any]) -> None:
+    listing = Listing(({"name": "look", "inputSchema": {"type": "object"}, "outputSchema": schema},))
+    changes = Changes.of([Intervention(results="scrambled")], {}, listing).trial(seed=7, trial=None)
+
+    outcome, _ = called(changes, {"content": [], "structuredContent": {"place": "Kauppatori"}}, "look")
+
+    made = outcome.result["structuredContent"]["place"]
+    assert (10, True) == (len(made), made.lower() != "kauppatori")
+
+
+def test_a_text_of_deep_json_is_scrambled_as_prose() -> None:
+    outcome, _ = called(trial("scrambled"), text("[" * 900 + '"Kauppatori"' + "]" * 900))
+
+    assert (1812, False) == (len(said(outcome)), "Kauppatori" in said(outcome))
+
+
 def test_scrambled_data_is_valid_and_its_text_says_the_same() -> None:
     result = {**text(json.dumps(DATA, indent=2)), "structuredContent": DATA, "_meta": {"note": "Kauppatori"}}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.server.streams import TOO_LARGE, TooLargeError
+from keval_mcp.server.streams import KEPT, MESSAGE_ID, TOO_LARGE, TooLargeError, too_deep
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -31,9 +30,6 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
 _READ = 2**16
 _STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
 """What a process may take to end: by itself when its input closes, when it is asked to, and when it is killed."""
-_KEPT = 2**12
-"""Bytes at each end of a line that is too long; the id of what it answers is in one of them as a rule."""
-_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
 
 
 @asynccontextmanager
@@ -140,14 +136,14 @@ class _Line:
             return
         if self._pieces:
             whole = b"".join(self._pieces)
-            self._start, self._end, self._pieces = whole[:_KEPT], whole[-_KEPT:], []
-        self._end = (self._end + piece)[-_KEPT:]
+            self._start, self._end, self._pieces = whole[:KEPT], whole[-KEPT:], []
+        self._end = (self._end + piece)[-KEPT:]
 
     def message(self) -> SessionMessage | TooLargeError | ValueError | None:
         """Return the message; a ValueError with its text for a line that is none, and `None` for an empty one."""
         if self._too_long:
             error = TooLargeError(self.limit or 0)
-            found = _ID.search(self._start) or _ID.search(self._end)
+            found = MESSAGE_ID.search(self._start) or MESSAGE_ID.search(self._end)
             if found is None:
                 return error
             data = ErrorData(code=INTERNAL_ERROR, message=str(error), data=TOO_LARGE)
@@ -157,8 +153,8 @@ class _Line:
             return None
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
-            return ValueError(line[:_KEPT].decode("utf-8", "replace"))
+        except ValueError as error:
+            return too_deep(error, line) or ValueError(line[:KEPT].decode("utf-8", "replace"))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

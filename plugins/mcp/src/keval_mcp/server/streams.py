@@ -1,4 +1,4 @@
-"""The messages of a server as they arrive: what is no message, and what is larger than allowed."""
+"""The messages of a server as they arrive: what is no message, and what is larger or deeper than allowed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
 import attrs
 import httpx2
+from mcp.shared.message import SessionMessage
+from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.shared._stream_protocols import ReadStream
@@ -44,6 +46,8 @@ class WatchedStream(Generic[T]):
     async def receive(self) -> T:
         try:
             message = await self._stream.receive()
+            if (refusal := _refusal_of(message)) is not None:
+                return cast(T, refusal)
             if isinstance(message, ValueError):
                 self._junk.first = self._junk.first or _written(message)
                 self._junk.count += 1
@@ -74,10 +78,85 @@ class WatchedStream(Generic[T]):
 
 
 def _written(error: ValueError) -> str:
-    """Return the line that could not be read as a message, which pydantic's error has."""
+    """Return the line that could not be read as a message, quoted."""
+    return repr(str(_input(error) or error)[:_LONGEST])
+
+
+def _input(error: ValueError) -> str | bytes | None:
+    """Return what could not be read, which pydantic's error has."""
     errors: Any = getattr(error, "errors", None)
-    written = errors()[0]["input"] if errors else error
-    return repr(str(written)[:_LONGEST])
+    return errors()[0]["input"] if errors else None
+
+
+MESSAGE_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
+"""The id of what a message answers."""
+KEPT = 2**12
+"""Bytes at each end of a message that cannot be read; the id of what it answers is in one of them as a rule."""
+
+TOO_DEEP = "result_too_deep"
+"""The kind of failure; also the `data` of the error that stands for a message that was nested too deeply."""
+_DEEPEST = 200
+"""Levels of JSON that the SDK reads."""
+_TOO_DEEP = "recursion limit exceeded"
+"""What pydantic says of JSON with more of them."""
+_PART = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
+"""A text of JSON, or where a list or a mapping begins or ends."""
+
+
+def too_deep(error: ValueError, text: bytes) -> SessionMessage | None:
+    """Return an error in place of a message that is nested too deeply to be read, for who waits for it.
+
+    `None` if it was something else, or if nobody knows what it answers.
+    """
+    if _TOO_DEEP not in str(error):
+        return None
+    found = MESSAGE_ID.search(text[:KEPT]) or MESSAGE_ID.search(text[-KEPT:])
+    return None if found is None else _deep(int(found[1]), _deep_tool(text))
+
+
+def _refusal_of(message: object) -> SessionMessage | None:
+    """Return what stands for a message that the SDK found nested too deeply; `None` for any other."""
+    if isinstance(message, ValueError):
+        text = _input(message)
+        return None if text is None else too_deep(message, text.encode() if isinstance(text, str) else text)
+    answer = message.message if isinstance(message, SessionMessage) else None
+    if not isinstance(answer, JSONRPCError) or not isinstance(answer.id, int):
+        return None
+    is_deep = answer.error.code == PARSE_ERROR and _TOO_DEEP in answer.error.message
+    return _deep(answer.id, None) if is_deep else None
+
+
+def _deep(id: int, tool: str | None) -> SessionMessage:
+    where = f", in its tool {tool}" if tool else ""
+    told = (
+        f"JSON that is nested more than {_DEEPEST} levels deep{where}; let it write that flatter, a schema with $defs"
+    )
+    return SessionMessage(
+        JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=INTERNAL_ERROR, message=told, data=TOO_DEEP))
+    )
+
+
+def _deep_tool(text: bytes) -> str | None:
+    """Return the name, quoted, of the first tool that is nested too deeply in an answer to `tools/list`.
+
+    A tool is a mapping in a list in the result, on the fourth level of the message.
+    """
+    level = deepest = 0
+    name, before = None, b""
+    for part in _PART.findall(text):
+        if part in (b"{", b"["):
+            level += 1
+            deepest = max(deepest, level)
+            if level == 4:
+                name, deepest = None, level
+        elif part in (b"}", b"]"):
+            if level == 4 and deepest > _DEEPEST and name is not None:
+                return repr(name.strip(b'"').decode("utf-8", "replace")[:_LONGEST])
+            level -= 1
+        elif level == 4 and before == b'"name"':
+            name = part
+        before = part
+    return None
 
 
 TOO_LARGE = "result_too_large"

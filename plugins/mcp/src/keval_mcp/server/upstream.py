@@ -23,7 +23,7 @@ from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 from keval.plugin import McpServer, ServerLostError, ServerSpec
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
 from keval_mcp.server.stdio import Stderr
-from keval_mcp.server.streams import TOO_LARGE, Junk, TooLargeError
+from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout, settle
 
@@ -142,8 +142,8 @@ class Upstream:
                 if refused:
                     problem = f"answered {what} with {refused[-1]}"
                     kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
-                elif error.data == TOO_LARGE:
-                    problem, kind = f"answered {what} with {error.message}", TOO_LARGE
+                elif error.data in (TOO_LARGE, TOO_DEEP):
+                    problem, kind = f"answered {what} with {error.message}", str(error.data)
                 elif error.code == CONNECTION_CLOSED:
                     problem = f"was lost during {what}"
                 elif error.code == PARSE_ERROR:  # the client's word as a rule
