@@ -14,7 +14,7 @@ from keval_metrics_weather.reading.advice import Advice, advice, advice_against,
 from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
-from keval_metrics_weather.reading.words import Text, affirmed, find, read
+from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import (
@@ -127,8 +127,9 @@ class RecommendationQuality:
     def _tally(self, answer: Text, given: Advice) -> Score:
         reasons = reasons_given(answer, self.reason_words)
         acts = [act for act in given.acts if act not in given.words]
-        activities = affirmed(answer, _GOING) if acts or given.words else ()
-        count = max(len(given.words), len(given.items) + len(activities) if given.items else 0)
+        activities = suggested_indoors(answer, _GOING) if acts or given.words else ()
+        places = len({each.start for each in activities if isinstance(each, Said)})
+        count = max(len(given.words), len(given.items) + places if given.items else 0)
         return tally(
             self.base,
             (

@@ -31,10 +31,12 @@ _MOST_NODES = 1000
 _PLAIN = (str, int, float, type(None))
 _NO = frozenset({"", "false", "no", "none", "0", "off"})
 
-_VERBS = word_set("hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed")
+_VERBS = word_set(
+    "struggle hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed"
+)
 _AFTER_I = word_set(
     "do not really just absolutely can stand would always usually much also am a big fan keen fond on of no longer"
-    " used to actually"
+    " used to actually more rather get feel really"
 )
 _MOST_AFTER_I = 8
 _PHRASE_ENDS = frozenset({".", "!", "?", ";", ",", "\n", "but", "so", "because", "and", "when", "what", ":", "—"})
@@ -140,10 +142,16 @@ def preferences_stated(text: Text) -> tuple[Stated, ...]:
             at += 1
         stands = text.words[at - 2 : at] == ["not", "stand"]
         fan = text.words[at - 2 : at] in (["fan", "of"], ["keen", "on"], ["fond", "of"])
-        conditional = text.word_at(place + 1) == "would"
-        if (text.word_at(at) not in _VERBS and not stands and not fan) or conditional:
+        rather = text.words[place + 1 : place + 3] == ["would", "rather"]
+        conditional = text.word_at(place + 1) == "would" and not rather
+        person = "person" in text.words[at : at + 3] or "type" in text.words[at : at + 3]
+        freezes = text.word_at(at - 1) in ("get", "feel", "the") and text.word_at(at) in ("cold", "hot", "heat")
+        is_stated = stands or fan or person or freezes or rather
+        if (text.word_at(at) not in _VERBS and not is_stated) or conditional:
             continue
-        following = text.words[at if stands or fan else at + 1 :][:6]
+        following = text.words[at if is_stated and text.word_at(at) not in _VERBS else at + 1 :][:6]
+        if following[:1] in (["when"], ["with"], ["in"]):
+            following = following[1:]
         end = next((n for n, word in enumerate(following) if word in _PHRASE_ENDS), len(following))
         themes = tuple([word for word in following[:end] if word not in _NO_THEME])
         taken_back = not stands and _taken_back(text.words[place + 1 : at + 1], following[:end])
@@ -161,6 +169,7 @@ def _taken_back(verb: Sequence[str], about: Sequence[str]) -> bool:
 
 _LIKING = word_set(
     "dislike hate love prefer enjoy like mind loathe stand dread adore tolerate bear keen fan fond into sensitive"
+    " struggle"
     " averse disliking hating loving preferring enjoying liking partial"
 )
 _AFTER_YOU = word_set(
@@ -265,7 +274,7 @@ def _suggests(text: Text, hit: Hit, *, out: bool = False) -> bool:
     if not _ADVERSE.isdisjoint(near) or (out and not _AGAINST_OUT.isdisjoint(near)):
         return False
     end = next((at for at in range(last + 1, len(text.words)) if text.words[at] in _PART_ENDS), len(text.words))
-    after = text.words[last + 1 : min(end, last + 7)]
+    after = text.words[last + 1 : min(end, last + 10)]
     if not _ADVERSE_AFTER.isdisjoint(after) or after[:1] == ["instead"]:
         return False
     return keyword not in _GENERAL or not _SUGGESTING.isdisjoint((*near, *after))

@@ -72,13 +72,14 @@ _WEATHER = (
     "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
     "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear",
     "nice out", "outside", "suitable", "out there",
-    "muggy", "sunset", "uv",
+    "muggy", "sunset", "uv", "slippery",
 )  # fmt: skip
 _ADVICE = (
     "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear", "pack",
     "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need", "can i go",
     "can i do", "could i do", "plan", "what to put on", "will i need", "packing", "which jacket",
 )  # fmt: skip
+_IN_GENERAL = ("in general", "generally", "at what temperature", "at which temperature", "usually", "as a rule")
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "will we", "going to", "later", "what will", "how will")
 _TRAVELLING = ("trip", "holiday", "vacation", "when we", "when i", "pack", "packing", "wedding", "flight")
@@ -209,13 +210,14 @@ def _gaps(asked: Query) -> Iterator[str]:
     if asked.courtesy:
         return
     words = sum(word not in _MARKS for word in text.words)
-    if asked.concerns_weather and not asked.cities:
+    if asked.concerns_weather and not asked.cities and not find(text, _IN_GENERAL):
         yield NO_LOCATION
     if any(" ".join(city.words) in _SHARED_NAMES for city in asked.cities):
         yield SEVERAL_PLACES
     if asked.concerns_weather and _leaves_the_time_open(asked):
         yield NO_TIME
-    if asked.vague or (words <= 2 and not asked.cities and not asked.days):
+    is_vague = asked.vague and not (asked.cities and asked.concerns_weather)
+    if is_vague or (words <= 2 and not asked.cities and not asked.days):
         yield _VAGUE_GAP
     if words <= 3 and not asked.concerns_weather and not asked.days and not asked.cities:
         yield _UNCLEAR
@@ -251,9 +253,10 @@ def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
     filled = {_UNCLEAR}
     if not asked.vague:
         filled.add(_VAGUE_GAP)
-    if NO_LOCATION in asked.gaps and any(cities_mentioned(said) for said in earlier) and _goes_on(asked, earlier):
+    if NO_LOCATION in asked.gaps and any(map(cities_mentioned, earlier)) and _goes_on(asked, earlier):
         filled.add(NO_LOCATION)
-    if asked.follows_up and any(times(read(said.text)) for said in earlier if said.role == "user"):
+    told_times = any(times(read(said.text)) for said in earlier if said.role == "user")
+    if NO_TIME in asked.gaps and told_times and _goes_on(asked, earlier):
         filled.add(NO_TIME)
     return tuple(gap for gap in asked.gaps if gap not in filled)
 

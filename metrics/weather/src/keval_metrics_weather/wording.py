@@ -71,7 +71,8 @@ WARMTH = (
 INDOOR = (
     "indoor", "indoors", "inside", "museum", "gallery", "cafe", "cinema", "library", "stay home", "stay in",
     "at home", "aquarium", "shopping mall", "theatre", "theater", "spa", "sauna", "coffee shop", "bookshop",
-    "exhibition", "workshop", "escape room", "bowling", "swimming hall", "concert hall", "movie", "film",
+    "exhibition", "workshop", "covered market", "market hall", "cathedral",
+    "planetarium", "escape room", "bowling", "swimming hall", "concert hall", "movie", "film",
 )  # fmt: skip
 RAINWEAR = ("umbrella", "raincoat", "rain jacket", "waterproof", "poncho", *INDOOR)
 OUTDOOR = (

@@ -88,7 +88,8 @@ def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
     if not _IF.isdisjoint(text.words[max(at - 5, 0) : at]):
         return False
     if speaker == "i":
-        return before == "would" and text.words[at] not in ("need", "keep", "go", "use", "try")
+        goes = text.words[at] == "go" and text.word_at(at + 1) in ("to", "for")
+        return before == "would" and (goes or text.words[at] not in ("need", "keep", "go", "use", "try"))
     return before in ("should", "could", "can", "might", "may") and text.words[at] not in ("try", "use", "get")
 
 

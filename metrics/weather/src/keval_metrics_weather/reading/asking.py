@@ -46,6 +46,8 @@ _POINTERS = word_set(
     "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online"
     " com org net map page agency noaa nws channel google news live"
 )
+_HAVING = word_set("has have would will shows offers gives lists provides publishes")
+_PUBLISHING = frozenset({"publishes", "posts", "carries", "publish"})
 _ALTERNATIVELY = word_set("alternative alternatives alternatively instead meanwhile meantime otherwise")
 _SITE = word_set("com org net gov no fi dk uk de pt hr be vn se ch ca au io")
 
@@ -203,6 +205,7 @@ def _recommends(text: Text, at: int) -> bool:
     """Say whether a source is named for the reader to turn to: "the Institute's website has …", "yr.no"."""
     if text.words[at] in _SITE:
         return text.starts[at] > 0 and text.plain[text.starts[at] - 1] == "."
-    return not {"has", "have", "would", "will", "shows", "offers", "gives", "lists", "provides"}.isdisjoint(
-        text.words[at + 1 : at + 6]
+    before = text.words[max(at - 3, 0) : at]
+    return not _HAVING.isdisjoint(text.words[at + 1 : at + 6]) or not (
+        _PUBLISHING.isdisjoint(before) or {"no", "not"} & {*before}
     )

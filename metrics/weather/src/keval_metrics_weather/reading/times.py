@@ -143,7 +143,13 @@ def day_name(day: str) -> str:
 def times_of_day(text: Text) -> frozenset[str]:
     """Return the parts of the day and the times by the clock that a text names, in one spelling each."""
     clock = {f"{int(hour)}:{minutes or '00'}{half or ''}" for hour, minutes, half in _CLOCK.findall(text.plain)}
-    return (PARTS_OF_DAY & text.said) | clock
+    parts = {word for word in PARTS_OF_DAY & text.said if any(not _greets(text, at) for at in text.index[word])}
+    return frozenset(parts) | clock
+
+
+def _greets(text: Text, place: int) -> bool:
+    """Say whether a part of the day is said in greeting: "Good morning!"."""
+    return text.word_at(place - 1) == "good" and text.word_at(place + 1) in ("!", ",", ".", "\n", "")
 
 
 def hours_named(text: Text) -> list[int]:
