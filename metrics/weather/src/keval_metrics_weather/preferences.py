@@ -239,7 +239,9 @@ _ADVERSE = word_set(
     " affecting affected disrupt interrupt ruin spoil hamper unless discourage less too worst not"
 )
 _AGAINST_OUT = frozenset({"stay", "staying", "keep", "keeping", "indoors", "inside", "from"})
-_ADVERSE_AFTER = word_set("unpleasant uncomfortable miserable difficult affected limited disrupted tricky less not")
+_ADVERSE_AFTER = word_set(
+    "hard unpleasant uncomfortable miserable difficult affected limited disrupted tricky less not"
+)
 _ON_CONDITION = frozenset({"if", "when", "whenever", "unless", "should", "while", "before", "once", "whether"})
 _ABOUT_ACTIVITIES = word_set("activities activity plans plan ideas options fun adventures suggestions events")
 _NO_PARK_BEFORE = word_set("water car theme ball business indoor trailer amusement science")
@@ -250,7 +252,13 @@ _REACH = 9
 
 def suggested_indoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the places and activities under a roof that an answer suggests."""
-    return said(text, [hit for hit in find(text, words) if _suggests(text, hit)])
+    named = [(at, at, "museum") for at in text.places_of(frozenset(filter(_is_museum, text.said)))]
+    return said(text, [hit for hit in sorted([*find(text, words), *named]) if _suggests(text, hit)])
+
+
+def _is_museum(word: str) -> bool:
+    """Say whether a word is a name of a museum: "Designmuseum", "Museo"."""
+    return word in ("museo", "musee", "museu") or (word.endswith("museum") and word != "museum")
 
 
 def suggested_outdoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:

@@ -262,8 +262,9 @@ def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _goes_on(asked: Query, earlier: Sequence[Message]) -> bool:
-    """Say whether a message follows up, or the user's last one, but for courtesies, was about the weather, too."""
-    if asked.follows_up:
+    """Say whether a message follows up, or what was said last, but for courtesies, was about the weather, too."""
+    told = next((said for said in reversed(earlier) if said.role == "assistant"), None)
+    if asked.follows_up or (told is not None and weather_data(read(told.text)).measured):
         return True
     messages = (query(said.text) for said in reversed(earlier) if said.role == "user")
     before = next((message for message in messages if not message.courtesy or "?" in message.text.said), None)

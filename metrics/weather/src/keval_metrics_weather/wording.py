@@ -77,7 +77,7 @@ INDOOR = (
 RAINWEAR = ("umbrella", "raincoat", "rain jacket", "waterproof", "poncho", *INDOOR)
 OUTDOOR = (
     "outdoor", "outdoors", "outside", "walk", "hike", "hiking", "run", "running", "jog", "picnic", "cycle", "bike",
-    "park", "beach", "stroll", "sightseeing", "trail", "trek", "trekking", "skiing", "snowshoeing", "sledding",
+    "park", "beach", "stroll", "sightseeing", "trail", "trek", "trekking", "ski", "skiing", "snowshoeing", "sledding",
     "skating", "rowing", "kayaking", "canoeing", "paddle", "sailing", "surfing", "swim", "swimming", "snorkelling",
     "snorkeling", "cycling", "biking", "climbing", "camping", "barbecue", "bbq", "golf", "fishing", "paragliding",
     "promenade", "ramble", "jogging", "walking", "gardening", "botanical garden",
