@@ -91,7 +91,7 @@ def judged(folder: Path, trials: int, at_once: int) -> Cost:
     """Run that many judged trials."""
     config = {
         "dataset": {"path": "q.jsonl"},
-        "agent": {"type": "openai", "model": "gpt-bench"},
+        "agents": {"openai": {"model": "gpt-bench"}},
         "conditions": {"baseline": {"system_prompt": "Answer the question."}},
         "judge": {"model": "openai/gpt-bench"},
         "execution": {"max_concurrent": at_once},
