@@ -1,7 +1,7 @@
 """How far the metrics agree with labels of answers in the manner of many assistants, given by the document alone.
 
-`shared`, `a`, `b`, `d` and `f` are the answers that the reading was tuned on; `c` and `e` were held back from it, and only
-their figures were looked at. A metric that a label calls unsure is not counted.
+`shared`, `a`, `b`, `d` and `f` are the answers that the reading was tuned on; `c` and `e` were held back from it, and
+only their figures were looked at. A metric that a label calls unsure is not counted.
 """
 
 from __future__ import annotations
