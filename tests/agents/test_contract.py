@@ -207,6 +207,13 @@ BAD_REPLIES = (
         b' "output": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": 1}]}],'
         b' "candidates": [{"content": {"parts": [{"text": 1}]}}]}'
     ),
+    (
+        b'{"id": "x", "status": "completed", "stop_reason": "tool_use", "candidates": [null],'
+        b' "content": [{"type": "tool_use", "id": 7, "name": 7, "input": {}}],'
+        b' "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant",'
+        b' "tool_calls": [{"id": 7, "type": "function", "function": {"name": 7, "arguments": "{}"}}]}}],'
+        b' "output": [{"type": "function_call", "id": "f", "call_id": 7, "name": 7, "arguments": "{}"}]}'
+    ),
 )
 
 ODD_USAGE = b"""{

@@ -110,6 +110,7 @@ RESPONSE: Json = {"id": "r", "status": "completed", "output": [], "usage": None}
         ("chat", {"choices": [{"delta": {"content": [1]}}]}, "bad_reply", True),
         ("chat", {"choices": 7}, "bad_reply", True),
         ("responses", {"type": "error", "code": "rate_limit_exceeded", "message": "."}, "rate_limit", True),
+        ("chat", {"error": "it broke off"}, "failed", True),
         ("responses", {"error": {"code": None, "message": "broke off"}}, "failed", True),
         (
             "responses",

@@ -68,7 +68,7 @@ class Observer:
         """Report a piece of a reply as it is streamed, or count the model call and its tokens.
 
         Raises:
-            TrialError: the stream broke off, of which ADK makes a reply.
+            TrialError: the stream broke off, or the reply has nothing in it, of which ADK makes a reply too.
         """
         if llm_response.partial:
             self._builder.streamed(_said(llm_response))
@@ -77,6 +77,8 @@ class Observer:
             raise bad_reply(_BROKEN_OFF)
         self._awaits_reply = False
         self._builder.model_called(_usage(llm_response, self._client.output_includes_thoughts))
+        if llm_response.content is None and llm_response.finish_reason is None and llm_response.error_code is None:
+            raise bad_reply("it has no content and no reason")
 
     def after_tool(
         self, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Mapping[str, Any]

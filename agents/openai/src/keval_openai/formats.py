@@ -59,13 +59,16 @@ _PASSING = (None, "server_error", "vector_store_timeout")
 """What may be gone at the next attempt; every other word is OpenAI's for a request that it will not answer."""
 
 
-def read_failure(error: Mapping[str, Any] | None, otherwise: str) -> TrialError:
-    """Read an error, whose code is a word of OpenAI's or, from OpenRouter, an HTTP status; `otherwise` is its stead."""
-    told = error or {}
-    code, message = told.get("code"), told.get("message") or "no reason given"
-    said = f"the model failed: {code or otherwise}: {message}"
+def read_failure(error: object, otherwise: str) -> TrialError:
+    """Read an error, whose code is a word of OpenAI's or, from OpenRouter, an HTTP status; `otherwise` is its stead.
+
+    One that is no object says why by itself.
+    """
+    told: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    code = told.get("code") if type(told.get("code")) in (str, int) else None
+    said = quoted(f"the model failed: {code or otherwise}: {told.get('message') or 'no reason given'}")
     if code == "rate_limit_exceeded":
         return ModelError(said, status=429)
     if isinstance(code, int):
         return ModelError(said, status=code)
-    return TrialError(said, stage="model", kind=str(code or otherwise), retryable=code in _PASSING)
+    return TrialError(said, stage="model", kind=code or otherwise, retryable=code in _PASSING)

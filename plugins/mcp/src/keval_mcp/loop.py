@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
 import attrs
+from attrs.validators import instance_of
 
 from keval import Usage
 from keval.plugin import Context, Media, ServerLostError, TrialError
@@ -21,11 +22,11 @@ from keval_mcp.sessions import Sessions, Tool, open_sessions
 class Call:
     """A tool call as the model wrote it; `problem` says why it cannot be made, if so.
 
-    `name` is the tool's alias, and `id` what the model's API calls it.
+    `name` is the tool's alias, and `id` what the model's API calls it. Raises TypeError: either is no text.
     """
 
-    id: str
-    name: str
+    id: str = attrs.field(validator=instance_of(str))
+    name: str = attrs.field(validator=instance_of(str))
     arguments: Mapping[str, Any]
     problem: str = ""
 
