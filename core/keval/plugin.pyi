@@ -261,6 +261,7 @@ from keval.report.words import (
     interval as interval,
     interval_of as interval_of,
     number as number,
+    show_command as show_command,
     signed as signed,
     time_span as time_span,
     with_units as with_units,

@@ -79,7 +79,7 @@ def trim(run: Run, wanted: TrimSelection, to: Path) -> Trimmed:
 
 def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> Trimmed:
     samples = {*manifest.selection.sample_ids}
-    repetitions = manifest.config["execution"]["num_repetitions"]
+    repetitions = manifest.repetitions
 
     def kept(sample: str, of: Trial | ScoreLine) -> bool:
         return (
@@ -120,8 +120,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     conditions = _chosen(run, "condition", manifest.conditions, wanted.conditions)
     config = dict(manifest.config)
     execution = dict(config.get("execution") or {})
-    planned: int = execution.get("num_repetitions", 1)
-    execution["num_repetitions"] = min(planned, wanted.repetitions or planned)
+    execution["num_repetitions"] = min(manifest.repetitions, wanted.repetitions or manifest.repetitions)
     _check_donors(run, samples, conditions, execution["num_repetitions"])
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)

@@ -135,5 +135,4 @@ def command(
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:
     """Return how often a question is asked: as often as before, unless the config that extends the run says more."""
     given = evaluation.execution.num_repetitions
-    before = (manifest.config.get("execution") or {}).get("num_repetitions", 1)
-    return max(given, before) if extend else given
+    return max(given, manifest.repetitions) if extend else given

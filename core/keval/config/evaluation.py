@@ -71,6 +71,10 @@ class DatasetFile:
         return self.type or self.path.suffix.lower().removeprefix(".")
 
 
+TEMPLATE_MARKS = ("{{", "{%", "{#")
+"""What a system prompt has that is filled in for each sample."""
+
+
 @attrs.frozen
 class Condition:
     """A named arm: a system prompt and contexts by label.

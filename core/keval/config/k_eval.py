@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from keval.config.evaluation import TEMPLATE_MARKS
 from keval.config.source import KeyPath, Source
 from keval.config.variables import interpolate
 from keval.errors import Problem
@@ -22,7 +23,6 @@ _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _OWN_WORDS = ("agent", "mcp_servers")
 """The keys by which a config is known as one of k-eval; `judge` is short for one judge in any config."""
 _REPETITIONS = 3
-_TEMPLATE_MARKS = ("{{", "{%", "{#")
 _AGENTS = {"claude_code_sdk": "claude-code"}
 _PROVIDERS = {"gemini": "google"}
 _IMPLIED_JUDGE = "judge"
@@ -157,7 +157,7 @@ class _Dialect:
                 self.notice(("conditions", label, key), told)
         prompt = condition.get("system_prompt")
         if lenient and isinstance(prompt, str) and "template" not in condition:
-            marks = [mark for mark in _TEMPLATE_MARKS if mark in prompt]
+            marks = [mark for mark in TEMPLATE_MARKS if mark in prompt]
             if marks:
                 condition["template"] = False
                 told = f"{' and '.join(marks)} are sent as written (the same as k-eval); `template: true` fills them in"

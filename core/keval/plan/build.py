@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from keval.config.derived_contexts import with_bases
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import TEMPLATE_MARKS, Evaluation
 from keval.config.secrets import secret_notices
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
@@ -236,7 +236,7 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
     arms = []
     for label, condition in constructor.evaluation.conditions.items():
         template = None
-        if condition.template and any(mark in condition.system_prompt for mark in ("{{", "{%", "{#")):
+        if condition.template and any(mark in condition.system_prompt for mark in TEMPLATE_MARKS):
             from keval.config.prompt import compile_template  # which imports Jinja2
 
             try:

@@ -46,8 +46,7 @@ def recorded_selection(selection: Selection, manifest: Manifest, *, live: bool =
 
     It leaves no more repetitions than that run had, unless others can be asked `live`.
     """
-    recorded = manifest.selection
-    repetitions: int = (manifest.config.get("execution") or {}).get("num_repetitions", 1)
+    recorded, repetitions = manifest.selection, manifest.repetitions
     judged = max((entry.repetitions for entry in manifest.scorers if entry.judge is not None), default=None)
     kept = attrs.evolve(
         selection,

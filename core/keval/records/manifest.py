@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -140,6 +140,10 @@ class AgentRating(Entry):
     derivation: str
 
 
+Ratings: TypeAlias = Mapping[str, Mapping[str, AgentRating]]
+"""What metrics say of agents, by the labels of both."""
+
+
 @attrs.frozen
 class ScorerEntry(Scored, Entry):
     """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
@@ -265,6 +269,12 @@ class Manifest(Entry):
     replay: ReplayEntry | None = None
     play: bool = False
     primary: tuple[str, ...] = ()
+
+    @property
+    def repetitions(self) -> int:
+        """How often each question was to be asked."""
+        repetitions: int = (self.config.get("execution") or {}).get("num_repetitions", 1)
+        return repetitions
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:
         """Return the entry of a scorer, if the run has it."""

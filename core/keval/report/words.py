@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -201,3 +203,13 @@ def changed_parts(before: str, now: str) -> tuple[str, str]:
         return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
 
     return part(was), part(is_now)
+
+
+def run_name(run: Path) -> str:
+    """Return what commands call a run: its id if it is in `results`, where they look by themselves, else its path."""
+    return run.name if run.parent.parent == Path("results") else str(run)
+
+
+def show_command(run: Path, trial: str) -> str:
+    """Return the command that shows a trial in the terminal."""
+    return shlex.join(["keval", "show", run_name(run), "--trial", trial])

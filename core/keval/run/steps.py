@@ -29,7 +29,7 @@ from keval.records.summary import Summary
 from keval.records.trial import Sample
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import Backlog, Submit, late_judges
-from keval.score.scoring import ScoredTrial, rubric_digest, scorer_digests
+from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.infrastructure import Job
 from keval.store.journal import Journal
 from keval.store.scores import ScoringSpec
@@ -77,7 +77,15 @@ def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None
     run.spec = _spec(run, _repetitions(before))
     rubrics, redact = _rubrics(run), run.redact
     run.manifest = describe_run(
-        plan, run.ready, run.spec, run.run.id, run.started, rubrics=rubrics, prices=run.prices, redact=redact
+        plan,
+        run.ready,
+        run.spec,
+        run.run.id,
+        run.started,
+        rubrics=rubrics,
+        ratings=rate_agents(plan.scorers, {agent.label: agent.characteristics for agent in plan.agents}),
+        prices=run.prices,
+        redact=redact,
     )
 
 
@@ -92,6 +100,7 @@ def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | No
         endpoints,
         run.spec,
         rubrics=rubrics,
+        ratings=rate_agents(scorers, {label: agent.characteristics for label, agent in before.agents.items()}),
         prices=run.prices,
         redact=run.redact,
     )

@@ -25,12 +25,13 @@ from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.files import read_input
 from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.records.manifest import AgentRating, Ratings
 from keval.records.models import Endpoint, Model
 from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict, unscored, validate_score
-from keval.seams.interfaces import Judge, Metric
+from keval.seams.interfaces import AgentRater, Judge, Metric
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import dump, read_score, score_line
@@ -303,6 +304,36 @@ def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: in
         for rubric in scorers.rubrics
     }
     return {**metrics, **graded}
+
+
+def rate_agents(scorers: Scorers, agents: Mapping[str, Mapping[str, Any]]) -> Ratings:
+    """Return what metrics say of agents whatever they answer; `agents` are the characteristics of each, by label.
+
+    An agent is left out of what a metric cannot say. A metric that fails is named in a warning.
+    """
+    found: dict[str, dict[str, AgentRating]] = {}
+    for item in scorers.metrics:
+        if not isinstance(item.plugin, AgentRater):
+            continue
+        for label, characteristics in agents.items():
+            verdict = _rating(item, characteristics)
+            if verdict.failure is not None:
+                told = (
+                    f"the metric {item.label!r} of {item.component.distribution} {item.component.version} cannot rate"
+                    f" the agent {label!r}: {verdict.failure.message}"
+                )
+                warnings.warn(told, PluginWarning, stacklevel=2)
+            elif verdict.score.value is not None and not verdict.score.neutral:
+                rating = AgentRating(verdict.score.value, verdict.score.reason)
+                found.setdefault(item.label, {})[label] = rating
+    return found
+
+
+def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict:
+    try:
+        return validate_score(item.plugin.rate_agent(characteristics), getattr(item.plugin, "scale", Scale()))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a seam: what a metric raises is its failure
+        return unscored(error)
 
 
 def rubric_digest(rubric: Rubric) -> str:

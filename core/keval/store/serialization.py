@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import orjson
@@ -49,9 +49,9 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
     for name, read in _readers(kind):
         if fields.get(name) is not None:
             fields[name] = read(fields[name])
-    for name in _free(kind):
-        if not isinstance(fields.get(name, ""), str | None):
-            fields[name] = dump(fields[name]).decode()
+    for name, types in _free(kind):
+        if not isinstance(value := fields.get(name, ""), types):
+            fields[name] = "" if value is None else dump(value).decode()
     try:
         return _shaped(kind(**fields))
     except TypeError:  # unknown keys are rare, so they are looked for only after an error
@@ -62,23 +62,17 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
 
 
 def _shaped(record: T) -> T:
-    """Return the record, with texts in the fields that are only shown.
-
-    Raises TypeError: another of its fields, or an item in it, has another type than it should.
-    """
+    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
     kind: Any = record.__class__
-    texts: dict[str, Any] = {}
     for name, types, items in _shapes(kind):
         value: Any = getattr(record, name)
         if not isinstance(value, types):
-            if name not in _FREE or str not in types:
-                raise TypeError(f"{name!r} has the value {value!r:.60}")
-            texts[name] = "" if value is None else dump(value).decode()
+            raise TypeError(f"{name!r} has the value {value!r:.60}")
         if items and isinstance(value, tuple | list):
             for item in value:
                 if not isinstance(item, items):
                     raise TypeError(f"{name!r} holds {item!r:.60}")
-    return cast(T, attrs.evolve(cast(Any, record), **texts)) if texts else record
+    return record
 
 
 @cache
@@ -87,9 +81,11 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 @cache
-def _free(kind: Any) -> tuple[str, ...]:
+def _free(kind: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    """Return the texts of a record that are only shown, each with the types that it may have."""
     hints = get_type_hints(kind)
-    return tuple(name for name in _names(kind) if name in _FREE and str in _types(hints[name]))
+    found = ((name, _types(hints[name])) for name in _names(kind) if name in _FREE)
+    return tuple((name, types) for name, types in found if str in types)
 
 
 @cache

@@ -55,7 +55,7 @@ def test_result_that_is_nested_too_deeply_is_a_failure_of_its_kind(outcomes: Cal
 
     (((problem,), log),) = outcomes(provider, [("look", {})])
 
-    told = "answered 'look' with JSON that is nested more than 200 levels deep; let it write that flatter"
+    told = "answered 'look' with JSON that is nested more than 200 levels deep; have the server write flatter JSON"
     assert problem.startswith(f"server 'every' {told}")
     assert (problem, "result_too_deep") == (log.lost, log.kind)
 

@@ -105,7 +105,7 @@ TOO_DEEP = "JSON that is nested more than 200 levels deep"
 def test_tool_that_is_nested_too_deeply_is_told_by_its_name(levels: int) -> None:
     problem = _problem(Stdio(command=sys.executable, args=(str(DEEP), str(levels))))
 
-    told = f"{TOO_DEEP}, in its tool 'look'; let it write that flatter, a schema with $defs"
+    told = f"{TOO_DEEP}, in its tool 'look'; have the server write flatter JSON (a schema can use $defs)"
     assert f"server 'weather' did not come up: {told}" == problem
 
 

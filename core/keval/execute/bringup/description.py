@@ -25,6 +25,7 @@ from keval.records.manifest import (
     DatasetEntry,
     JudgeEntry,
     Manifest,
+    Ratings,
     ReplayEntry,
     ScorerEntry,
     SelectionEntry,
@@ -36,7 +37,7 @@ from keval.records.servers import ServerListing, ToolListing
 from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.interfaces import AgentChecker, AgentRater, FreezesOptions
+from keval.seams.interfaces import AgentChecker, FreezesOptions
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
@@ -102,12 +103,14 @@ def describe_run(
     started: datetime,
     *,
     rubrics: Mapping[str, Rubric],
+    ratings: Ratings,
     prices: Mapping[str, Price],
     redact: Redactor,
 ) -> Manifest:
     """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
 
-    `rubrics` are those that judges grade by, by digest, and `prices` those of models, as `find_prices` returns them.
+    `rubrics` are those that judges grade by, by digest, `ratings` what metrics say of agents whatever they answer, and
+    `prices` those of models, as `find_prices` returns them.
     """
     evaluation = plan.evaluation
     components = plan.components()
@@ -135,12 +138,7 @@ def describe_run(
         conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
         judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
-        scorers=_rated(
-            _scorers(evaluation, plan.scorers, spec, rubrics, redact),
-            plan.scorers,
-            {item.label: item.characteristics for item in plan.agents},
-            redact,
-        ),
+        scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact, ratings=ratings),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
@@ -187,12 +185,12 @@ def describe_scoring(
     spec: ScoringSpec,
     *,
     rubrics: Mapping[str, Rubric],
+    ratings: Ratings,
     prices: Mapping[str, Price],
     redact: Redactor,
 ) -> Manifest:
     """Return the manifest with these scorers, their versions and the prices of models added."""
-    agents = {label: agent.characteristics for label, agent in manifest.agents.items()}
-    described = _rated(_scorers(evaluation, scorers, spec, rubrics, redact), scorers, agents, redact)
+    described = _scorers(evaluation, scorers, spec, rubrics, redact, ratings=ratings)
     # By scorer, so that a scorer that scores again keeps its place in the order.
     entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
     components = scorers.components()
@@ -286,8 +284,10 @@ def _scorers(
     spec: ScoringSpec,
     rubrics: Mapping[str, Rubric],
     redact: Redactor,
+    *,
+    ratings: Ratings,
 ) -> tuple[ScorerEntry, ...]:
-    categories = {item.label: getattr(item.plugin, "category", None) for item in scorers.metrics}
+    categories = {item.label: getattr(type(item.plugin), "category", None) for item in scorers.metrics}
     specs = {each.label: each for each in evaluation.metrics}
     metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
     digests = {rubric.name: digest for digest, rubric in rubrics.items()}
@@ -303,27 +303,11 @@ def _scorers(
             **({} if judge else metrics[metric]),
             threshold=evaluation.header.thresholds.get(metric),
             of_agent=metric in of_agent,
-            category=None if judge else categories[metric],
+            ratings={} if judge else {agent: _rating(each, redact) for agent, each in ratings.get(metric, {}).items()},
+            category=None if judge or not isinstance(categories[metric], str) else categories[metric],
         )
         for (metric, judge), scale in scorers.scales().items()
     )
-
-
-def _rated(
-    entries: Iterable[ScorerEntry],
-    scorers: Scorers,
-    agents: Mapping[str, Mapping[str, Any]],
-    redact: Redactor,
-) -> tuple[ScorerEntry, ...]:
-    """Add what metrics say of agents whatever they answer; `agents` are the characteristics of each, by label."""
-    raters = {item.label: item.plugin for item in scorers.metrics if isinstance(item.plugin, AgentRater)}
-    ratings: dict[str, dict[str, AgentRating]] = {metric: {} for metric in raters}
-    for metric, rater in raters.items():
-        for label, characteristics in agents.items():
-            score = rater.rate_agent(characteristics)
-            if score.value is not None and not score.neutral:
-                ratings[metric][label] = AgentRating(score.value, redact.text(score.reason or ""))
-    return tuple([attrs.evolve(entry, ratings=ratings.get(entry.metric, {})) for entry in entries])
 
 
 def _options(item: ResolvedPlugin, specs: Mapping[str, PluginSpec], redact: Redactor) -> dict[str, dict[str, Any]]:
@@ -355,6 +339,10 @@ def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
         instructions=redact.text(rubric.instructions),
         levels={level: redact.text(text) for level, text in rubric.levels.items()},
     )
+
+
+def _rating(rating: AgentRating, redact: Redactor) -> AgentRating:
+    return attrs.evolve(rating, derivation=redact.text(rating.derivation))
 
 
 def _with_simulated(manifest: Manifest) -> Manifest:

@@ -33,7 +33,7 @@ from keval.report.totals import (
     trial_lines,
     unscored_lines,
 )
-from keval.report.words import counted, display_names, flowed, folded, joined, one_line, padded, signed
+from keval.report.words import counted, display_names, flowed, folded, joined, one_line, padded, run_name, signed
 from keval.seams import registry
 
 _DUST = 1e-12
@@ -77,8 +77,7 @@ def print_report(
 
 def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     """Yield the commands that show more of the run."""
-    # An id is enough for runs in the results directory that commands look in by themselves.
-    name = run.name if run.parent.parent == Path("results") else str(run)
+    name = run_name(run)
     claims = [claim for block in found for claim in block.claims]
     commands = [["keval", "report", name, "--html", "report.html"]]
     if any(command.name == "view" for command in registry.components("keval.commands")):

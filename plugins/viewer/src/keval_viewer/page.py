@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Route
 
-from keval import Run, Trial
+from keval import Run
 from keval.plugin import dollars, time_span
 from keval_viewer.live import Following
 from keval_viewer.report_page.rendering import environment
@@ -42,12 +41,6 @@ def trial_url(run: Run, trial: str) -> str:
 def sample_url(run: Run, sample: str) -> str:
     """Return the URL of a sample by its id."""
     return run_url(run, f"/samples/{_part(sample)}")
-
-
-def show_command(run: Run, trial: Trial) -> str:
-    """Return the command that shows a trial on the terminal; commands look for ids in `results` by themselves."""
-    name = run.id if run.path.parent.parent == Path("results") else str(run.path)
-    return shlex.join(["keval", "show", name, "--trial", trial.id])
 
 
 def raw_url(run: Run, kind: str, trial: str) -> str:

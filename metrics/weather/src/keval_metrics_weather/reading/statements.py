@@ -423,7 +423,6 @@ class Reading:
 
 
 @lru_cache(maxsize=64)
-@lru_cache(maxsize=64)
 def reading(text: Text, names: tuple[str, ...] = (), fahrenheit: bool = False) -> Reading:
     """Return what a text says, the same for as long as the same is asked for."""
     return Reading(text, names, fahrenheit)

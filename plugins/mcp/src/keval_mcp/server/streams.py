@@ -129,7 +129,8 @@ def _refusal_of(message: object) -> SessionMessage | None:
 def _deep(id: int, tool: str | None) -> SessionMessage:
     where = f", in its tool {tool}" if tool else ""
     told = (
-        f"JSON that is nested more than {_DEEPEST} levels deep{where}; let it write that flatter, a schema with $defs"
+        f"JSON that is nested more than {_DEEPEST} levels deep{where}; have the server write flatter JSON"
+        " (a schema can use $defs)"
     )
     return SessionMessage(
         JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=INTERNAL_ERROR, message=told, data=TOO_DEEP))

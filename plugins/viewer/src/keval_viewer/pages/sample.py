@@ -15,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, Trial
+from keval.plugin import show_command
 from keval_viewer.neighbours import Choice, Ranked, choices_of, ranked, repetitions_of, trials_of
-from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, show_command, viewer_of
+from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 from keval_viewer.tracks import seconds_told
 

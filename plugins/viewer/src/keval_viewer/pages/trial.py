@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import TrialKey, timelines, traffic_of
+from keval.plugin import TrialKey, show_command, timelines, traffic_of
 from keval_viewer.neighbours import around
-from keval_viewer.page import Page, rendered, run_of, run_route, show_command
+from keval_viewer.page import Page, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
 from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, seconds_told, track_of
@@ -57,7 +57,7 @@ def _trial(request: Request) -> Response:
         problem=problem,
         sent=_sent_text(run, trial),
         review=answer_form(request, run, trial),
-        command=show_command(run, trial),
+        command=show_command(run.path, trial.id),
         HEIGHT=HEIGHT,
         lane_name=lane_name,
         seconds_told=seconds_told,

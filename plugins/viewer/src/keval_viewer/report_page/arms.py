@@ -11,15 +11,7 @@ import attrs
 from markupsafe import Markup
 
 from keval import Manifest, Scale
-from keval.plugin import (
-    ArmComparison,
-    ArmScore,
-    Report,
-    ServerDifference,
-    change_words,
-    entry_text,
-    servers_between,
-)
+from keval.plugin import ArmComparison, ArmScore, Report, ServerDifference, change_words, entry_text, servers_between
 from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogram, render
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from keval.plugin import (
     Tile,
     counted,
     number,
+    show_command,
     signed,
 )
 from keval_viewer.report_page.rendering import PITCH, anchor, embedded, render, tile_paths
@@ -306,7 +306,7 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
     return _Answer(
         trial=trial,
         facts=" · ".join(_facts(trial)),
-        command=shlex.join(["keval", "show", report.run.id, "--trial", trial.id]),
+        command=show_command(report.run.path, trial.id),
         verdicts=[_verdict(report, line) for line in lines],
         remarks=judge_remarks(lines),
         calls=calls,
