@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from keval.plugin import PluginWarning
 from tests.conftest import Project
 
 THIRD = 1 / 3
@@ -236,3 +237,33 @@ def test_what_a_metric_says_of_agents_is_a_property_though_their_answers_change_
     assert "properties of agents, which no answer changes" == heading
     assert "  implementation effort   gadk  0.00  5 files, medium setup, medium code complexity: effort 1" in rows
     assert 3 == sum(row.lstrip().startswith("ms ") for row in rows)
+
+
+def test_a_metric_that_cannot_rate_an_agent_is_named_and_the_run_goes_on(project: Project) -> None:
+    project.write(
+        q_jsonl='{"id": "q", "question": "?"}\n',
+        a_jsonl='{"id": "q", "response": "."}\n',
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents:
+              known: {type: recorded, path: a.jsonl, characteristics: {rating: 0.5}}
+              unknown: {type: recorded, path: a.jsonl}
+              beyond: {type: recorded, path: a.jsonl, characteristics: {rating: 7}}
+              wordy: {type: recorded, path: a.jsonl, characteristics: {rating: high}}
+            metrics: [number/rated]
+        """,
+    )
+
+    with pytest.warns(PluginWarning) as warned:
+        outcome = project.keval("run", "eval.yaml", "--json")
+
+    whose = "the metric 'number/rated' of keval-doubles 1.0 cannot rate the agent"
+    unknown, beyond, wordy = (str(warning.message) for warning in warned)
+    assert f"{whose} 'unknown': 'rating'" == unknown
+    assert f"{whose} 'beyond': the value 7 is outside the scale 0 to 1" == beyond
+    assert wordy.startswith(f"{whose} 'wordy': a Score is a number, a text, true or false, and a mapping; got ('high',")
+    assert (0, [("known", 0.5)]) == (
+        outcome.code,
+        [(each["agent"], each["value"]) for each in outcome.data["properties"]],
+    )
+    assert {None} == {each["category"] for each in outcome.data["scorers"]}

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -103,6 +103,19 @@ class Effort:
         if trial.output == "effortless":
             return Score(0.0, "as the answer says")
         return Score(float(str(trial.characteristics.get("effort", 0.5))), "as its author says")
+
+
+@attrs.frozen
+class Rated:
+    """What an agent's characteristics give as its `rating`, which may be anything; answers score 1."""
+
+    category: int = 3
+
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+        return Score(characteristics["rating"], "as its author says")
+
+    def score(self, trial: Trial) -> Score:
+        return Score(1.0)
 
 
 class Meets:
