@@ -65,6 +65,7 @@ from keval.seams.contexts import (
     TrialInfo as TrialInfo,
     WorkingFolder as WorkingFolder,
 )
+from keval.seams.blank_text import is_blank as is_blank
 from keval.seams.transcript_builder import (
     JudgementBuilder as JudgementBuilder,
     TranscriptBuilder as TranscriptBuilder,
@@ -75,7 +76,6 @@ from keval.seams.transcript_builder import (
     REFUSAL as REFUSAL,
     SILENCE as SILENCE,
     FinishReason as FinishReason,
-    is_blank as is_blank,
 )
 from keval.seams.live_events import Feed as Feed, LiveEvent as LiveEvent, EmitEvent as EmitEvent, FeedItem as FeedItem
 from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey
