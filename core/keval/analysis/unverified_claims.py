@@ -29,15 +29,10 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
     """
     if summary is not None and not any(entry.flagged for entry in summary.judging):
         return ()
-    flagged = [line for line in run.scores() if line.judgement and line.judgement.unverified_claims]
-    if not flagged:
-        return ()
-    places, finished = run.samples.positions, {key.id for key in run.known_trials}
     found: dict[UnverifiedClaim, None] = {}
-    for line in sorted(flagged, key=lambda line: places.get(line.sample, len(places))):
-        if line.trial not in finished or line.judge is None or line.judgement is None:  # a score outlived its trial
-            continue
-        for text in line.judgement.unverified_claims or ():
-            of = (line.sample, line.agent, line.condition, line.repetition, line.trial, line.judge)
+    for line in run.scores():
+        for text in (line.judgement and line.judgement.unverified_claims) or ():
+            of = (line.sample, line.agent, line.condition, line.repetition, line.trial, line.judge or "")
             found[UnverifiedClaim(*of, text)] = None
-    return tuple(found)
+    places = run.samples.positions if found else {}
+    return tuple(sorted(found, key=lambda claim: places.get(claim.sample, len(places))))

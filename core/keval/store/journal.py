@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keval.errors import RunError
-from keval.files import check_output, cut_torn_line, explained, sync_folder
+from keval.files import cut_torn_line, explained, sync_folder
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -36,7 +36,6 @@ class Journal:
 
     async def __aenter__(self) -> Journal:
         with explained(self._path):
-            check_output(self._path)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             cut_torn_line(self._file)
             sync_folder(self._path.parent)

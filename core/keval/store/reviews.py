@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from keval.errors import RunError
-from keval.files import check_output, cut_torn_line, explained, read_lines, sync_folder
+from keval.files import cut_torn_line, explained, read_lines, sync_folder
 from keval.records.reviews import Review
 from keval.store.serialization import dump, read_record
 
@@ -46,7 +46,6 @@ class ReviewsFile:
     def _append(self, lines: bytes) -> None:
         is_new = not self.path.exists()
         # A link that somebody put there leads nowhere.
-        check_output(self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         file = os.open(self.path, flags, 0o644)
         try:

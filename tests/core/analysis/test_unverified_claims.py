@@ -59,6 +59,7 @@ def test_the_report_prints_the_first_five(project: Project) -> None:
         "a (old plain): it is not",
         "3 more are on the page: keval report --html",
     ] == lines[at + 1 : at + 7]
+    assert f"keval view --run {project.run_directory()}" in " ".join(told.split())  # it is not in `results`
 
 
 def test_a_run_without_claims_says_nothing_of_them(project: Project) -> None:

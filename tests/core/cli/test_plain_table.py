@@ -93,3 +93,42 @@ def test_metrics_stand_under_their_categories_in_parts_that_fit(answered: Projec
     ]
     assert 60 >= max(map(len, narrow.splitlines()))
     assert 2 == narrow.count("Developer experience")
+
+
+def ranking(project: Project, config: str, answers: dict[str, str], **sample: object) -> list[str]:
+    """The lines of the ranking of a run with these answers by condition to one question."""
+    project.write(
+        eval_yaml=f"""
+dataset: {{path: questions.jsonl}}
+agents: {{old: {{type: recorded, path: old.jsonl}}}}
+conditions: {{{", ".join(f"{name}: {{}}" for name in answers)}}}
+{config}
+""",
+        questions_jsonl=json.dumps({"id": "q", "question": "?", **sample}) + "\n",
+        old_jsonl="".join(
+            json.dumps({"id": "q", "condition": name, "response": text}) + "\n" for name, text in answers.items()
+        ),
+    )
+    assert 0 == project.keval("run", "eval.yaml", "-q").code
+    printed = project.keval("report", "latest", "--table").stdout
+    return [line.strip() for line in printed[printed.index("rank by") :].splitlines()[1 : 1 + len(answers)]]
+
+
+def test_the_share_of_a_scale_is_counted_from_its_worse_end(project: Project) -> None:
+    answers = {"much": "a" * 90, "little": "a" * 10, "some": "a" * 40}
+
+    ranked = ranking(project, "baseline: much\nmetrics: [number/waste]", answers)
+
+    assert ["1  0.90  old, little", "2  0.60  old, some", "3  0.10  old, much"] == ranked
+
+
+def test_a_rubric_counts_once_however_many_judges_grade_it(project: Project) -> None:
+    config = """
+baseline: plain
+judges: {kind: {type: reader, key: kind}, strict: {type: reader, key: strict}}
+rubrics: [double/brevity]
+"""
+
+    ranked = ranking(project, config, {"plain": ".", "docs": "."}, kind=3, strict=1)
+
+    assert ["1  0.50  old, plain", "2  0.50  old, docs"] == ranked

@@ -68,3 +68,14 @@ def test_only_the_last_text_of_the_last_turn_says_whether_it_was_truncated() -> 
         builder.said("7 m.")
 
     assert (True, False) == (first, builder.transcript().truncated)
+
+
+def test_a_turn_that_failed_before_it_said_anything_is_not_truncated() -> None:
+    builder = TranscriptBuilder()
+
+    with builder.turn("How high is it?"):
+        builder.said("It is", truncated=True)
+    with pytest.raises(TrialError), builder.turn("And how long?"):
+        raise TrialError("the model failed", stage="model", kind="http_500")
+
+    assert not builder.transcript().truncated

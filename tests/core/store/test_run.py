@@ -335,6 +335,26 @@ def test_a_damaged_summary_is_told_at_its_place(notes: Project, part: str, chang
     assert told in " ".join(outcome.stderr.split())
 
 
+def test_a_score_that_is_too_large_for_its_square_is_damage(notes: Project) -> None:
+    first, *others = notes.lines("scores.jsonl")
+    path = notes.run_directory() / "scores.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in [{**first, "value": 1e200}, *others]), encoding="utf-8")
+
+    outcome = notes.keval("report", "latest")
+
+    assert (2, True) == (outcome.code, "scores.jsonl:1: " in outcome.stderr), outcome.stderr
+    assert "no scorer gives a score of 1e+200" in outcome.stderr
+
+
+def test_an_evaluation_without_a_name_is_damage(notes: Project) -> None:
+    path = notes.run_directory() / "manifest.json"
+    path.write_text(json.dumps({**notes.read("manifest.json"), "evaluation": " "}), encoding="utf-8")
+
+    outcome = notes.keval("report", "latest")
+
+    assert (2, True) == (outcome.code, "manifest.json is damaged: the evaluation has no name" in outcome.stderr)
+
+
 @pytest.mark.parametrize("odd", [None, True, 7, ["a"], {"b": 1}, 1e30])
 def test_what_is_only_shown_is_read_as_a_text_whatever_was_left_there(notes: Project, odd: Any) -> None:
     for name in ("trials.jsonl", "scores.jsonl"):

@@ -118,6 +118,15 @@ class Rated:
         return Score(1.0)
 
 
+class Waste:
+    """The share of 100 characters that an answer takes; less is better."""
+
+    scale: ClassVar[Scale] = Scale(0, 1, better="lower")
+
+    def score(self, trial: Trial) -> Score:
+        return Score(min(1.0, len(trial.output) / 100))
+
+
 class Meets:
     """Scores 1 once four trials are being scored at the same time."""
 

@@ -109,6 +109,12 @@ def test_tool_that_is_nested_too_deeply_is_told_by_its_name(levels: int) -> None
     assert f"server 'weather' did not come up: {told}" == problem
 
 
+def test_no_tool_is_blamed_for_what_is_nested_too_deeply_beside_the_tools() -> None:
+    problem = _problem(Stdio(command=sys.executable, args=(str(DEEP), "0", "0", "400")))
+
+    assert f"server 'weather' did not come up: {TOO_DEEP}; have the server write flatter JSON" in problem
+
+
 @pytest.mark.parametrize(("form", "provider"), [("json", Http), ("events", Http), ("sse", Sse)])
 def test_tool_that_is_nested_too_deeply_is_told_over_http(form: str, provider: Any) -> None:
     async def start() -> str:

@@ -187,5 +187,5 @@ def test_a_page_that_is_opened_from_a_file_copies(
     answer = page.locator("#list article").nth(1)
     assert MARKDOWN == copied(page, answer.get_by_role("button", name="copy answer"))
     command = copied(page, answer.get_by_role("button", name="copy command"))
-    assert f"keval show {run.id} --trial 'old/docs/q'\"'\"'s 1/1'" == command
+    assert f"keval show {run.path} --trial 'old/docs/q'\"'\"'s 1/1'" == command
     assert page.evaluate("window.injected === undefined")

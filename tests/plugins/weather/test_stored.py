@@ -132,6 +132,18 @@ def test_a_run_that_learned_nothing_has_nothing_to_store(project: Project) -> No
     assert not (project.root / "preferences.json").exists()
 
 
+def test_a_trial_that_failed_has_taught_nothing(project: Project) -> None:
+    write(project)
+    project.keval("run", "eval.yaml", "--sample-id", "cold")
+    (trial,) = project.lines("trials.jsonl")
+    failed = {**trial, "failure": {"stage": "agent", "kind": "late", "message": "too late", "traceback": None}}
+    (project.run_directory() / "trials.jsonl").write_text(json.dumps(failed) + "\n", encoding="utf-8")
+
+    outcome = project.keval("export", "latest", "--format", "weather/preferences", "--to", ".")
+
+    assert (2, True) == (outcome.code, "there is nothing to store" in outcome.stderr)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -1,6 +1,7 @@
-"""A server whose tools or results are nested deeply: `python deep.py LISTED RETURNED` over stdio, and `app` over HTTP.
+"""A server with JSON that is nested deeply: `python deep.py LISTED RETURNED BESIDE` over stdio, and `app` over HTTP.
 
-LISTED and RETURNED are levels. It writes JSON by hand, as no library writes so many.
+All three are levels: of a tool, of a result, and of what stands beside the tools. It writes JSON by hand, as no library
+writes so many.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ def nested(levels: int) -> str:
     return '{"anyOf":[' * (levels // 2) + "{}" + "]}" * (levels // 2)
 
 
-def reply(message: dict[str, Any], listed: int, returned: int = 0) -> str | None:
+def reply(message: dict[str, Any], listed: int, returned: int = 0, beside: int = 0) -> str | None:
     """Return what answers a message; nothing for a notification."""
     number, method = message.get("id"), message["method"]
     first, last = (
         f'{{"name":"{name}","inputSchema":{RECURSIVE},"description":"Has a \\\\ and a \\" and a {{"}}'
         for name in ("first", "last")
     )
+    look = f'{{"inputSchema":{nested(listed)},"name":"look"}}'
     results = {
         "initialize": f'{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{INFO}}}',
-        "tools/list": f'{{"tools":[{first},{{"inputSchema":{nested(listed)},"name":"look"}},{last}]}}',
+        "tools/list": f'{{"_meta":{nested(beside)},"tools":[{first},{look},{last}]}}',
         "tools/call": f'{{"content":[],"structuredContent":{nested(returned)}}}',
     }
     if number is None or method not in results:
