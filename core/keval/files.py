@@ -49,7 +49,7 @@ def check_output(path: Path) -> None:
     """
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
-            raise OSError(errno.EINVAL, "not a regular file; a directory, a pipe or a device is not written", str(path))
+            raise OSError(errno.EINVAL, "a directory, a pipe or a device is in its place; move that away", str(path))
 
 
 def read_input(path: Path, most_bytes: int | None = None) -> bytes:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import attrs
 import orjson
 
-from keval.files import LineFile, check_output, explained, read_lines, read_sorted, replacing, undamaged, write_all
+from keval.files import LineFile, explained, read_lines, read_sorted, replacing, undamaged, write_all
 from keval.records.scores import ScoreLine, Scorer
 from keval.store.serialization import read_score
 
@@ -168,7 +168,6 @@ class ScoresFile:
                 if (bit := spec.bit(line)) and (of is None or line.trial in of):
                     had[line.trial] = had.get(line.trial, 0) | bit
         with explained(self.path):
-            check_output(current)
             file = current.open("ab", buffering=0)
         with file:
 

@@ -59,7 +59,13 @@ def test_the_report_prints_the_first_five(project: Project) -> None:
         "a (old plain): it is not",
         "3 more are on the page: keval report --html",
     ] == lines[at + 1 : at + 7]
-    assert f"keval view --run {project.run_directory()}" in " ".join(told.split())  # it is not in `results`
+
+
+def test_the_report_names_a_run_that_is_not_in_results_by_its_path(project: Project) -> None:
+    ran(project, z=[])
+    run = str(project.run_directory())
+
+    assert f"keval view --run {run}\n" in project.keval("report", run, env={"COLUMNS": "300"}).stdout
 
 
 def test_a_run_without_claims_says_nothing_of_them(project: Project) -> None:

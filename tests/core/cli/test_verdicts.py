@@ -267,3 +267,20 @@ def test_a_metric_that_cannot_rate_an_agent_is_named_and_the_run_goes_on(project
         [(each["agent"], each["value"]) for each in outcome.data["properties"]],
     )
     assert {None} == {each["category"] for each in outcome.data["scorers"]}
+
+
+def test_a_property_of_the_only_agent_is_in_its_own_table_alone(project: Project) -> None:
+    project.write(
+        q_jsonl='{"id": "q", "question": "?"}\n',
+        a_jsonl='{"id": "q", "response": "."}\n',
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents: {known: {type: recorded, path: a.jsonl, characteristics: {rating: 0.5}}}
+            metrics: [number/rated, double/length]
+        """,
+    )
+
+    lines = project.keval("run", "eval.yaml").stdout.splitlines()
+
+    assert ["  rated  known  0.50  as its author says"] == [line for line in lines if "rated" in line]
+    assert 1 == sum("length" in line for line in lines)

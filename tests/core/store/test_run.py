@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -333,6 +334,25 @@ def test_a_damaged_summary_is_told_at_its_place(notes: Project, part: str, chang
 
     assert (2, True) == (outcome.code, "summary.json is damaged: " in outcome.stderr), outcome.stderr
     assert told in " ".join(outcome.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("retried.jsonl", ("--retry-failed",)), ("recording/traffic.jsonl.zst", ("--record", "--add-repetitions", "1"))],
+)
+def test_a_pipe_in_the_place_of_a_file_that_is_appended_to_is_refused(
+    notes: Project, name: str, flags: tuple[str, ...]
+) -> None:
+    run = notes.run_directory()
+    first, *others = notes.lines("trials.jsonl")
+    failed = {**first, "failure": {"stage": "agent", "kind": "late", "message": "too late", "traceback": None}}
+    (run / "trials.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [failed, *others]), encoding="utf-8")
+    (run / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(run / name)
+
+    outcome = notes.spawn("resume", "latest", *flags, timeout=20)
+
+    assert (2, True) == (outcome.code, f"{name} cannot be written: a directory, a pipe or" in outcome.stderr)
 
 
 def test_a_score_that_is_too_large_for_its_square_is_damage(notes: Project) -> None:
