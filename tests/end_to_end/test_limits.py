@@ -176,5 +176,5 @@ def test_a_run_keeps_the_first_model_request_of_one_trial_of_each_arm_or_of_all(
     for name, outcome in shown.items():
         if name not in printed:
             kept = next(other for other in printed if trials[other]["condition"] == trials[name]["condition"])
-            told = f"first model request of {name!r}; of this agent and condition it keeps that of {kept!r}; execution.keep"
+            told = f"first model request of {name!r}; of this agent and condition it keeps that of {kept!r}; execution."
             assert (2, True) == (outcome.code, told in outcome.stderr)
