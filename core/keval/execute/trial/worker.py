@@ -225,7 +225,7 @@ class PlanWorker:
     async def _attempt(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Attempt a trial once: live, or from the cassette of the attempt."""
         with self.ready.exchange.playing(attempt.asker, attempt.stopwatch) as cassette:
-            return await self._asked(attrs.evolve(attempt, cassette=cassette))
+            return await self._asked(attempt if cassette is None else attrs.evolve(attempt, cassette=cassette))
 
     async def _asked(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Ask the agent; a failed attempt keeps what its builder had."""
@@ -361,9 +361,9 @@ def system_prompt(prompts: Iterable[str], servers: Iterable[McpServer], agent: o
 
     Servers are left out if the agent's framework shows their instructions to its model itself.
     """
-    parts = [*prompts]
-    if not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
-        parts += _sections(servers)
+    parts, sections = [*prompts], [*_sections(servers)]
+    if sections and not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
+        parts += sections
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
