@@ -7,6 +7,7 @@ Units have the weights of a flat Dirichlet distribution (the Bayesian bootstrap 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -78,6 +79,17 @@ class WeightedMeans:
             found[rows] = search.place
             rows, search = rows[~search.done], search[~search.done]
         return np.asarray(found)
+
+
+def bounded_ends(
+    rows: Iterable[tuple[Collection[float], Collection[int] | None]],
+    scales: Sequence[tuple[float, float]],
+    level: float,
+) -> list[tuple[float, float]]:
+    """Return the interval of each mean whose further unit lies at either end of its scale; rows are as for `Units`."""
+    means = WeightedMeans(Units.of(rows), np.array(scales, np.float64))
+    low, high = (means.quantiles((1 + sign * level) / 2).tolist() for sign in (-1, 1))
+    return [*zip(low, high, strict=True)]
 
 
 @attrs.frozen(eq=False)
