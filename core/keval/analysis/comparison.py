@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.pairs import Families, Kind, Pair
 from keval.analysis.stats.summarise import Summariser, numbered
 from keval.analysis.stats.tally import unlike_pasts
 from keval.errors import RunError
@@ -18,8 +20,7 @@ from keval.records.summary import ArmScore, ScorerScale
 from keval.store.run import Run
 
 if TYPE_CHECKING:
-    from keval.analysis.stats.effects import Drop, Families, Pair
-    from keval.analysis.stats.findings import Findings
+    from keval.analysis.stats.effects import Drop
 
 
 _SHOWN = 12
@@ -151,8 +152,6 @@ class _Shared:
 
         They share no arm or no scorer, or one of them cannot be read.
         """
-        from keval.analysis.stats.effects import Pair
-
         arms = [
             (Arm(agent, condition, run.manifest.run), Arm(other, condition, against.manifest.run))
             for agent, other in agents.items()
@@ -402,7 +401,7 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     share no scorer.
     """
     # NumPy takes a tenth of a second to import
-    from keval.analysis.stats.effects import Kind, Pair, effects_of, paired_values
+    from keval.analysis.stats.effects import effects_of, paired_values
 
     for each in (arm, against):
         if each not in arms_of(each.run):

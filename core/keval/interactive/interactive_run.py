@@ -13,7 +13,7 @@ import attrs
 
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.reviews import review_findings
-from keval.analysis.stats.effects import Kind
+from keval.analysis.stats.pairs import Kind
 from keval.analysis.stats.summarise import Summariser
 from keval.config.evaluation import Evaluation
 from keval.dataset.read import NO_DATASET

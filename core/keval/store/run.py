@@ -111,7 +111,7 @@ class Run:
     def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
         read = self.trials() if trials is None else trials
-        from keval.analysis.stats.summarise import summarise  # NumPy takes a tenth of a second to import
+        from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
 
         return summarise(
             self.manifest, self.samples.ids, read, self._known(self.scores_file.read()), [*self.reviews_file.read()]

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from keval.analysis.stats.agreement import JudgeAgreement
 from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.score_sums import Cell
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally, unlike_pasts
 from keval.records.effects import Arm
@@ -22,7 +23,6 @@ from keval.records.trial import Trial
 
 if TYPE_CHECKING:
     from keval.analysis.stats.agreement import ReviewTally
-    from keval.analysis.stats.findings import Findings
 
 
 def summarise(
@@ -146,8 +146,6 @@ class Summariser:
 
     def findings(self) -> Findings:
         """Return what the scorers found in each arm, with everything that was added so far."""
-        from keval.analysis.stats.findings import Findings  # NumPy takes a tenth of a second to import
-
         return Findings(
             manifest=self.manifest,
             cells=self._cells,
