@@ -274,9 +274,13 @@ class PlanWorker:
         return transcript, outcome
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
-        """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for."""
+        """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.
+
+        It is asked for where trials are recorded or replayed, too, so that the two can be compared.
+        """
         arm = (attempt.key.agent, attempt.key.condition)
-        if self.plan.evaluation.execution.keep_requests or arm not in self._requests_kept:
+        every = self.plan.evaluation.execution.keep_requests or attempt.log is not None or attempt.cassette is not None
+        if every or arm not in self._requests_kept:
             self._requests_kept.add(arm)
             attempt.outbox.blob(request)
 
