@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.observations import Observations, numbered
+from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.pairs import Families, Kind, Pair
-from keval.analysis.stats.summarise import Summariser, numbered
-from keval.analysis.stats.tally import unlike_pasts
 from keval.errors import RunError
 from keval.records.effects import Arm, Effect
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
@@ -167,10 +167,7 @@ class _Shared:
                 " `keval compare --agent A=B` compares agents of other names"
             )
         numbers = numbered(run.samples.ids, against.samples.ids)
-        now, before = (
-            Summariser(each.manifest, numbers).read(each.trials(), each.scores_as_made()).findings()
-            for each in (run, against)
-        )
+        now, before = (_findings(each, numbers) for each in (run, against))
         scorers = _compared_scorers(shared_scorers(run, against), now, before)
         pairs = [
             Pair(
@@ -189,6 +186,11 @@ class _Shared:
         """How effects between the runs are judged together."""
         now, before = self.findings
         return now.families(before)
+
+
+def _findings(run: Run, numbers: dict[str, int]) -> Findings:
+    """Read a run whose samples have these numbers. Raises RunError."""
+    return Findings(Observations(run.manifest, numbers).read(run.trials_as_finished(), run.scores_as_made()))
 
 
 def _run(manifest: Manifest, found: Findings) -> RunArms:
@@ -408,11 +410,8 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
             raise RunError(f"{each.run.path} has no agent {each.agent!r} under the condition {each.condition!r}")
     numbers = numbered(arm.run.samples.ids, against.run.samples.ids)
     is_one = arm.run.path == against.run.path
-    ours = Summariser(arm.run.manifest, numbers).read(arm.run.trials(), arm.run.scores_as_made()).findings()
-    theirs = ours
-    if not is_one:
-        other = against.run
-        theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores_as_made()).findings()
+    ours = _findings(arm.run, numbers)
+    theirs = ours if is_one else _findings(against.run, numbers)
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
     entries = _compared_scorers(shared_scorers(arm.run, against.run), ours, theirs)

@@ -37,10 +37,11 @@ class Pilot:
         import numpy as np  # takes a tenth of a second to import
 
         from keval.analysis.stats.effects import differences_of
-        from keval.analysis.stats.summarise import Summariser, numbered
+        from keval.analysis.stats.findings import Findings
+        from keval.analysis.stats.observations import Observations, numbered
 
-        summariser = Summariser(run.manifest, numbered(run.samples.ids))
-        findings = summariser.read(run.trials(), run.scores_as_made()).findings()
+        observed = Observations(run.manifest, numbered(run.samples.ids))
+        findings = Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
         summary = run.summary()
         sides = [
             (effect.kind, Arm(effect.agent, effect.condition, run.id), effect.against) for effect in summary.effects

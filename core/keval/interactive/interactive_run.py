@@ -236,7 +236,8 @@ class InteractiveRun:
                 await idle()
             lines = run.write_scores(self._scores, await self._grader.score(trial, without=judges[turn:]))
             self._scores.note(lines)
-            self._summariser.add_scores(lines)
+            for line in lines:
+                self._summariser.add_score(line)
             found += lines
             if lines:
                 keep(lines)

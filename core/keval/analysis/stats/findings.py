@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from operator import mul
 
@@ -13,11 +12,10 @@ import attrs
 
 from keval.analysis.stats.averages import averages_of
 from keval.analysis.stats.contrasts import ablated, contrasts_of
-from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.intervals import Interval, Values, mean_intervals, quantile
+from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
-from keval.analysis.stats.score_sums import Cell, SampleValues
-from keval.analysis.stats.tally import OwnPasts
+from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.records.effects import (
     EXPENSES,
@@ -31,7 +29,7 @@ from keval.records.effects import (
     Repetitions,
     VarianceComponents,
 )
-from keval.records.manifest import Manifest, ScorerEntry
+from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
 from keval.records.summary import ArmScore
 
@@ -39,53 +37,37 @@ from keval.records.summary import ArmScore
 class Findings:
     """What the scorers of a run found, by arm.
 
-    `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
-    failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
-    answers took, `own_pasts` what agents had of their own, and `clusters` has the number of the source of each sample.
-    The attribute `answered` is of all arms, and `unfinished` says that trials or scores are yet to be made.
+    `own_pasts` are what agents had of their own, `answered` is how many trials did not fail, and `unfinished` says that
+    trials or scores are yet to be made.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        *,
-        cells: Mapping[Arm, Mapping[Scorer, Cell]],
-        compliant: Mapping[Arm, Mapping[Scorer, Cell]],
-        failed: Mapping[Arm, Counter[int]],
-        answered: Mapping[Arm, int],
-        expenses: Mapping[Arm, Expenses],
-        own_pasts: Mapping[Arm, OwnPasts],
-        clusters: array[int] | None,
-    ) -> None:
-        self.manifest = manifest
-        self._scorers = manifest.scorers
-        self._cells = cells
-        self._compliant = compliant
-        self._failed = failed
-        self._answered = answered
-        self.answered = sum(answered.values())
-        self._expenses = expenses
-        self.own_pasts = own_pasts
-        self._clusters = clusters
-        self._arms = {(arm.agent, arm.condition): arm for arm in cells}
+    def __init__(self, observed: Observations) -> None:
+        self.manifest = observed.manifest
+        self._scorers = observed.manifest.scorers
+        self._observed = {each.arm: each for each in observed.arms.values()}
+        self.answered = sum(each.answered for each in self._observed.values())
+        self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
+        self._clusters = observed.clusters
+        self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
         # A condition that lacks one tool is compared with the one that has it; more would only dilute the others' p.
-        made = {label for tools in ablated(manifest).values() for label in tools.values()}
+        made = {label for tools in ablated(self.manifest).values() for label in tools.values()}
         self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
         self.unfinished = self._is_unfinished()
         self._properties = self._find_properties()
-        self._compared_scorers = [entry for entry in manifest.scorers if entry.scorer not in self._properties]
+        self._compared_scorers = [entry for entry in self._scorers if entry.scorer not in self._properties]
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
         """Return what a scorer found in an arm, by sample."""
         if (arm, scorer) not in self._values:
-            cell, compliant = self._cells[arm][scorer], self._compliant.get(arm)
+            observed = self._observed[arm]
+            cell = observed.cells[scorer]
             self._values[arm, scorer] = ArmValues(
                 arm,
                 cell.values(),
-                cell.lost() + self._failed[arm],
+                cell.lost() + observed.failed,
                 cell.left_out(),
-                compliant[scorer].values() if compliant else None,
+                observed.compliant[scorer].values() if observed.compliant else None,
             )
         return self._values[arm, scorer]
 
@@ -108,7 +90,7 @@ class Findings:
 
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
-        cells = [(arm, entry) for arm in self._cells for entry in self._scorers]
+        cells = [(arm, entry) for arm in self._observed for entry in self._scorers]
         values = [self._valued(self.values(arm, entry.scorer).values, entry) for arm, entry in cells]
         return tuple(
             self._arm(*cell, row, ends) for cell, row, ends in zip(cells, values, mean_intervals(values), strict=True)
@@ -155,7 +137,9 @@ class Findings:
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters) for name in EXPENSES}
         found = [
-            Pair(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
+            Pair(
+                kind, measure, *(ArmValues(each, self._observed[each].expenses.values(name)) for each in (arm, against))
+            )
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
@@ -214,7 +198,7 @@ class Findings:
                 kinds.setdefault(each.scorer, {}).setdefault(each.kind, []).append(each.stderr**2 * each.n)
         found = []
         for entry in self._scorers:
-            arms = [self.values(arm, entry.scorer).values for arm in self._cells]
+            arms = [self.values(arm, entry.scorer).values for arm in self._observed]
             if any(len(arm.samples) for arm in arms):
                 # Conditions are what a run is about; agents are compared where there is one condition.
                 differences = next(iter(kinds.get(entry.scorer, {}).values()), None)
@@ -238,14 +222,14 @@ class Findings:
         return Values(values.means, clusters, entry.scale.low, entry.scale.high)
 
     def _missing(self, arm: Arm, entry: ScorerEntry) -> int:
-        cell = self._cells[arm][entry.scorer]
-        expected = self._answered[arm] * entry.repetitions
+        cell = self._observed[arm].cells[entry.scorer]
+        expected = self._observed[arm].answered * entry.repetitions
         return max(0, expected - cell.scored - cell.neutral - cell.unscored)
 
     def _is_unfinished(self) -> bool:
         """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
-        tried = self.answered + sum(failed.total() for failed in self._failed.values())
-        missing = (self._missing(arm, entry) for arm in self._cells for entry in self._scorers)
+        tried = self.answered + sum(each.failed.total() for each in self._observed.values())
+        missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
         return self.manifest.play or tried < self.manifest.trials or any(missing)
 
     def _find_properties(self) -> dict[Scorer, list[AgentProperty]]:
@@ -264,7 +248,7 @@ class Findings:
     def _constants(self, entry: ScorerEntry) -> dict[str, float]:
         """Return the value that a metric gave each agent always; nothing if it gave any agent several."""
         values: dict[str, list[float]] = {}
-        for arm in self._cells:
+        for arm in self._observed:
             if means := self.values(arm, entry.scorer).values.means:
                 values.setdefault(arm.agent, []).extend(means)
         if any(max(each) - min(each) >= _DUST for each in values.values()):
@@ -272,7 +256,7 @@ class Findings:
         return {agent: each[0] for agent, each in values.items()}
 
     def _arm(self, arm: Arm, entry: ScorerEntry, values: Values, ends: Interval | None) -> ArmScore:
-        cell = self._cells[arm][entry.scorer]
+        cell = self._observed[arm].cells[entry.scorer]
         found = values.estimate
         return ArmScore(
             agent=arm.agent,
