@@ -19,7 +19,8 @@ from keval_metrics_weather.questions import (
 )
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
-from keval_metrics_weather.reading.statements import Statement, reading, weather_data
+from keval_metrics_weather.reading.statements import weather_data
+from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
@@ -134,7 +135,7 @@ class Repeatability:
         return tally(
             self.base,
             (
-                *self._temperatures(answer, reading(answer).temperatures[:1], reading(earlier).temperatures[:1]),
+                *self._temperatures(answer, quantities(answer, False)[:1], quantities(earlier, False)[:1]),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
@@ -147,7 +148,7 @@ class Repeatability:
         alike = place == before.place and ask_alike(question, before.question, self.similarity)
         return alike and not only_asks_back(read(before.answer))
 
-    def _temperatures(self, answer: Text, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
+    def _temperatures(self, answer: Text, new: Sequence[Quantity], old: Sequence[Quantity]) -> Iterator[Point]:
         shown = (*[each.said for each in old], *[Said.between(answer, each.start, each.end, each.said) for each in new])
         if new and old:
             yield "temperatures both times", self.temperature_points, shown

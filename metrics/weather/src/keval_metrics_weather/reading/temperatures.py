@@ -325,7 +325,7 @@ class Quantity(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
+def quantities(text: Text, fahrenheit: bool) -> tuple[Quantity, ...]:
     """Return the temperatures a text states, in its order; one that is told in both scales is one.
 
     Degrees without a scale are Celsius, unless the text only ever names Fahrenheit, `fahrenheit` says that it was
