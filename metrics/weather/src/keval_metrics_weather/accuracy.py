@@ -9,11 +9,10 @@ from typing import Any, ClassVar, TypeAlias
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.questions import Asked, Query, answer_to, asked, query
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
 from keval_metrics_weather.reading.gazetteer import place_key
 from keval_metrics_weather.reading.kinds import of_the_air
-from keval_metrics_weather.reading.statements import Reading, Statement
+from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read, word_set
 from keval_metrics_weather.scores import (
@@ -25,7 +24,8 @@ from keval_metrics_weather.scores import (
     not_negative,
     signed,
 )
-from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.truth import Truth
+from keval_metrics_weather.turns import Asked, Turn, turn_of
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
@@ -91,19 +91,18 @@ class Accuracy:
 
     def score(self, trial: Trial) -> Score:
         """Compare the answer with `facts["weather"]` of the sample."""
-        truth = truth_of(trial.sample.facts)
+        turn = turn_of(trial)
+        truth, about, answer = turn.truth, turn.asked, turn.reading
         if truth is None:
             return neutral("no ground truth: the sample's facts have no weather")
-        answer = answer_to(trial)
-        about = asked(trial, truth)
         temperatures = answer.temperatures
         spoken = answer.conditions(self._vocabulary)
         findings: list[_Finding] = []
         compared: list[_Finding] = []
         told = False
-        here = _here(answer, query(trial.question), truth)
+        here = _here(turn, truth)
         for known in (truth, *truth.others):
-            about_it = here if known is truth else _here(answer, query(trial.question), known)
+            about_it = here if known is truth else _here(turn, known)
             stated = [one for one in temperatures if of_the_air(one.kind or "") and about_it(one)]
             weather = [one for one in spoken if about_it(one)]
             if known is not truth:  # what names no place is about the first
@@ -208,11 +207,12 @@ def _marks(text: Text, compared: Iterable[_Finding], stated: Iterable[Statement]
         yield mark(text, each.start, each.end, label, kind)
 
 
-def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:
+def _here(turn: Turn, truth: Truth) -> Callable[[Statement], bool]:
     """Return what tells whether a statement is about the asked city.
 
     Another place counts where the asked one is named, too, or the answer tells something before it names a place.
     """
+    question, answer = turn.question, turn.reading
     names = [read(truth.city).words] if truth.city else []
     keys = {place_key(words) for words in names}
     others = {place.key for place in question.cities} - keys

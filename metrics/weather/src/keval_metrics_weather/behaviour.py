@@ -15,7 +15,6 @@ from keval_metrics_weather.questions import (
     clarifying,
     only_asks_back,
     query,
-    unclear,
 )
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
@@ -23,6 +22,7 @@ from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
 _PLACE = ("city", "location", "place", "town", "where")
@@ -58,10 +58,10 @@ class AmbiguityHandling:
 
     def score(self, trial: Trial) -> Score:
         """Score how the answer handles what the question leaves open."""
-        open_points = unclear(trial)
+        turn = turn_of(trial)
+        open_points, answer = turn.gaps, turn.answer
         if not open_points:
             return neutral("the question is clear")
-        answer = read(trial.output)
         asked = clarifying(answer, self.clarifying_phrases)
         assuming = affirmed(answer, self.assuming_phrases) or assumed(answer)
         guiding = affirmed(answer, self.guiding_phrases)
@@ -122,14 +122,15 @@ class Repeatability:
     items: tuple[str, ...] = ITEMS
 
     def score(self, trial: Trial) -> Score:
-        """Score the answer against `trial.history`."""
-        question = query(trial.question)
-        exchanges, place = _exchanges(trial.history)
+        """Score the answer against the history."""
+        turn = turn_of(trial)
+        question, answer = turn.question, turn.answer
+        exchanges, place = _exchanges(turn.history)
         place = _place(question) or place
         before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
-            return Score(self.base, "no like question came before" if trial.history else "no history", neutral=True)
-        answer, earlier = read(trial.output), read(before.answer)
+            return Score(self.base, "no like question came before" if turn.history else "no history", neutral=True)
+        earlier = read(before.answer)
         random = affirmed(answer, self.random_words)
         lengths = sorted((len(answer.original), len(earlier.original)))
         return tally(

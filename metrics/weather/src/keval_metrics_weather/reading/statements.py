@@ -389,8 +389,8 @@ class Reading:
     """
 
     text: Text
-    names: tuple[str, ...]
-    fahrenheit: bool
+    names: tuple[str, ...] = ()
+    fahrenheit: bool = False
 
     @cached_property
     def places(self) -> Sequence[Place]:
@@ -420,9 +420,3 @@ class Reading:
         """Return the weather it speaks of."""
         found = conditions(self.text, vocabulary)
         return condition_statements(self._where, found) if found else ()
-
-
-@lru_cache(maxsize=64)
-def reading(text: Text, names: tuple[str, ...] = (), fahrenheit: bool = False) -> Reading:
-    """Return what a text says, the same for as long as the same is asked for."""
-    return Reading(text, names, fahrenheit)
