@@ -150,7 +150,7 @@ class Repeatability:
         return alike and not only_asks_back(read(before.answer))
 
     def _temperatures(self, answer: Text, new: Sequence[Quantity], old: Sequence[Quantity]) -> Iterator[Point]:
-        shown = (*[each.said for each in old], *[Said.between(answer, each.start, each.end, each.said) for each in new])
+        shown = (*[each.said for each in old], *[Said(each.said, answer, each.start, each.end) for each in new])
         if new and old:
             yield "temperatures both times", self.temperature_points, shown
         else:

@@ -149,7 +149,7 @@ class RecommendationQuality:
 
 def _says_no(answer: Text) -> bool:
     """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
-    if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
+    if answer.padded[0] not in _NO or not (answer.padded[1] in _MARKS or len(answer.words) == 1):
         return False
     return not failures(answer, ERRORS, MISSING).told
 

@@ -163,12 +163,12 @@ def query(message: str | None) -> Query:
 
 def _asks_what_comes(text: Text, hit: Hit) -> bool:
     """Say whether a "should I" asks for the weather: "What should I expect?"."""
-    return hit[2] == "should i" and text.word_at(hit[1] + 1) in ("expect", "know")
+    return hit[2] == "should i" and text.padded[hit[1] + 1] in ("expect", "know")
 
 
 def _asks_what_to_wear(text: Text) -> bool:
     """Say whether a question is about things to wear: "Will I be ok in boots today?"."""
-    asks = "?" in text.said or text.word_at(after_opening(text)) in _WONDERING
+    asks = "?" in text.said or text.padded[after_opening(text)] in _WONDERING
     return asks and bool(find(text, ITEMS))
 
 
@@ -233,7 +233,7 @@ def _leaves_the_time_open(asked: Query) -> bool:
 def _is_farewell(text: Text) -> bool:
     """Say whether a message opens with thanks or a goodbye and asks for nothing: "Thanks, I'll take the umbrella!"."""
     first = after_opening(text)
-    asks = "?" in text.said or (text.word_at(first) in _ASKING and text.word_at(first - 1) != "i")
+    asks = "?" in text.said or (text.padded[first] in _ASKING and text.padded[first - 1] != "i")
     return not (asks or _FAREWELLS.isdisjoint(text.words[:first]))
 
 

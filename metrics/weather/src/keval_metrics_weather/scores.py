@@ -92,19 +92,20 @@ def tally(base: float, points: Iterable[Point], answer: Text | None = None, **de
             gained += value
         else:
             lost -= value
-        if found is True:
-            reasons.append(f"{signed(value)} {what}")
-            evidence.append({"what": what, "points": value, "found": []})
-            continue
-        names = [str(each) for each in found]
-        shown = ", ".join(names[:_MOST_SHOWN])
-        if len(shown) > _LONGEST_EXCERPT:
-            shown = ", ".join(map(excerpt, names[:_MOST_SHOWN]))
-        reasons.append(f"{signed(value)} {what} ({shown})")
+        names: list[str] = []
+        reason = f"{signed(value)} {what}"
+        if not isinstance(found, bool):
+            names += map(str, found)
+            shown = ", ".join(names[:_MOST_SHOWN])
+            if len(shown) > _LONGEST_EXCERPT:
+                shown = ", ".join(map(excerpt, names[:_MOST_SHOWN]))
+            reason = f"{reason} ({shown})"
+            kind = "good" if value > 0 else "bad"
+            # What was found elsewhere, as in the question, has no mark.
+            here = [each for each in found if isinstance(each, Said) and each.text is answer]
+            marks += [mark(each.text, each.start, each.end, what, kind) for each in here]
+        reasons.append(reason)
         evidence.append({"what": what, "points": value, "found": names})
-        for each in found:  # what was found elsewhere, as in the question, has no mark
-            if isinstance(each, Said) and each.text is answer:
-                marks.append(mark(answer, each.start, each.end, what, "good" if value > 0 else "bad"))
     if marks:
         details["marks"] = marks
     total = max(0.0, min(1.0, gained) - lost)

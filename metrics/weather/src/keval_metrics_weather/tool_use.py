@@ -239,7 +239,7 @@ class ActionPlanning:
         names = tuple(dict.fromkeys([call.name for call in calls.worked if self._gets_data(call.name)]))
         retrieved = bool(names or calls.only_counted) or (calls.may_have_worked and data.start is not None)
         ordered = _ordered(data, advised)
-        if ordered is False and answer.words[0] in _DIRECT and answer.word_at(1) in _MARKS:
+        if ordered is False and answer.words[0] in _DIRECT and answer.padded[1] in _MARKS:
             rest = _after_first_sentence(answer)
             ordered = _ordered(weather_data(rest), advice(rest, self.recommending_words, self.items))
         fitting = names if _fits(question.wants_forecast, names, trial) else ()

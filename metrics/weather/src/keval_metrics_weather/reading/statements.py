@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from math import inf
 from typing import Any, NamedTuple
 
 import attrs
@@ -33,14 +32,15 @@ _RIGHT_AFTER = 4
 class Anchors:
     """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
 
-    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
+    For those that do not hold to the end, `until` is the offset up to which they do, and `lasting` the value that holds
+    from there on.
     """
 
     starts: Sequence[int]
     clauses: Sequence[int]
     values: Sequence[str]
-    until: Sequence[float]
-    lasting: Sequence[str | None]
+    until: Mapping[int, int]
+    lasting: Mapping[int, str | None]
 
     def near(self, clauses: tuple[int, int], offset: int, end: int, following: int) -> int | None:
         """Return the number of the anchor that a mention from `offset` to `end` belongs to, `None` if there is none.
@@ -63,7 +63,7 @@ class Anchors:
         """Return what holds at an offset that belongs to an anchor."""
         if number is None:
             return None
-        return self.values[number] if offset < self.until[number] else self.lasting[number]
+        return self.lasting[number] if number in self.until and offset >= self.until[number] else self.values[number]
 
 
 @attrs.frozen
@@ -103,23 +103,24 @@ class Where:
 def _compared_with(text: Text, place: Place) -> bool:
     """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
     at = bisect_left(text.starts, place.start)
-    if text.word_at(at - 1) in ("near", "outside"):
+    if text.padded[at - 1] in ("near", "outside"):
         return True
-    return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
+    return text.padded[at - 1] in ("than", "unlike") and text.padded[at + len(place.words)] not in ("(", "at", "is")
 
 
 def _anchors(text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> Anchors:
     found.sort()
     starts = [start for start, _ in found]
     values = [value for _, value in found]
-    until = [inf] * len(found)
-    lasting: list[str | None] = [*values]
+    until: dict[int, int] = {}
+    lasting: dict[int, str | None] = {}
     if PAST in values:
         ends = [*(text.starts[place] for place in text.places_of(SENTENCE_ENDS)), len(text.plain)]
         for number, (start, value) in enumerate(found):
             if value == PAST:
                 until[number] = _end_of_the_past(text, start, ends[bisect_right(ends, start)])
-                lasting[number] = lasting[number - 1] if number else None
+                before = number - 1
+                lasting[number] = lasting.get(before, values[before]) if number else None
     return Anchors(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
 
 
@@ -130,7 +131,7 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
         return sentence_end
     commas = text.index.get(",", ())
     at = bisect_right(commas, place)
-    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.word_at(commas[at] + 1) != "when":
+    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.padded[commas[at] + 1] != "when":
         return text.starts[commas[at]]
     return sentence_end
 
@@ -183,7 +184,6 @@ class Statement(NamedTuple):
 def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list[Statement]:
     """Return what the temperatures of a text are said to be, of which place and for when."""
     text = where.text
-    starts = [quantity.start for quantity in quantities]
     spans = [(bisect_left(text.starts, q.start), bisect_left(text.starts, q.end) - 1) for q in quantities]
     heads = [heads_of(text, first) for first, _ in spans]
     hours = hours_named(text)
@@ -191,10 +191,10 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
     seen = kinds(text, spans, heads)
     usual = _usual_sentences(text) if "typical" in text.said else ()
     for number, (quantity, says) in enumerate(zip(quantities, seen, strict=True)):
-        following = starts[number + 1] if number + 1 < len(starts) else len(text.plain) + 1
+        following = quantities[number + 1].start if number + 1 < len(quantities) else len(text.plain) + 1
         previous = found[-1] if found else None
         kind = _told_kind(says) or _moving_kind(where, says, quantity, hours, previous)
-        if any(begin <= quantity.start < end for begin, end in usual):
+        if usual and any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
         place = where.told(where.places, (quantity.start, quantity.end), following, heads[number])
         day = where.told(where.days, (quantity.start, quantity.end), following, heads[number])
@@ -247,6 +247,8 @@ def _moving_kind(
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
     """Say whether the clause of a quantity names an hour: then it is the temperature of that hour."""
+    if not hours:
+        return False
     begin, end = where.clause(quantity.start)
     at = bisect_left(hours, begin)
     return at < len(hours) and hours[at] < end
@@ -322,7 +324,7 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
 def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     """Return from where to where a text says what is usual, rather than what is."""
     marks = text.places_of(_USUAL)
-    marks += [at for at in text.index.get("typical", ()) if text.word_at(at + 1) not in ("for", "of")]
+    marks += [at for at in text.index.get("typical", ()) if text.padded[at + 1] not in ("for", "of")]
     found = []
     for place in marks:
         first = last = place
@@ -372,8 +374,8 @@ def weather_data(text: Text) -> WeatherData:
         measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
     measured.sort()
     spoken = [each for each in conditions(text) if each.stance != "possible"]
-    figures = [Said.between(text, start, end, said) for start, said, end in measured]
-    words = [Said.between(text, each.start, each.end, each.word) for each in spoken]
+    figures = [Said(said, text, start, end) for start, said, end in measured]
+    words = [Said(each.word, text, each.start, each.end) for each in spoken]
     return WeatherData(
         tuple(dict.fromkeys(figures)),
         tuple(dict.fromkeys(words)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate
@@ -26,6 +27,7 @@ _TYPOGRAPHY |= str.maketrans({"º": "°", "˚": "°", "⁰": "°", "〜": "–"}
 _UNUSUAL = re.compile(f"[\u0300-\u036f{''.join(map(chr, _TYPOGRAPHY))}]")
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
 _SPELLED_OUT = {"ll": "will", "ve": "have", "re": "are", "m": "am", "d": "would"}
+_PADDING = [""] * 16
 _NOT = {"won": "will", "ca": "can", "sha": "shall"}
 _APOSTROPHE_LEFT_OUT = {
     "cannot": "can",
@@ -46,16 +48,19 @@ class Text:
     """A text as its reader sees it.
 
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
-    punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
-    offsets, `index` the places of each word, and `said` all words as a set. In a `caseless` text, all in capitals or in
-    lower case, capitals tell nothing. Letters were `joined` with their combining accents: the offset after each such
-    letter, and how many characters it took more.
+    punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` and `ends`
+    their offsets, `index` the places of each word, and `said` all words as a set. `padded` goes on from `words` with
+    empty texts, so that the places shortly before the first word and after the last have one, too. In a `caseless`
+    text, all in capitals or in lower case, capitals tell nothing. Letters were `joined` with their combining accents:
+    the offset after each such letter, and how many characters it took more.
     """
 
     original: str
     plain: str
     words: Sequence[str]
+    padded: Sequence[str]
     starts: Sequence[int]
+    ends: Sequence[int]
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
     caseless: bool
@@ -69,18 +74,9 @@ class Text:
         """Return the places of all these words, in the text's order."""
         return sorted([place for word in self.said & words for place in self.index[word]])
 
-    def word_at(self, place: int) -> str:
-        """Return the word at a place, or an empty text beyond either end."""
-        return self.words[place] if 0 <= place < len(self.words) else ""
-
     def start_of(self, place: int) -> int:
         """Return the offset of the word at a place, or the text's end beyond the last."""
         return self.starts[place] if place < len(self.starts) else len(self.plain)
-
-    def end_of(self, place: int) -> int:
-        """Return the offset after the word at a place."""
-        found = _TOKEN.match(self.plain, self.starts[place])
-        return found.end() if found else self.starts[place] + len(self.words[place])
 
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
@@ -135,18 +131,16 @@ def _lowered(text: str) -> str:
     return lowered
 
 
-def _spelled_out(tokens: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
-    """Return words and their offsets with two words for each contraction, both at its offset."""
+def _spelled_out(tokens: list[str], bounds: list[int]) -> tuple[list[str], list[int]]:
+    """Return words and their bounds with two words for each contraction, both with its bounds."""
     words: list[str] = []
-    offsets: list[int] = []
-    done = 0
+    spelled: list[int] = []
     for place, token in enumerate(tokens):
-        if "'" in token or token in _APOSTROPHE_LEFT_OUT:
-            parts = _contracted(token)
-            words += (*tokens[done:place], *parts)
-            offsets += (*starts[done:place], *([starts[place]] * len(parts)))
-            done = place + 1
-    return words + tokens[done:], offsets + starts[done:]
+        contracted = "'" in token or token in _APOSTROPHE_LEFT_OUT
+        parts = _contracted(token) if contracted else (token,)
+        words += parts
+        spelled += bounds[2 * place : 2 * place + 2] * len(parts)
+    return words, spelled
 
 
 def _contracted(token: str) -> tuple[str, ...]:
@@ -173,19 +167,18 @@ def read(text: str | None) -> Text:
     # Splitting gives, in turn, what lies between tokens and the tokens; a loop over matches takes twice as long.
     pieces = _TOKEN.split(plain)
     words = pieces[1::2]
-    starts = list(accumulate(map(len, pieces)))[:-1:2]
+    bounds = list(accumulate(map(len, pieces)))[:-1]
     if not "".join(words).isascii():
         words = list(map(fold, words))
     if "'" in plain or not _APOSTROPHE_LEFT_OUT.keys().isdisjoint(words):
-        words, starts = _spelled_out(words, starts)
-    index: dict[str, list[int]] = {}
+        words, bounds = _spelled_out(words, bounds)
+    index: defaultdict[str, list[int]] = defaultdict(list)
     for place, word in enumerate(words):
-        if word in index:
-            index[word].append(place)
-        else:
-            index[word] = [place]
+        index[word].append(place)
+    index.default_factory = None
     caseless = original.islower() or original.isupper()
-    return Text(original, plain, words, starts, index, frozenset(index), caseless, joined)
+    starts, ends = bounds[::2], bounds[1::2]
+    return Text(original, plain, words, words + _PADDING, starts, ends, index, frozenset(index), caseless, joined)
 
 
 class Said(str):
@@ -200,24 +193,21 @@ class Said(str):
     start: int
     end: int
 
+    def __new__(cls, name: str, text: Text, start: int, end: int) -> Said:
+        found = super().__new__(cls, name)
+        found.text, found.start, found.end = text, start, end
+        return found
+
     @classmethod
     def at(cls, text: Text, first: int, last: int, name: str) -> Said:
         """Return a name of the words from one place to another."""
-        return cls.between(text, text.starts[first], text.end_of(last), name)
+        return cls(name, text, text.starts[first], text.ends[last])
 
     @classmethod
     def from_offset(cls, text: Text, start: int, name: str) -> Said:
         """Return a name of the word that begins at an offset, or of the rest of the text if it has none from there."""
         place = bisect_left(text.starts, start)
-        end = text.end_of(place) if place < len(text.starts) else len(text.plain)
-        return cls.between(text, start, end, name)
-
-    @classmethod
-    def between(cls, text: Text, start: int, end: int, name: str) -> Said:
-        """Return a name of what stands between two offsets."""
-        found = cls(name)
-        found.text, found.start, found.end = text, start, end
-        return found
+        return cls(name, text, start, text.ends[place] if place < len(text.ends) else len(text.plain))
 
 
 def said(text: Text, hits: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
