@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from keval_metrics_weather.reading.kinds import Kind
-from keval_metrics_weather.reading.statements import Reading, Statement, weather_data
+from keval_metrics_weather.reading.statements import Statement, reading, weather_data
 from keval_metrics_weather.reading.words import Text, read
 
 
 def temperatures(text: Text, fahrenheit: bool = False) -> Sequence[Statement]:
-    return Reading(text, (), fahrenheit).temperatures
+    return reading(text, (), fahrenheit).temperatures
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import attrs
@@ -171,7 +172,8 @@ class Repeatability:
             yield what, value, tuple({item: item for item in (*old.items, *new.items)}.values())
 
 
-def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:
+@lru_cache(maxsize=64)
+def _exchanges(history: tuple[Message, ...]) -> tuple[Sequence[_Exchange], _Place]:
     """Return what the user asked, in order, each with the last answer to it, and the place that was named last."""
     found: list[_Exchange] = []
     place: _Place = frozenset()

@@ -13,7 +13,7 @@ from keval_metrics_weather.questions import only_asks_back
 from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
-from keval_metrics_weather.reading.statements import Reading, weather_data
+from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find
 from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.turns import Turn, turn_of
@@ -195,7 +195,7 @@ class AdaptationQuality:
         turn = turn_of(trial)
         answer = turn.answer
         lows, groups = _weather_asked_about(turn)
-        cold = "dislikes_cold" in liked and self._is_cold(lows, turn.reading)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, turn)
         wet = "dislikes_rain" in liked and _is_wet(groups, answer)
         indoors = "prefers_indoor" in liked
         outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
@@ -218,10 +218,10 @@ class AdaptationQuality:
             **details,
         )
 
-    def _is_cold(self, lows: Sequence[float], answer: Reading) -> bool:
+    def _is_cold(self, lows: Sequence[float], turn: Turn) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known = lows or [temperature.low for temperature in answer.of_the_air]
-        return min(known) <= self.cold if known else bool(affirmed(answer.text, _COLD))
+        known = lows or [temperature.low for temperature in turn.reading.of_the_air]
+        return min(known) <= self.cold if known else bool(affirmed(turn.answer, _COLD))
 
 
 def _is_wet(groups: Set[Group], answer: Text) -> bool:

@@ -134,6 +134,7 @@ def _draws_on_history(question: Query) -> bool:
     return "?" in question.text.said and bool(question.days or find(question.text, _DEPENDING_ON_WEATHER))
 
 
+@lru_cache(maxsize=64)
 def _remembered(history: tuple[Message, ...]) -> _Remembered:
     """Return what the conversation has told; preferences and times are remembered of the user only."""
     cities: dict[tuple[str, ...], Place] = {}

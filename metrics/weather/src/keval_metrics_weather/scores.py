@@ -100,10 +100,9 @@ def tally(base: float, points: Iterable[Point], answer: Text | None = None, **de
             if len(shown) > _LONGEST_EXCERPT:
                 shown = ", ".join(map(excerpt, names[:_MOST_SHOWN]))
             reason = f"{reason} ({shown})"
-            kind = "good" if value > 0 else "bad"
-            # What was found elsewhere, as in the question, has no mark.
-            here = [each for each in found if isinstance(each, Said) and each.text is answer]
-            marks += [mark(each.text, each.start, each.end, what, kind) for each in here]
+            for each in found:
+                if isinstance(each, Said) and each.text is answer:  # else it was found elsewhere, as in the question
+                    marks.append(mark(answer, each.start, each.end, what, "good" if value > 0 else "bad"))
         reasons.append(reason)
         evidence.append({"what": what, "points": value, "found": names})
     if marks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import attrs
 
@@ -38,8 +38,7 @@ from keval_metrics_weather.wording import (
 )
 
 
-@attrs.frozen
-class LastCalls:
+class LastCalls(NamedTuple):
     """The calls of the last turn: those listed, and how many more are only counted (`None`: not known)."""
 
     listed: Sequence[ToolCall]

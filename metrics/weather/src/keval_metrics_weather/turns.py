@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 
 from keval import Message, Trial
 from keval_metrics_weather.questions import NO_LOCATION, Query, clarifying, gaps_left, query, wants_forecast
 from keval_metrics_weather.reading.asking import asking
-from keval_metrics_weather.reading.statements import Reading
+from keval_metrics_weather.reading.statements import Reading, reading
 from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.truth import Truth, truth_of
@@ -21,9 +23,9 @@ class Asked:
     days: tuple[int, ...]
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Turn:
-    """The last turn of a trial: its `question` after the `history`, and its `answer` with the `reading` of it.
+    """The last turn of a trial: its `question` after the `history`, and its `answer`.
 
     `request` is the question with what it takes over from the messages before it, and `gaps` what it leaves open after
     them, whatever the answer makes of it. `truth` is the weather that it is about, and `asked` what of that.
@@ -37,7 +39,6 @@ class Turn:
     answer: Text
     truth: Truth | None
     asked: Asked
-    reading: Reading
 
     @classmethod
     def of(cls, trial: Trial) -> Turn:
@@ -46,11 +47,15 @@ class Turn:
         request = _request(question, history)
         gaps = gaps_left(question, history) if question.gaps else ()
         truth = truth_of(trial.sample.facts)
-        names = [place.name for place in question.cities]
-        if truth is not None and truth.city:
-            names.append(truth.city)
-        reading = Reading(answer, tuple(dict.fromkeys(names)), question.fahrenheit)
-        return cls(trial, history, question, request, gaps, answer, truth, _asked(request, truth), reading)
+        return cls(trial, history, question, request, gaps, answer, truth, _asked(request, truth))
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What the answer says, read when it is first asked for."""
+        names = dict.fromkeys([place.name for place in self.question.cities])
+        if self.truth is not None and self.truth.city:
+            names[self.truth.city] = None
+        return reading(self.answer, names, self.question.fahrenheit)
 
     def asks_back(self, phrases: tuple[str, ...]) -> bool:
         """Say whether the answer asks for the location or the time that the question lacks."""

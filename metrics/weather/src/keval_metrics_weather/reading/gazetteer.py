@@ -143,8 +143,10 @@ def place_key(words: Iterable[str]) -> str:
 
 def is_code(text: Text, at: int) -> bool:
     """Say whether a word is a code such as `DE`, which says where a place is but names none."""
+    if len(text.words[at]) != 2 or text.caseless:
+        return False
     start = text.starts[at]
-    return len(text.words[at]) == 2 and not text.caseless and text.original[start : start + 2].isupper()
+    return text.original[start : start + 2].isupper()
 
 
 def after_regions(text: Text, at: int) -> int:

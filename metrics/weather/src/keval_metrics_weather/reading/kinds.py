@@ -54,7 +54,7 @@ def kind_after(text: Text, last: int) -> Kind | None:
     return None
 
 
-def of_the_air(kind: str) -> bool:
+def of_the_air(kind: Kind | None) -> bool:
     """Say whether a kind states the air's own temperature, which can be held against the truth."""
     return kind in ("temperature", "high", "low")
 

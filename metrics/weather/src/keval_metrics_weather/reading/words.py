@@ -80,9 +80,10 @@ class Text:
 
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
-        if place and self.starts[place] == self.starts[place - 1]:
+        start = self.starts[place]
+        if place and start == self.starts[place - 1]:
             return False  # the second part of a contraction such as I'm
-        first = self.original[self.starts[place]]
+        first = self.original[start]
         return first.isalpha() and not first.islower()
 
     def written(self, place: int) -> str:
