@@ -115,22 +115,22 @@ def set_up(peer: Peer, folder: Path) -> Path:
     return environment
 
 
-def run(peer: Peer, environment: Path, url: str) -> Cost:
-    """Have a peer do the work. Raises SystemExit if it did less, or more."""
+def run(peer: Peer, environment: Path, url: str, samples: int) -> Cost:
+    """Have a peer do the work; the environment leads to the model. Raises SystemExit if it did less, or more."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(_CODE, folder, dirs_exist_ok=True)
-        _write_questions(folder)
+        _write_questions(folder, samples)
         offline = {**_OFFLINE, "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo"), "PYTHONPATH": ""}
         before = counts(url)
         cost = measure(peer.command(environment), folder, offline)
         done = counts(url) - before
-    if done != Counter(answers=SAMPLES, grades=SAMPLES):
-        raise SystemExit(f"{peer.name} made {dict(done)} of {SAMPLES} calls of each kind")
+    if done != Counter(answers=samples, grades=samples):
+        raise SystemExit(f"{peer.name} made {dict(done)} of {samples} calls of each kind")
     return cost
 
 
-def _write_questions(folder: Path) -> None:
+def _write_questions(folder: Path, samples: int) -> None:
     """Write the samples, and once more as promptfoo reads them."""
     questions = [
         {
@@ -138,7 +138,7 @@ def _write_questions(folder: Path) -> None:
             "question": f"Question {number:06}: where is the key? {'context ' * 100}",
             "answer": "Under the mat.",
         }
-        for number in range(SAMPLES)
+        for number in range(samples)
     ]
     lines = [json.dumps(each) for each in questions]
     (folder / "questions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -155,7 +155,7 @@ def main() -> None:
         costs: dict[str, list[Cost]] = {peer.name: [] for peer in peers}
         for _ in range(ROUNDS):
             for peer in peers:
-                costs[peer.name].append(run(peer, environments[peer.name], url))
+                costs[peer.name].append(run(peer, environments[peer.name], url, SAMPLES))
     bare = median(cost.cpu for cost in costs[BARE])
     print(f"{SAMPLES} judged samples, 50 at once, medians of {ROUNDS} rounds, start-up included:")
     print(f"{'':<36}{'CPU a sample':>13}{'of the SDK':>12}{'peak':>10}{'wall':>8}")

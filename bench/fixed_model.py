@@ -84,7 +84,7 @@ def reply(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "grades", _call(tools[0])
     if tools and not any(message["role"] == "tool" for message in asked["messages"]):
         return "calls", _call(tools[0])
-    prompt = "".join(str(message["content"]) for message in asked["messages"])
+    prompt = "".join(str(message.get("content")) for message in asked["messages"])
     for demand, grade in _FORMS.items():
         if demand in prompt:
             return "grades", _text(grade)
