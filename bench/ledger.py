@@ -41,8 +41,8 @@ Costs: TypeAlias = dict[str, dict[str, float]]
 
 _HERE = Path(__file__).parent
 _RENEW = "If the change is worth its cost, renew the ledger: uv run python bench/ledger.py --write"
-_LEFT_OUT = ("KEVAL_", "PYTHON", "XDG_")
-"""Environment variables that would change what is counted begin so."""
+_KEPT = ("LD_", "OPENBLAS_", "PATH", "TMPDIR")
+"""How the environment variables begin that are handed on; others might change what is counted."""
 
 
 @attrs.frozen
@@ -55,8 +55,9 @@ class Ledger:
 
     def others(self, earlier: Ledger, subject: str) -> list[str]:
         """Return what is not as it was for an earlier ledger, and might change the figures of a subject."""
-        before = set(earlier.versions)
-        others = [version for version in self.versions if version not in before]
+        before = dict(version.split("==") for version in earlier.versions)
+        packages = (version.split("==") for version in self.versions)
+        others = [f"{name}=={version}" for name, version in packages if before.get(name, version) != version]
         if subject in (HELP, START) and self.distributions != earlier.distributions:
             others.append(f"{self.distributions} distributions installed")
         return others
@@ -112,8 +113,8 @@ def measure(counts: Iterable[str] = ("calls", "instructions", "memory")) -> Ledg
     costs: dict[str, Costs] = {}
     with tempfile.TemporaryDirectory() as name, fixed_model() as url:
         folder = Path(name)
-        environ = {key: value for key, value in os.environ.items() if not key.startswith(_LEFT_OUT)}
-        environ |= {"PYTHONHASHSEED": "0", "PYTHONPATH": str(INSTALLED)}
+        environ = {key: value for key, value in os.environ.items() if key.startswith(_KEPT)}
+        environ |= {"HOME": name, "PYTHONHASHSEED": "0", "PYTHONPATH": str(INSTALLED)}
         environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "key-of-nobody"}
         runs = [
             _run(folder / f"{subject.name}, {number}", subject, number)

@@ -104,6 +104,14 @@ def test_with_other_versions_of_packages_only_those_of_keval_are_held() -> None:
     ]
 
 
+def test_a_package_that_was_not_used_before_counts() -> None:
+    today = changed("judged sample", {"all": {"calls": 1500.0}, "numpy": {"calls": 500.0}})
+
+    said = ledger.rises(COMMITTED, attrs.evolve(today, versions=[*COMMITTED.versions, "numpy==2.4.6"]))
+
+    assert ["judged sample: calls 1,000.0 -> 1,500.0, +50.0%: numpy +500.0", RENEW] == said
+
+
 def test_with_other_distributions_only_a_start_is_held_by_the_packages_of_keval() -> None:
     more = {"calls": 6000.0}
     start = attrs.evolve(changed(ledger.START, {"all": more, "stdlib": {"calls": 5000.0}}), distributions=151)
