@@ -32,7 +32,7 @@ from measure import INSTALLED
 FILE = Path(__file__).with_name("ledger.json")
 INTERPRETER = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}, {sys.platform}"
 TOLERANCES = {"calls": 0.03, "calls of C": 0.03, "modules": 0.03, "instructions": 0.03, "peak KiB": 0.1}
-"""By how much of itself a figure may rise without the ledger being renewed. Peaks scatter by some percent."""
+"""By how much of itself a figure may rise without the ledger being renewed. Peaks scatter, and are rounded to that."""
 ALL = "all"
 HELP, START = "keval --help", "start of a run"
 
@@ -242,10 +242,14 @@ def _each(few: dict[str, dict[str, float]], many: dict[str, dict[str, float]], s
 
 
 def _add(costs: Costs, found: Mapping[str, Mapping[str, float]]) -> None:
-    """Add what was found to the costs of a subject, with the sums of all packages."""
+    """Add what was found to the costs of a subject, with the sums of all packages.
+
+    It is rounded to three digits, a peak to two, so that what scatters is not in the next diff.
+    """
     for unit, numbers in found.items():
+        digits = 2 if unit == "peak KiB" else 3
         for package, number in {**numbers, ALL: sum(numbers.values())}.items():
-            if rounded := round(number, 1):
+            if rounded := round(float(f"{number:.{digits}g}"), 1):
                 costs.setdefault(package, {})[unit] = rounded
 
 
@@ -258,7 +262,9 @@ def _versions(packages: Iterable[str]) -> list[str]:
 
 def _figure(costs: Costs, unit: str, *, own: bool = False) -> float:
     """Return a figure of a subject, of all packages or of keval's own."""
-    return sum(numbers.get(unit, 0.0) for package, numbers in costs.items() if (is_own if own else ALL.__eq__)(package))
+    if own:
+        return sum(numbers.get(unit, 0.0) for package, numbers in costs.items() if is_own(package))
+    return costs.get(ALL, {}).get(unit, 0.0)
 
 
 def _changes(before: Costs, after: Costs, unit: str, *, own: bool) -> list[str]:

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_evals import Case, Dataset
 from pydantic_evals.evaluators import LLMJudge
 
-agent = Agent("openai-chat:m", system_prompt="You are a helpful assistant.")
+# A judge that is given a model's name makes a client for each grade, which doubles its CPU.
+model = OpenAIChatModel("m")
+agent = Agent(model, system_prompt="You are a helpful assistant.")
 
 
 async def ask(question: str) -> str:
@@ -17,7 +20,7 @@ async def ask(question: str) -> str:
 
 judge = LLMJudge(
     rubric="The output answers the question, and agrees with the expected output.",
-    model="openai-chat:m",
+    model=model,
     include_input=True,
     include_expected_output=True,
     score={"include_reason": True},
