@@ -17,7 +17,7 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 ANSWER = "It is under the mat: the manual says so, and nothing speaks against it."
@@ -25,7 +25,7 @@ REASON = "The answer has every fact, and contradicts none."
 _FORMS = {
     "GRADE:": f"{REASON}\n\nGRADE: C",
     '"pass"': json.dumps({"reason": REASON, "pass": True, "score": 1.0}),
-    '"score"': json.dumps({"reason": REASON, "score": 5}),
+    "json_schema": json.dumps({"reason": REASON, "value": 5}),
 }
 """What a prompt says of the form of a grade, and a grade in it."""
 
@@ -84,7 +84,7 @@ def reply(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "grades", _call(tools[0])
     if tools and not any(message["role"] == "tool" for message in asked["messages"]):
         return "calls", _call(tools[0])
-    prompt = "".join(str(message["content"]) for message in asked["messages"])
+    prompt = "".join(str(message.get("content")) for message in asked["messages"])
     for demand, grade in _FORMS.items():
         if demand in prompt:
             return "grades", _text(grade)
@@ -120,21 +120,23 @@ async def _serve() -> None:
     given: Counter[str] = Counter()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client goes
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                if head.startswith(b"get"):
-                    content: Any = given
-                else:
-                    length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-                    kind, message = reply(json.loads(await reader.readexactly(length)))
+                length = int((head.partition(b"content-length:")[2] or b"0\r").partition(b"\r")[0])
+                content = await reader.readexactly(length)
+                status, body = b"200 OK", b"{}"
+                if b"/chat/completions " in head:
+                    kind, message = reply(json.loads(content))
                     given[kind] += 1
-                    content = _completion(message)
-                body = json.dumps(content).encode()
+                    body = json.dumps(_completion(message)).encode()
+                elif b"/counts " in head:
+                    body = json.dumps(given).encode()
+                else:
+                    status = b"404 Not Found"
                 about = b"Content-Type: application/json\r\nContent-Length: %d" % len(body)
-                writer.write(b"HTTP/1.1 200 OK\r\n" + about + b"\r\n\r\n" + body)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
+                writer.write(b"HTTP/1.1 " + status + b"\r\n" + about + b"\r\n\r\n" + body)
+        writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=1000)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)

@@ -32,7 +32,7 @@ from measure import INSTALLED
 FILE = Path(__file__).with_name("ledger.json")
 INTERPRETER = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}, {sys.platform}"
 TOLERANCES = {"calls": 0.03, "calls of C": 0.03, "modules": 0.03, "instructions": 0.03, "peak KiB": 0.1}
-"""By how much of itself a figure may rise without the ledger being renewed. Peaks scatter by some percent."""
+"""By how much of itself a figure may rise without the ledger being renewed. Peaks scatter, and are rounded to that."""
 ALL = "all"
 HELP, START = "keval --help", "start of a run"
 
@@ -41,8 +41,8 @@ Costs: TypeAlias = dict[str, dict[str, float]]
 
 _HERE = Path(__file__).parent
 _RENEW = "If the change is worth its cost, renew the ledger: uv run python bench/ledger.py --write"
-_LEFT_OUT = ("KEVAL_", "PYTHON", "XDG_")
-"""Environment variables that would change what is counted begin so."""
+_KEPT = ("LD_", "OPENBLAS_", "PATH", "TMPDIR")
+"""How the environment variables begin that are handed on; others might change what is counted."""
 
 
 @attrs.frozen
@@ -55,8 +55,9 @@ class Ledger:
 
     def others(self, earlier: Ledger, subject: str) -> list[str]:
         """Return what is not as it was for an earlier ledger, and might change the figures of a subject."""
-        before = set(earlier.versions)
-        others = [version for version in self.versions if version not in before]
+        before = dict(version.split("==") for version in earlier.versions)
+        packages = (version.split("==") for version in self.versions)
+        others = [f"{name}=={version}" for name, version in packages if before.get(name, version) != version]
         if subject in (HELP, START) and self.distributions != earlier.distributions:
             others.append(f"{self.distributions} distributions installed")
         return others
@@ -112,8 +113,8 @@ def measure(counts: Iterable[str] = ("calls", "instructions", "memory")) -> Ledg
     costs: dict[str, Costs] = {}
     with tempfile.TemporaryDirectory() as name, fixed_model() as url:
         folder = Path(name)
-        environ = {key: value for key, value in os.environ.items() if not key.startswith(_LEFT_OUT)}
-        environ |= {"PYTHONHASHSEED": "0", "PYTHONPATH": str(INSTALLED)}
+        environ = {key: value for key, value in os.environ.items() if key.startswith(_KEPT)}
+        environ |= {"HOME": name, "PYTHONHASHSEED": "0", "PYTHONPATH": str(INSTALLED)}
         environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "key-of-nobody"}
         runs = [
             _run(folder / f"{subject.name}, {number}", subject, number)
@@ -241,10 +242,14 @@ def _each(few: dict[str, dict[str, float]], many: dict[str, dict[str, float]], s
 
 
 def _add(costs: Costs, found: Mapping[str, Mapping[str, float]]) -> None:
-    """Add what was found to the costs of a subject, with the sums of all packages."""
+    """Add what was found to the costs of a subject, with the sums of all packages.
+
+    It is rounded to three digits, a peak to two, so that what scatters is not in the next diff.
+    """
     for unit, numbers in found.items():
+        digits = 2 if unit == "peak KiB" else 3
         for package, number in {**numbers, ALL: sum(numbers.values())}.items():
-            if rounded := round(number, 1):
+            if rounded := round(float(f"{number:.{digits}g}"), 1):
                 costs.setdefault(package, {})[unit] = rounded
 
 
@@ -257,7 +262,9 @@ def _versions(packages: Iterable[str]) -> list[str]:
 
 def _figure(costs: Costs, unit: str, *, own: bool = False) -> float:
     """Return a figure of a subject, of all packages or of keval's own."""
-    return sum(numbers.get(unit, 0.0) for package, numbers in costs.items() if (is_own if own else ALL.__eq__)(package))
+    if own:
+        return sum(numbers.get(unit, 0.0) for package, numbers in costs.items() if is_own(package))
+    return costs.get(ALL, {}).get(unit, 0.0)
 
 
 def _changes(before: Costs, after: Costs, unit: str, *, own: bool) -> list[str]:

@@ -11,66 +11,21 @@ import asyncio
 import json
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
+from fixed_model import ANSWER, fixed_model
 from measure import part
 
 WARM, TRIALS, REPETITIONS, AT_ONCE = part(20), part(150), part(3), 8
 QUESTION = "Where is my key?"
 
-_MODEL = """
-import asyncio, json, sys
-def reply(body):
-    asked = json.loads(body)
-    if any(message["role"] == "tool" for message in asked["messages"]):
-        message, end = {"role": "assistant", "content": "Under the mat."}, "stop"
-    else:
-        function = {"name": "look_up", "arguments": '{"question": "key"}'}
-        call = {"id": "c1", "type": "function", "function": function}
-        message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        end = "tool_calls"
-    choice = {"index": 0, "message": message, "finish_reason": end}
-    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
-    whole = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
-    return json.dumps(whole).encode()
-async def serve(reader, writer):
-    try:
-        while True:
-            head = (await reader.readuntil(b"\\r\\n\\r\\n")).lower()
-            length = int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])
-            body = reply(await reader.readexactly(length))
-            about = b"Content-Type: application/json\\r\\nContent-Length: %d" % len(body)
-            writer.write(b"HTTP/1.1 200 OK\\r\\n" + about + b"\\r\\n\\r\\n" + body)
-    except asyncio.IncompleteReadError:
-        writer.close()
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1000)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-asyncio.run(main())
-"""
-
-_SERVER = """
-import json, sys
-SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
-TOOL = {"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
-INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "keys", "version": "1"}}
-RESULTS = {"initialize": INFO, "tools/list": {"tools": [TOOL]}, "ping": {},
-           "tools/call": {"content": [{"type": "text", "text": "It is under the mat."}]}}
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" in asked:
-        known = asked["method"] in RESULTS
-        outcome = {"result": RESULTS[asked["method"]]} if known else {"error": {"code": -32601, "message": "no"}}
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **outcome}), flush=True)
-"""
+_SERVER = str(Path(__file__).with_name("look_up_server.py"))
 
 Ask: TypeAlias = Callable[[int], Awaitable[str]]
 """Runs one trial, and returns the answer."""
@@ -220,7 +175,7 @@ async def _measured(subject: str, url: str, server: str) -> float:
 
         async def lane() -> None:
             for number in left:
-                assert await ask(number) == "Under the mat."
+                assert await ask(number) == ANSWER
 
         await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
 
@@ -231,29 +186,15 @@ async def _measured(subject: str, url: str, server: str) -> float:
         return (time.process_time() - began) / TRIALS * 1000
 
 
-@contextmanager
-def _served() -> Iterator[tuple[str, str]]:
-    """Serve the model; yields its URL and the script of the MCP server."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen([sys.executable, "-c", _MODEL], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as model,
-    ):
-        assert model.stdout is not None
-        script = Path(folder, "server.py")
-        script.write_text(_SERVER, encoding="utf-8")
-        yield f"http://127.0.0.1:{int(model.stdout.readline())}/v1", str(script)
-        model.communicate()
-
-
 def main() -> None:
     found: dict[str, list[float]] = {name: [] for name in SUBJECTS}
     if find_spec("pydantic_ai") is None:
         del found["pydantic ai"]
-    with _served() as (url, server):
+    with fixed_model() as url:
         for _ in range(REPETITIONS):
             for name, costs in found.items():
                 done = subprocess.run(
-                    [sys.executable, __file__, name, url, server], stdout=subprocess.PIPE, check=True, timeout=120
+                    [sys.executable, __file__, name, url, _SERVER], stdout=subprocess.PIPE, check=True, timeout=120
                 )
                 costs.append(json.loads(done.stdout.splitlines()[-1]))
     cost = {name: median(costs) for name, costs in found.items()}

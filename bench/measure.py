@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,14 @@ class Cost:
     peak: float
 
 
-def measure(command: Sequence[str], cwd: Path | None = None) -> Cost:
-    """Run a command to its end, its output thrown away. Raises CalledProcessError when it fails."""
-    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+def measure(command: Sequence[str], cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Cost:
+    """Run a command to its end, its output thrown away, with further variables in its environment.
+
+    Raises CalledProcessError when it fails.
+    """
+    variables = {**os.environ, "PYTHONPATH": str(INSTALLED), **(environ or {})}
     began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=cwd, env=environ, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=cwd, env=variables, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)

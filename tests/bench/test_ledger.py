@@ -39,7 +39,8 @@ def held(counts: list[str]) -> None:
 
     today = ledger.measure(counts)
 
-    assert "\n".join(ledger.rises(committed, today)) == ""
+    if said := ledger.rises(committed, today):
+        pytest.fail("\n".join(said), pytrace=False)  # an assertion would shorten it
     if others := {other for subject in today.costs for other in today.others(committed, subject)}:
         pytest.skip(f"only keval's own packages are held against the ledger, as there are {', '.join(sorted(others))}")
 
@@ -101,6 +102,14 @@ def test_with_other_versions_of_packages_only_those_of_keval_are_held() -> None:
         f"judged sample: calls 400.0 -> 450.0, +12.5%: keval_openai +50.0 ({OWN_ONLY} aiohttp==3.15.0)",
         RENEW,
     ]
+
+
+def test_a_package_that_was_not_used_before_counts() -> None:
+    today = changed("judged sample", {"all": {"calls": 1500.0}, "numpy": {"calls": 500.0}})
+
+    said = ledger.rises(COMMITTED, attrs.evolve(today, versions=[*COMMITTED.versions, "numpy==2.4.6"]))
+
+    assert ["judged sample: calls 1,000.0 -> 1,500.0, +50.0%: numpy +500.0", RENEW] == said
 
 
 def test_with_other_distributions_only_a_start_is_held_by_the_packages_of_keval() -> None:

@@ -12,8 +12,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-PARTS = ("breaks", "fixed_model", "ledger", "look_up_server", "measure", "tally")
-"""What prints no figures by itself, takes hours, or has a test of its own."""
+PARTS = ("against_peers", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "tally")
+"""What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
 SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in PARTS)
 
 

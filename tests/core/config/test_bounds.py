@@ -102,6 +102,15 @@ def test_a_config_that_is_nested_too_deeply_is_refused(project: Project, deep: s
     assert "nested more than 200 levels deep; reduce the nesting" in outcome.stderr
 
 
+def test_a_config_of_more_than_ten_megabytes_is_refused(project: Project) -> None:
+    project.write(eval_yaml="#" * 10_000_001)
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert (2, "") == (outcome.code, outcome.stdout)
+    assert "cannot be read: [Errno 27] it has more than 10000000 bytes" in outcome.stderr
+
+
 def test_merges_that_unfold_to_too_much_are_refused(project: Project) -> None:
     merged = "{a: 1, b: 2}"
     for level in range(12):
