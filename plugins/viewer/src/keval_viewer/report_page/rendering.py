@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -113,6 +113,11 @@ def render(template: str, /, **values: Any) -> Markup:
     return Markup(_own().get_template(template).render(**values))  # noqa: S704
 
 
+def parts(template: str, /, **values: Any) -> Iterator[Markup]:
+    """Render a template as `render` does, part by part, so that a long page is never in memory as a whole."""
+    return map(Markup, _own().get_template(template).generate(**values))
+
+
 def anchor(sample: str) -> str:
     """Return the id of a question's element, which links go to: any sample's id becomes one without spaces."""
     return f"sample-{quote(sample.encode('utf-8', 'replace'), safe='')}"
@@ -127,6 +132,16 @@ def embedded(data: Any) -> Markup:
     return Markup(text)  # noqa: S704
 
 
+def embedded_items(items: Iterable[Any]) -> Iterator[Markup]:
+    """Yield a list as `embedded` returns it, item by item."""
+    yield Markup("[")
+    for place, item in enumerate(items):
+        if place:
+            yield Markup(",")
+        yield embedded(item)
+    yield Markup("]")
+
+
 @cache
 def _own() -> Environment:
     return environment(PackageLoader("keval_viewer.report_page"))
@@ -136,6 +151,7 @@ def environment(loader: BaseLoader) -> Environment:
     """Return an environment for templates that a loader finds, with autoescape, and with the filters of pages."""
     environment = Environment(
         loader=loader,
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
