@@ -138,7 +138,7 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         first=[*islice(rows, _AT_FIRST)],
         others=embedded_items(map(str, rows)),
         labels=labels,
-        index=embedded_items(_entry(report, index, labels, [*columns]) for index in order),
+        index=embedded_items(_entries(report, labels, [*columns])),
         kept=kept,
         total=len(order),
     )
@@ -184,28 +184,28 @@ def _notes(question: OutlineQuestion) -> Iterator[str]:
         yield f"{question.claims} unverified claim{'' if question.claims == 1 else 's'}"
 
 
-def _entry(
-    report: Report, index: int, labels: Mapping[str, Sequence[str]], scorers: Sequence[Scorer]
-) -> dict[str, Any]:
-    """Return what the page's script filters and sorts a question by; see page.js."""
-    question = report.outline.questions[index]
-    worst = [each.worst(index) for each in report.comparisons]
-    return {
-        "n": index,
-        "id": question.id,
-        "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
-        "worse": [each.got_worse(index) for each in report.comparisons],
-        "better": [each.got_better(index) for each in report.comparisons],
-        "scores": [
-            [_rounded(report.outline.values.get(arm, {}).get(scorer, {}).get(index)) for arm in report.arms]
-            for scorer in scorers
-        ],
-        "spreads": [_rounded(report.outline.spreads.get(scorer, {}).get(index)) for scorer in scorers],
-        "failed": question.failed,
-        "unscored": question.unscored,
-        "claims": question.claims,
-        "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
-    }
+def _entries(
+    report: Report, labels: Mapping[str, Sequence[str]], scorers: Sequence[Scorer]
+) -> Iterator[dict[str, Any]]:
+    """Yield what the page's script filters and sorts each question by; see page.js."""
+    outline = report.outline
+    means = [[outline.values.get(arm, {}).get(scorer, {}) for arm in report.arms] for scorer in scorers]
+    spreads = [outline.spreads.get(scorer, {}) for scorer in scorers]
+    for index, question in enumerate(outline.questions):
+        worst = [each.worst(index) for each in report.comparisons]
+        yield {
+            "n": index,
+            "id": question.id,
+            "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
+            "worse": [each.got_worse(index) for each in report.comparisons],
+            "better": [each.got_better(index) for each in report.comparisons],
+            "scores": [[_rounded(of_arm.get(index)) for of_arm in of_scorer] for of_scorer in means],
+            "spreads": [_rounded(of_scorer.get(index)) for of_scorer in spreads],
+            "failed": question.failed,
+            "unscored": question.unscored,
+            "claims": question.claims,
+            "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
+        }
 
 
 def _rounded(value: float | None) -> float | None:
