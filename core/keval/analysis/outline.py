@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, TypeAlias
 
 import attrs
 
-from keval.analysis.stats.score_sums import Cell
-from keval.records.manifest import Manifest
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.observations import Observations, numbered
+from keval.analysis.stats.summarise import Summariser
+from keval.records import effects
 from keval.records.scores import ScoreLine, Scorer
+from keval.records.summary import Summary
 from keval.records.transcript import Transcript
 from keval.records.trial import Trial
 from keval.store.run import Run
@@ -63,77 +67,107 @@ class _Counts:
     size: int = 0
 
 
-def read_outline(run: Run) -> Outline:
-    """Read the trials and scores of a run once, and keep sums and counts. Raises RunError."""
-    counts: dict[str, _Counts] = {}
-    for trial in run.trials():
-        found = counts.get(trial.sample.id)
+class QuestionCounts:
+    """Counts what there is of each question, as trials and scores are read. A trial comes before its scores."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Counts] = {}
+        self._last: tuple[str, str | None, int] | None = None
+
+    def add_trial(self, trial: Trial) -> None:
+        """Count a trial."""
+        found = self._counts.get(trial.sample.id)
         if found is None:
-            found = counts[trial.sample.id] = _Counts(trial.sample.question, trial.sample.metadata)
+            found = self._counts[trial.sample.id] = _Counts(trial.sample.question, trial.sample.metadata)
         found.trials.append(trial.id)
         found.failed += trial.failure is not None
         found.size += _size(trial)
-    order = [name for name in run.samples.ids if name in counts]
-    index = {name: number for number, name in enumerate(order)}
-    values, spreads = _values(run.manifest, _counted(run.scores_as_made(), counts), index)
-    questions = tuple(
-        OutlineQuestion(
-            id=name,
-            asked=found.asked,
-            metadata=found.metadata,
-            trials=tuple(found.trials),
-            failed=found.failed,
-            unscored=found.unscored,
-            claims=len(found.claims),
-            size=found.size,
-        )
-        for name, found in ((name, counts[name]) for name in order)
-    )
-    return Outline(questions, values, spreads)
 
-
-def _counted(scores: Iterable[ScoreLine], counts: Mapping[str, _Counts]) -> Iterable[ScoreLine]:
-    """Pass on the scores of trials that there are, and count what is said of them."""
-    last: tuple[str, str | None, int] | None = None
-    for line in scores:
-        found = counts.get(line.sample)
-        if found is None:  # a score outlived its trial
-            continue
+    def add_score(self, line: ScoreLine) -> None:
+        """Count what is said of a score, unless it outlived its trial."""
+        found = self._counts.get(line.sample)
+        if found is None:
+            return
         found.unscored += line.score.value is None
         found.size += len(line.score.reason)
         if line.judgement is not None:
             # A judgement is repeated by each of its scores, which follow each other; it is counted once.
             judgement = (line.trial, line.judge, line.judgement.repetition)
-            if judgement != last:
+            if judgement != self._last:
                 claims = line.judgement.unverified_claims or ()
                 found.claims |= {(line.trial, line.judge, claim) for claim in claims}
                 found.size += sum(map(len, claims))
-            last = judgement
-        yield line
+            self._last = judgement
+
+    def outline(self, samples: Sequence[str], findings: Findings) -> Outline:
+        """Return the outline. `samples` are the ids of all, in the order of the dataset, as `findings` number them."""
+        asked = [(number, name) for number, name in enumerate(samples) if name in self._counts]
+        values, spreads = _values(findings, {number: index for index, (number, _) in enumerate(asked)})
+        questions = tuple(
+            OutlineQuestion(
+                id=name,
+                asked=found.asked,
+                metadata=found.metadata,
+                trials=tuple(found.trials),
+                failed=found.failed,
+                unscored=found.unscored,
+                claims=len(found.claims),
+                size=found.size,
+            )
+            for name, found in ((name, self._counts[name]) for _, name in asked)
+        )
+        return Outline(questions, values, spreads)
+
+
+def read_outline(run: Run) -> Outline:
+    """Read the trials and scores of a run once, and keep sums and counts. Raises RunError."""
+    counts, observed = QuestionCounts(), Observations(run.manifest, numbered(run.samples.ids))
+    for trial in run.trials():
+        counts.add_trial(trial)
+        observed.add_trial(trial)
+    for line in run.scores_as_made():
+        counts.add_score(line)
+        observed.add_score(line)
+    return counts.outline(run.samples.ids, Findings(observed))
+
+
+def summarise_with_outline(run: Run, trials: Iterable[Trial]) -> tuple[Summary, Outline]:
+    """Summarise a run as `run.summary(trials)` does, and outline it, reading its scores once. Raises RunError."""
+    counts, samples = QuestionCounts(), run.samples.ids
+    summariser = Summariser(run.manifest, numbered(samples), reviews=[*run.reviews_file.read()])
+    for trial in trials:
+        counts.add_trial(trial)
+        summariser.add_trial(trial)
+    for line in run.scores_as_made():
+        counts.add_score(line)
+        summariser.add_score(line)
+    return summariser.summary(), counts.outline(samples, summariser.findings())
 
 
 def _values(
-    manifest: Manifest, scores: Iterable[ScoreLine], index: Mapping[str, int]
+    findings: Findings, places: Mapping[int, int]
 ) -> tuple[dict[Arm, dict[Scorer, dict[int, float]]], dict[Scorer, dict[int, float]]]:
-    """Return the mean of each question by arm and scorer, as the summary counts scores, and its spread by scorer."""
-    entries = {entry.scorer: entry for entry in manifest.scorers}
-    cells: dict[tuple[Arm, Scorer], Cell] = {}
-    for line in scores:
-        key = ((line.agent, line.condition), line.scorer)
-        if key not in cells:
-            cells[key] = Cell(entries[line.scorer], count_neutral=manifest.neutral == "count")
-        cells[key].add(line, index[line.sample])
+    """Return the mean of each question by arm and scorer, as the summary counts scores, and its spread by scorer.
+
+    `places` has the index of each question by the number of its sample.
+    """
+    manifest = findings.manifest
     values: dict[Arm, dict[Scorer, dict[int, float]]] = {}
     pooled: dict[Scorer, dict[int, tuple[int, float, float]]] = {}
-    for (arm, scorer), cell in cells.items():
-        found = cell.values()
-        means = dict(zip(found.samples.tolist(), found.means.tolist(), strict=True))
-        if means:
-            values.setdefault(arm, {})[scorer] = means
-        of_arm = zip(means.items(), found.counts.tolist(), found.squares.tolist(), strict=True)
-        for (question, mean), count, squares in of_arm:
-            sums = pooled.setdefault(scorer, {}).get(question, (0, 0.0, 0.0))
-            pooled[scorer][question] = (sums[0] + count, sums[1] + count * mean, sums[2] + squares)
+    for agent, condition in product(manifest.agents, manifest.conditions):
+        for entry in manifest.scorers:
+            found = findings.values(effects.Arm(agent, condition, manifest.run), entry.scorer).values
+            means: dict[int, float] = {}
+            sums = pooled.setdefault(entry.scorer, {})
+            for sample, mean, count, squares in zip(
+                found.samples, found.means, found.counts, found.squares, strict=True
+            ):
+                if (place := places.get(sample)) is not None:
+                    means[place] = mean
+                    before = sums.get(place, (0, 0.0, 0.0))
+                    sums[place] = (before[0] + count, before[1] + count * mean, before[2] + squares)
+            if means:
+                values.setdefault((agent, condition), {})[entry.scorer] = means
     return values, {scorer: dict(_spreads(sums)) for scorer, sums in pooled.items()}
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
 
 import attrs
 
@@ -34,11 +37,11 @@ class Tile:
     @property
     def level(self) -> str:
         """The name of its colour: `b1` to `b4` for better, `w1` to `w4` for worse, `z` for no difference."""
-        step = sum(abs(self.share) >= start for start in _STEPS)
+        step = bisect_right(_STEPS, abs(self.share))
         return f"{'b' if self.share > 0 else 'w'}{step}" if step else "z"
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class QuestionComparison:
     """An arm and the arm that it is measured against; without `against`, the arm alone.
 
@@ -54,11 +57,18 @@ class QuestionComparison:
 
     def worst(self, question: int) -> Tile | None:
         """Return the metric that fell most for this question; `None` if none tells anything."""
-        return min((tile for tile in self.tiles.get(question, ()) if tile.telling), key=_share, default=None)
+        return self._ends.get(question, (None, None))[0]
 
     def best(self, question: int) -> Tile | None:
         """Return the metric that gained most for this question; `None` if none tells anything."""
-        return max((tile for tile in self.tiles.get(question, ()) if tile.telling), key=_share, default=None)
+        return self._ends.get(question, (None, None))[1]
+
+    @cached_property
+    def _ends(self) -> Mapping[int, tuple[Tile, Tile]]:
+        """The worst and the best tile of each question that has any which tells something."""
+        share = attrgetter("share")
+        telling = ((question, [tile for tile in tiles if tile.telling]) for question, tiles in self.tiles.items())
+        return {question: (min(tiles, key=share), max(tiles, key=share)) for question, tiles in telling if tiles}
 
     def got_worse(self, question: int) -> bool:
         """Whether a metric of this question fell by a twentieth of its scale or more."""
@@ -141,7 +151,3 @@ def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> Questi
             share = 2 * (better_share(mean - middle, scale) or 0.0)
             tiles.setdefault(number, []).append(Tile(scorer, mean, share, telling=True))
     return QuestionComparison(arm, None, f"{arm[0]}: {arm[1]}", tiles)
-
-
-def _share(tile: Tile) -> float:
-    return tile.share

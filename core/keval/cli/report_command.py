@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -9,12 +10,13 @@ import click
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gate_language import Names, read_gates
 from keval.analysis.gates import with_gates
+from keval.analysis.outline import Outline, summarise_with_outline
 from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
 from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.records.summary import Summary
-from keval.report.exporters import RendersSummary
+from keval.report.exporters import RendersReport
 from keval.report.terminal.console import data_console, message_console, safe
 from keval.report.terminal.plain_table import print_plain_table
 from keval.seams import registry
@@ -62,46 +64,49 @@ def command(
     """
     found = find_run(run, output_dir)
     under_way = found.is_locked
-    summary = _summary(found, gate_flags, output_dir)
+    summary, outline = _summary(found, gate_flags, output_dir, outlined=html is not None)
     if html is not None:
-        _write(html, _page(found, summary))
+        _write(html, _page(found, summary, outline))
     if markdown == _STDOUT:
         click.echo(_markdown(found, summary), nl=False)
     elif markdown is not None:
-        _write(markdown, _markdown(found, summary))
+        _write(markdown, [_markdown(found, summary)])
     if table:
         print_plain_table(summary, data_console())
     written = table or html is not None or markdown is not None
     finish(found, summary, wide=wide, as_json=as_json, quiet=written, under_way=under_way, strict=gate_flags.strict)
 
 
-def _summary(run: Run, gate_flags: GateFlags, output_dir: Path) -> Summary:
+def _summary(run: Run, gate_flags: GateFlags, output_dir: Path, *, outlined: bool) -> tuple[Summary, Outline | None]:
     """Summarise a run, and decide its gates and those of flags. Raises ConfigError and RunError."""
     flags, problems = read_gates(((text, f"--fail-under {text}") for text in gate_flags.gates), Names.of(run.manifest))
     if problems:
         raise ConfigError(problems)
     regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck()
-    summary = run.summary(expectations.watch(run.trials()))
-    return with_gates(run, summary, expectations, flags=flags, regression=regression)
+    trials = expectations.watch(run.trials())
+    summary, outline = summarise_with_outline(run, trials) if outlined else (run.summary(trials), None)
+    return with_gates(run, summary, expectations, flags=flags, regression=regression), outline
 
 
-def _page(run: Run, summary: Summary) -> str:
+def _page(run: Run, summary: Summary, outline: Outline | None) -> Iterator[str]:
+    from keval.report.report import Report  # for most reports the terminal's is enough
+
     component = registry.find("keval.exporters", "html")
     exporter = registry.load(component)()
-    if not isinstance(exporter, RendersSummary):
+    if not isinstance(exporter, RendersReport):
         raise PluginError(f"{component.target} of {component.distribution} makes no page: it has no method render()")
-    return exporter.render(run, summary)
+    return exporter.render(Report(run, summary, outline))
 
 
 def _markdown(run: Run, summary: Summary) -> str:
-    from keval.report.markdown import markdown  # imports NumPy
+    from keval.report.markdown import markdown  # as in `_page`
     from keval.report.report import Report
 
     return markdown(Report(run, summary))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, parts: Iterable[str]) -> None:
     """Write a text, and say where it is. Raises RunError."""
     with replacing(path) as file:
-        file.write(text.encode("utf-8", "replace"))
+        file.writelines(part.encode("utf-8", "replace") for part in parts)
     message_console().print(safe(f"wrote {path}"), soft_wrap=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 
-from keval.records.summary import Summary
 from keval.store.run import Run
 
 if TYPE_CHECKING:
-    pass
+    from keval.report.report import Report
 
 
 @attrs.frozen
@@ -27,11 +27,11 @@ class Exported:
 
 
 @runtime_checkable
-class RendersSummary(Protocol):
-    """An exporter that renders a run with a summary that it is handed, whose gates may be decided anew."""
+class RendersReport(Protocol):
+    """An exporter that renders a report that it is handed, whose gates may be decided anew."""
 
-    def render(self, run: Run, summary: Summary) -> str:
-        """Return one text, such as a page. Raises RunError: the run is damaged."""
+    def render(self, report: Report) -> Iterator[str]:
+        """Yield one text, such as a page, in parts. Raises RunError: the run is damaged."""
         ...
 
 

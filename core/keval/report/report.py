@@ -51,18 +51,19 @@ class ReviewTexts:
 class Report:
     """A run and its summary. All else is derived, or read from the run, when it is first asked for.
 
-    Raises RunError from every property that reads the run: it is damaged.
+    Its outline may be `known` already. Raises RunError from every property that reads the run: it is damaged.
     """
 
     run: Run
     summary: Summary
+    known: Outline | None = None
     tool_heads: Sequence[str] = HEADS
     pareto: str = PARETO
 
     @cached_property
     def outline(self) -> Outline:
         """The questions of the run and their mean scores."""
-        return read_outline(self.run)
+        return read_outline(self.run) if self.known is None else self.known
 
     @cached_property
     def comparisons(self) -> tuple[QuestionComparison, ...]:

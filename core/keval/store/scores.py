@@ -12,7 +12,8 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple, TypeAlias
@@ -131,19 +132,21 @@ class ScoresFile:
     def by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
         """Return a function that reads the scores of a trial. It holds their positions, and no score, in memory."""
         files = self._counting()
-        places: dict[str, list[tuple[int, int]]] = {}
+        # The scores of a trial mostly follow each other, so that one range of lines tells of many.
+        places: dict[str, list[tuple[int, range]]] = {}
         lines: list[LineFile] = []
         for number, file in enumerate(files):
-            starts = array("Q")
-            start = 0
-            for size, trial in read_lines(file, lambda line: (len(line), _trial_of(line))):
-                places.setdefault(trial, []).append((number, len(starts)))
-                starts.append(start)
-                start += size
+            starts, start = array("Q"), 0
+            for trial, block in groupby(read_lines(file, lambda line: (_trial_of(line), len(line))), itemgetter(0)):
+                first = len(starts)
+                for _, size in block:
+                    starts.append(start)
+                    start += size
+                places.setdefault(trial, []).append((number, range(first, len(starts))))
             lines.append(LineFile(file, starts))
 
         def read(trial: str) -> Iterator[ScoreLine]:
-            for number, position in places.get(trial, ()):
+            for number, position in ((number, place) for number, block in places.get(trial, ()) for place in block):
                 with undamaged(f"{files[number]}:{position + 1}"):
                     yield read_score(lines[number][position])
 

@@ -6,8 +6,9 @@ import re
 import time
 
 import pytest
+from hypothesis import given, strategies as st
 
-from keval_viewer.markdown import formatted
+from keval_viewer.markdown import _MARKED, _PARSER, _is_plain, formatted
 from tests import hostile
 from tests.plugins.viewer.test_report_page import Elements
 
@@ -65,6 +66,12 @@ def test_addresses_are_told_and_are_no_links() -> None:
 @pytest.mark.parametrize("text", ["It rains.\nTake a coat.  \n\nGoodbye!", "2 < 3 & 5 > 4", "a_b_c (x)", "", " \n"])
 def test_text_without_formatting_is_left_as_it_is(text: str) -> None:
     assert formatted(text) is None
+
+
+@given(st.text("ab1 .)(:;,'\"?/%$^{}@é\n\r\t\x0b\x00\u00a0\u2028", max_size=40))
+def test_text_that_is_not_parsed_has_no_formatting(text: str) -> None:
+    if _MARKED.search(text) is None:
+        assert all(map(_is_plain, _PARSER.parse(text)))
 
 
 @pytest.mark.parametrize("text", [r"\*not bold\*", "a &amp; b", "line\n===\n", "1. one\n2. two"])

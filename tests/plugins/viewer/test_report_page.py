@@ -17,7 +17,7 @@ from keval import open_run
 from keval.plugin import Report
 from keval.records.effects import Arm, Effect
 from keval.records.summary import GateResult, UnmetExpectation
-from keval_viewer.report_page import FRAGMENTS, answers, lines_of, page
+from keval_viewer.report_page import FRAGMENTS, answers, page
 from tests import hostile
 from tests.conftest import Project
 
@@ -75,9 +75,8 @@ def embedded(html: str) -> Iterator[Any]:
 
 
 def test_every_part_is_whole_and_has_only_kevals_own_elements(report: Report) -> None:
-    question = report.outline.questions[0]
     parts = {name: str(fragment(report)) for name, fragment in FRAGMENTS.items()}
-    parts["answers"] = str(answers(report, question, lines_of(report, [question])))
+    parts["answers"] = str(answers(report, 0))
     read = {name: Elements(html) for name, html in parts.items()}
 
     assert {} == {name: found.wrong for name, found in read.items() if found.wrong}
@@ -95,9 +94,7 @@ def test_every_part_is_whole_and_has_only_kevals_own_elements(report: Report) ->
 
 
 def test_what_others_wrote_shows_as_it_was_written(report: Report) -> None:
-    question = report.outline.questions[1]
-
-    shown = Elements(str(answers(report, question, lines_of(report, [question])))).text
+    shown = Elements(str(answers(report, 1))).text
 
     wanted = {
         "answer": f"{hostile.EVERYTHING} 1",
@@ -112,18 +109,16 @@ def test_what_others_wrote_shows_as_it_was_written(report: Report) -> None:
 
 
 def test_a_page_embeds_the_same_answers_that_a_server_would_give(report: Report) -> None:
-    question = report.outline.questions[2]
-
-    html = page(report)
+    html = "".join(page(report))
 
     assert [] == Elements(html).wrong
-    assert str(answers(report, question, lines_of(report, [question]))) in [*embedded(html)]
+    assert str(answers(report, 2)) in [*embedded(html)]
     ids = [given["id"] for tag, given in Elements(html).found if tag == "details" and given.get("id")]
     assert {f"sample-{quote(question.id, safe='')}" for question in report.outline.questions} == set(ids)
 
 
 def test_the_policy_lets_nothing_but_the_pages_own_script_run(report: Report) -> None:
-    read = Elements(page(report))
+    read = Elements("".join(page(report)))
 
     (policy,) = [given["content"] for _, given in read.found if given.get("http-equiv") == "Content-Security-Policy"]
     assert policy is not None
@@ -137,7 +132,7 @@ def test_the_policy_lets_nothing_but_the_pages_own_script_run(report: Report) ->
 
 
 def test_the_worst_questions_come_first_and_what_is_left_out_is_said(report: Report) -> None:
-    whole, small = page(report), page(report, most_bytes=30_000)
+    whole, small = "".join(page(report)), "".join(page(report, most_bytes=30_000))
 
     held = [given["id"] for tag, given in Elements(small).found if (given.get("id") or "").startswith("answers-")]
     assert "answers-5" == held[0]  # its trial failed
@@ -232,7 +227,7 @@ def test_a_run_without_anything_to_compare_has_a_page(project: Project) -> None:
     assert 0 == project.run("eval.yaml").code
     run = open_run(project.run_directory())
 
-    shown = Elements(page(Report(run, run.summary()))).text
+    shown = Elements("".join(page(Report(run, run.summary())))).text
 
     assert "logged with baseline: equals 1.00 (1 question)." in shown
     assert "Nothing is compared in this run" in shown
@@ -246,6 +241,6 @@ def test_the_command_writes_the_page_and_says_where_it_is(report: Report, projec
     refused = project.keval("report", run, "--html", "no/such/folder/out.html")
 
     assert (3, "", True) == (written.code, written.stdout, "wrote out.html" in written.stderr)
-    assert Path("out.html").read_text(encoding="utf-8") == page(report)
+    assert Path("out.html").read_text(encoding="utf-8") == "".join(page(report))
     assert ("hostile", True) == (again.data["evaluation"], "wrote out.md" in again.stderr)
     assert (2, True) == (refused.code, "no/such/folder/out.html cannot be written: No such file" in refused.stderr)

@@ -91,7 +91,7 @@ class Values:
         """The mean of the values, and how well it is known."""
         return estimate(self.values, self.clusters)
 
-    @property
+    @cached_property
     def method(self) -> Literal["skew_t", "bounded"] | None:
         """How the interval of the mean is made, as `mean_intervals` says; `None` if there is none."""
         if self.estimate.stderr is None:
@@ -117,9 +117,11 @@ def estimate(values: Collection[float], clusters: Collection[int] | None = None)
     dust = _ROUNDING * math.fsum(map(abs, sums))
     apart = [total - mean * size for total, size in zip(sums, sizes, strict=True)]
     apart = [0.0 if abs(each) <= dust else each for each in apart]
-    alike = not any(apart)
-    mean = sums[0] / sizes[0] if alike else mean
-    stderr = math.sqrt(math.fsum(r * r / (1 - size / n) for r, size in zip(apart, sizes, strict=True))) / n
+    furthest = max(map(abs, apart))
+    mean = mean if furthest else sums[0] / sizes[0]
+    # In units of the furthest one: the square of a small or large number is no number.
+    apart = [each / (furthest or 1.0) for each in apart]
+    spread = math.sqrt(math.fsum(r * r / (1 - size / n) for r, size in zip(apart, sizes, strict=True))) / n
     # A unit has this share of the values; `weights` are their squares over what is left.
     shares = [(size / n, count) for size, count in Counter(sizes).items()]
     weights = [(share * share / (1 - share), count) for share, count in shares]
@@ -128,9 +130,8 @@ def estimate(values: Collection[float], clusters: Collection[int] | None = None)
         + math.fsum(weight * count for weight, count in weights) ** 2
         - math.fsum(weight * weight * count for weight, count in weights)
     )
-    # Divided before it is cubed: the cube of a small or large error is no number.
-    skewness = 0.0 if alike else math.fsum((r / n / stderr) ** 3 for r in apart)
-    return Estimate(n, mean, stderr, df, skewness)
+    skewness = math.fsum((r / n / spread) ** 3 for r in apart) if furthest else 0.0
+    return Estimate(n, mean, spread * furthest, df, skewness)
 
 
 def _units(values: Collection[float], clusters: Collection[int] | None) -> tuple[Sequence[float], Sequence[int]]:

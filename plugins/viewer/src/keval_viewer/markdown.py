@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
@@ -11,6 +12,8 @@ from markupsafe import Markup
 
 _MOST_GROWTH = 8
 """How many times as long as its text HTML may be; the cells that a table lacks are made up."""
+_MARKED = re.compile(r"[\\`*_~\[\]<>&#!|=+-]|(?:^|[\r\n])(?:[ \t]*\d+[.)]| {0,3}\t| {4})")
+"""What a text has that is formatted: a character with a meaning, or a line that begins as a list or as code does."""
 _HEADINGS = {"h1": "h4", "h2": "h5", "h3": "h6", "h4": "h6", "h5": "h6"}
 """Headings of an answer stand below those of the page."""
 
@@ -20,6 +23,8 @@ def formatted(text: str) -> Markup | None:
 
     A link or an image becomes its text with its address behind it, which is no link.
     """
+    if not _MARKED.search(text):
+        return None
     tokens = _PARSER.parse(text)
     if all(map(_is_plain, tokens)):
         return None

@@ -78,6 +78,17 @@ def test_the_unit_of_a_score_does_not_change_skewness(unit: float) -> None:
     assert pytest.approx([plain.stderr[0], plain.skewness[0]]) == [scaled.stderr[0] / unit, scaled.skewness[0]]
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e99])
+def test_no_unit_of_a_score_is_too_small_or_large_for_one_mean(unit: float) -> None:
+    values = np.array([0.0, 0.1, 0.15, 0.3, 0.4, 2.0])
+
+    plain, scaled = estimate(values), estimate(values * unit)
+
+    assert plain.stderr is not None
+    assert scaled.stderr is not None
+    assert pytest.approx([plain.stderr, plain.df, plain.skewness]) == [scaled.stderr / unit, scaled.df, scaled.skewness]
+
+
 def test_many_means_at_once_have_the_moments_of_each() -> None:
     rng = np.random.default_rng(3)
     rows = [(rng.random(5), None), (rng.random(30), np.arange(30) // 4), (np.ones(3), None), (rng.random(1), None)]

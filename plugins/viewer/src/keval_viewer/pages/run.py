@@ -72,12 +72,10 @@ def _answers(request: Request) -> Response:
     run = run_of(request)
     report = viewer_of(request).runs.report(run)
     wanted = request.path_params["sample"]
-    question = next((each for each in report.outline.questions if each.id == wanted), None)
-    if question is None:
+    index = next((place for place, each in enumerate(report.outline.questions) if each.id == wanted), None)
+    if index is None:
         raise HTTPException(404)
-    # By the index of a run's scores, which is made once; the fragment's own reading would go through all of them.
-    scores = {trial: report.run.scores_of(trial) for trial in question.trials}
-    return rendered(request, "run_answers.html", run=run, sample=wanted, answers=answers(report, question, scores))
+    return rendered(request, "run_answers.html", run=run, sample=wanted, answers=answers(report, index))
 
 
 async def _events(request: Request) -> Response:

@@ -5,6 +5,6 @@ for its parts, `answers` for one question. `Html` is the exporter that writes th
 """
 
 from keval_viewer.report_page.document import FRAGMENTS, Html, page
-from keval_viewer.report_page.questions import answers, lines_of
+from keval_viewer.report_page.questions import answers
 
-__all__ = ["FRAGMENTS", "Html", "answers", "lines_of", "page"]
+__all__ = ["FRAGMENTS", "Html", "answers", "page"]

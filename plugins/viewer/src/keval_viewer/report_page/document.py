@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,12 +12,12 @@ from pathlib import Path
 import attrs
 from markupsafe import Markup
 
-from keval import Run, Summary
+from keval import Run
 from keval.plugin import Exported, Report, replacing
 from keval_viewer.report_page.arms import differences, distributions, making, ranking, tools, trials
 from keval_viewer.report_page.effects import effects
-from keval_viewer.report_page.questions import MOST_BYTES, claims, questions, reviews, transcripts
-from keval_viewer.report_page.rendering import render
+from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts
+from keval_viewer.report_page.rendering import parts, render
 from keval_viewer.report_page.slices import slices
 
 
@@ -57,16 +57,15 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
 
-def page(report: Report, most_bytes: int = MOST_BYTES) -> str:
-    """Return the whole page, with at most so many bytes of transcripts, the worst first. Raises RunError."""
-    kept = transcripts(report, most_bytes)
-    parts = {name: fragment(report) for name, fragment in FRAGMENTS.items() if name != "questions"}
+def page(report: Report, most_bytes: int = MOST_BYTES) -> Iterator[str]:
+    """Yield the whole page in parts, with at most so many bytes of transcripts, the worst first. Raises RunError."""
     # keval's own, which need no escape.
     style, script = resource("page.css"), f"{resource('page.js')}{resource('copy.js')}"
-    return render(
+    return parts(
         "page.html",
         title=report.summary.evaluation,
-        parts={**parts, "questions": questions(report, kept)},
+        parts={name: fragment(report) for name, fragment in FRAGMENTS.items() if name != "questions"},
+        questions=question_parts(report, transcripts(report, most_bytes)),
         order=[*FRAGMENTS],
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
@@ -78,17 +77,17 @@ def page(report: Report, most_bytes: int = MOST_BYTES) -> str:
 class Html:
     """A page of the run: one file, `report.html`, that needs nothing from elsewhere."""
 
-    def render(self, run: Run, summary: Summary) -> str:
-        """Return the page of a run with a summary, whose gates may be decided anew. Raises RunError."""
-        return page(Report(run, summary))
+    def render(self, report: Report) -> Iterator[str]:
+        """Yield the page of a run in parts, whose gates may be decided anew. Raises RunError."""
+        return page(report)
 
     def export(self, run: Run, to: Path) -> Exported:
         """Write the page to the folder `to`, which is made where it is missing. Raises RunError."""
-        text = self.render(run, run.written_summary() or run.summary())
+        text = self.render(Report(run, run.written_summary() or run.summary()))
         to.mkdir(parents=True, exist_ok=True)
         path = to / "report.html"
         with replacing(path) as file:
-            file.write(text.encode("utf-8", "replace"))
+            file.writelines(part.encode("utf-8", "replace") for part in text)
         return Exported((path,))
 
 

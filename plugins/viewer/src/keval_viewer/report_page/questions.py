@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -23,7 +24,7 @@ from keval.plugin import (
     show_command,
     signed,
 )
-from keval_viewer.report_page.rendering import PITCH, anchor, embedded, render, tile_paths
+from keval_viewer.report_page.rendering import PITCH, anchor, embedded, embedded_items, parts, render, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
 from keval_viewer.scores import JudgeRemarks, band_of, judge_remarks
 
@@ -43,13 +44,18 @@ _MOST_OPEN = 10
 
 @attrs.frozen
 class Transcripts:
-    """The answers that a page holds, by the index of their question, as data for a script element.
+    """The answers that a page holds, by the index of their question, as data for a script element in UTF-8.
 
     `left_out` counts questions whose answers are not there, as the page would become too large.
     """
 
-    held: Mapping[int, Markup]
+    held: Mapping[int, bytes]
     left_out: int
+
+    def scripts(self) -> Iterator[tuple[int, Markup]]:
+        """Yield each question that has answers with the content of its script element."""
+        # Encoded, they take half of the memory.
+        return ((index, Markup(data.decode())) for index, data in self.held.items())  # noqa: S704
 
 
 @attrs.frozen
@@ -84,36 +90,33 @@ def ranked(report: Report, comparisons: Sequence[QuestionComparison]) -> list[in
 def transcripts(report: Report, most_bytes: int = MOST_BYTES) -> Transcripts:
     """Render the answers to the worst questions until a page holds enough of them. Raises RunError."""
     every = report.outline.questions
-    chosen: list[int] = []
-    expected = 0
+    held: dict[int, bytes] = {}
+    expected = size = 0
     for index in ranked(report, report.comparisons):
         # What is rendered is longer than the texts in it, so no more than these can be needed.
-        if chosen and expected + every[index].size > most_bytes:
-            break
-        chosen.append(index)
         expected += every[index].size
-    scores = lines_of(report, (every[index] for index in chosen))
-    held: dict[int, Markup] = {}
-    size = 0
-    for index in chosen:
-        shown = embedded(str(answers(report, every[index], scores)))
-        size += len(shown.encode("utf-8", "replace"))
+        if held and expected > most_bytes:
+            break
+        shown = embedded(str(answers(report, index))).encode("utf-8", "replace")
+        size += len(shown)
         if size > most_bytes:
             break
         held[index] = shown
     return Transcripts(held, len(every) - len(held))
 
 
-def questions(report: Report, kept: Transcripts | None = None) -> Markup:
-    """Render the table of questions with its filters. With `kept`, the answers are embedded beside it.
+def questions(report: Report) -> Markup:
+    """Render the table of questions with its filters. Whoever serves it answers for each question when it is opened."""
+    return Markup("".join(question_parts(report)))  # noqa: S704
 
-    Without, whoever serves the fragment answers for each question when it is opened.
-    """
+
+def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[Markup]:
+    """Yield the table of questions in parts. With `kept`, the answers are embedded beside it."""
     columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
     order = range(len(report.outline.questions))
     width = max(1, len(columns)) * PITCH
     figures = [*_figures(report, columns)]
-    rows = [
+    rows = (
         render(
             "question.html",
             row=_row(report, index, columns),
@@ -122,9 +125,9 @@ def questions(report: Report, kept: Transcripts | None = None) -> Markup:
             compared=report.comparisons[0].against is not None,
         )
         for index in order
-    ]
+    )
     labels = metadata_keys(report.outline.questions)
-    return render(
+    return parts(
         "questions.html",
         comparisons=report.comparisons,
         columns=[report.names[scorer] for scorer in columns],
@@ -132,12 +135,12 @@ def questions(report: Report, kept: Transcripts | None = None) -> Markup:
         chosen=_chosen(report, columns),
         width=width,
         arms=embedded([[_place(report, each.arm), _place(report, each.against)] for each in report.comparisons]),
-        first=rows[:_AT_FIRST],
-        others=embedded([str(row) for row in rows[_AT_FIRST:]]),
+        first=[*islice(rows, _AT_FIRST)],
+        others=embedded_items(map(str, rows)),
         labels=labels,
-        index=embedded([_entry(report, index, labels, [*columns]) for index in order]),
+        index=embedded_items(_entries(report, labels, [*columns])),
         kept=kept,
-        total=len(rows),
+        total=len(order),
     )
 
 
@@ -181,28 +184,28 @@ def _notes(question: OutlineQuestion) -> Iterator[str]:
         yield f"{question.claims} unverified claim{'' if question.claims == 1 else 's'}"
 
 
-def _entry(
-    report: Report, index: int, labels: Mapping[str, Sequence[str]], scorers: Sequence[Scorer]
-) -> dict[str, Any]:
-    """Return what the page's script filters and sorts a question by; see page.js."""
-    question = report.outline.questions[index]
-    worst = [each.worst(index) for each in report.comparisons]
-    return {
-        "n": index,
-        "id": question.id,
-        "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
-        "worse": [each.got_worse(index) for each in report.comparisons],
-        "better": [each.got_better(index) for each in report.comparisons],
-        "scores": [
-            [_rounded(report.outline.values.get(arm, {}).get(scorer, {}).get(index)) for arm in report.arms]
-            for scorer in scorers
-        ],
-        "spreads": [_rounded(report.outline.spreads.get(scorer, {}).get(index)) for scorer in scorers],
-        "failed": question.failed,
-        "unscored": question.unscored,
-        "claims": question.claims,
-        "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
-    }
+def _entries(
+    report: Report, labels: Mapping[str, Sequence[str]], scorers: Sequence[Scorer]
+) -> Iterator[dict[str, Any]]:
+    """Yield what the page's script filters and sorts each question by; see page.js."""
+    outline = report.outline
+    means = [[outline.values.get(arm, {}).get(scorer, {}) for arm in report.arms] for scorer in scorers]
+    spreads = [outline.spreads.get(scorer, {}) for scorer in scorers]
+    for index, question in enumerate(outline.questions):
+        worst = [each.worst(index) for each in report.comparisons]
+        yield {
+            "n": index,
+            "id": question.id,
+            "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
+            "worse": [each.got_worse(index) for each in report.comparisons],
+            "better": [each.got_better(index) for each in report.comparisons],
+            "scores": [[_rounded(of_arm.get(index)) for of_arm in of_scorer] for of_scorer in means],
+            "spreads": [_rounded(of_scorer.get(index)) for of_scorer in spreads],
+            "failed": question.failed,
+            "unscored": question.unscored,
+            "claims": question.claims,
+            "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
+        }
 
 
 def _rounded(value: float | None) -> float | None:
@@ -253,31 +256,16 @@ class _Answer:
     turns: Sequence[tuple[Sequence[Message], Sequence[ToolCall], Sequence[Message]]]
 
 
-def lines_of(report: Report, questions: Iterable[OutlineQuestion]) -> dict[str, list[ScoreLine]]:
-    """Read the scores of these questions, by trial. Raises RunError."""
-    wanted = {question.id for question in questions}
-    found: dict[str, list[ScoreLine]] = {}
-    for line in report.run.scores():
-        if line.sample in wanted:
-            found.setdefault(line.trial, []).append(line)
-    return found
-
-
-def answers(report: Report, question: OutlineQuestion, scores: Mapping[str, Sequence[ScoreLine]]) -> Markup:
-    """Render the answers of all arms to a question. `scores` are by trial; those of other trials are ignored.
-
-    Raises RunError.
-    """
-    trials = [report.run.trial(name) for name in question.trials]
+def answers(report: Report, index: int) -> Markup:
+    """Render the answers of all arms to a question, given by its index. Raises RunError."""
+    question, run = report.outline.questions[index], report.run
     by_arm: dict[tuple[str, str], list[_Answer]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.repetition):
-        shown = _answer(report, trial, scores.get(trial.id, ()))
-        by_arm.setdefault((trial.agent, trial.condition), []).append(shown)
+    for trial in sorted(map(run.trial, question.trials), key=lambda trial: trial.repetition):
+        by_arm.setdefault((trial.agent, trial.condition), []).append(_answer(report, trial, run.scores_of(trial.id)))
     arms = [(arm, by_arm[arm]) for arm in report.arms if arm in by_arm]
-    index = next(number for number, other in enumerate(report.outline.questions) if other.id == question.id)
     return render(
         "answers.html",
-        sample=report.run.sample(question.id),
+        sample=run.sample(question.id),
         arms=arms,
         means=[*_means(report, index, [arm for arm, _ in arms])],
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
 
 import attrs
-from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
+import orjson
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from keval import Scale
@@ -25,6 +26,8 @@ _BINS = 12
 _HISTOGRAM = 168.0
 _LONGEST = 20_000
 """Characters of one text that the page shows."""
+_READABLE = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @attrs.frozen
@@ -110,7 +113,12 @@ def tile_paths(tiles: Iterable[Tile], columns: Mapping[Scorer, int]) -> dict[str
 
 def render(template: str, /, **values: Any) -> Markup:
     """Render a template of this package, which escapes every value."""
-    return Markup(_own().get_template(template).render(**values))  # noqa: S704
+    return Markup(_template(template).render(**values))  # noqa: S704
+
+
+def parts(template: str, /, **values: Any) -> Iterator[Markup]:
+    """Render a template as `render` does, part by part, so that a long page is never in memory as a whole."""
+    return map(Markup, _template(template).generate(**values))
 
 
 def anchor(sample: str) -> str:
@@ -120,11 +128,26 @@ def anchor(sample: str) -> str:
 
 def embedded(data: Any) -> Markup:
     """Return data as JSON for a script element, which no text in it can end. The element must hold data only."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = _ENCODER.encode(data)
     # Only `<` can end a script element or begin a comment in it; the others end a line of JavaScript.
     for char, code in (("<", "\\u003c"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         text = text.replace(char, code)
     return Markup(text)  # noqa: S704
+
+
+def embedded_items(items: Iterable[Any]) -> Iterator[Markup]:
+    """Yield a list as `embedded` returns it, item by item."""
+    yield Markup("[")
+    for place, item in enumerate(items):
+        if place:
+            yield Markup(",")
+        yield embedded(item)
+    yield Markup("]")
+
+
+@cache
+def _template(name: str) -> Template:
+    return _own().get_template(name)
 
 
 @cache
@@ -136,6 +159,7 @@ def environment(loader: BaseLoader) -> Environment:
     """Return an environment for templates that a loader finds, with autoescape, and with the filters of pages."""
     environment = Environment(
         loader=loader,
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -167,7 +191,10 @@ def _shortened(text: str) -> str:
 def _pretty(data: Any) -> str:
     """Return plain data as indented JSON."""
     plain = dict(data) if isinstance(data, Mapping) else data
-    return _shortened(json.dumps(plain, ensure_ascii=False, indent=2, default=str))
+    try:
+        return _shortened(orjson.dumps(plain, default=str, option=_READABLE).decode())
+    except orjson.JSONEncodeError:  # a lone surrogate, which can be shown but not encoded
+        return _shortened(json.dumps(plain, ensure_ascii=False, indent=2, default=str))
 
 
 def _readable(text: str) -> str:
