@@ -91,3 +91,13 @@ def test_an_assistants_examples_do_not_tell_where_the_user_is() -> None:
     score = AmbiguityHandling().score(trial(ASKING_BACK, "Again: what should I wear?", history=history))
 
     assert ["no location"] == score.details["unclear"]
+
+
+def test_a_trial_is_read_once_for_all_metrics_and_is_not_taken_for_another() -> None:
+    first, second = trial("It is 5 °C.", "How is Oslo?"), trial("It is 9 °C.", "How is Rome?")
+
+    turns = [turn_of(one) for one in (first, first, second, first)]
+
+    assert turns[0] is turns[1]
+    assert ["Oslo", "Oslo", "Rome", "Oslo"] == [turn.question.cities[0].name for turn in turns]
+    assert [5, 5, 9, 5] == [turn.reading.temperatures[0].low for turn in turns]

@@ -106,12 +106,12 @@ def _found_in(facts: Any) -> dict[str, Any]:
         if not waiting:
             break
         node = waiting.popleft()
-        if isinstance(node, dict | Mapping):
+        if isinstance(node, (dict, Mapping)):
             for key, value in node.items():
                 if key in _READ:
                     found.setdefault(key, value)
             waiting += [value for value in node.values() if not isinstance(value, _PLAIN)]
-        elif isinstance(node, list | tuple):
+        elif isinstance(node, (list, tuple)):
             waiting += [value for value in node if not isinstance(value, _PLAIN)]
     return found
 
@@ -127,7 +127,7 @@ def _is_set(value: Any) -> bool:
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return len(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -108,7 +108,7 @@ def _truth_of(same: _Same) -> Truth | None:
     weather = same.facts.get("weather")
     truth = _truth(weather)
     listed = weather.get("others") if isinstance(weather, _MAPPINGS) else None
-    if truth is None or not isinstance(listed, list | tuple):
+    if truth is None or not isinstance(listed, (list, tuple)):
         return truth
     return attrs.evolve(truth, others=tuple([other for entry in listed if (other := _truth(entry)) is not None]))
 
@@ -119,7 +119,7 @@ def _truth(weather: object) -> Truth | None:
     current = weather.get("current")
     current = current if isinstance(current, _MAPPINGS) else {}
     listed = weather.get("daily_summaries")
-    listed = listed if isinstance(listed, list | tuple) else ()
+    listed = listed if isinstance(listed, (list, tuple)) else ()
     days = tuple([Day(entry) for entry in listed if isinstance(entry, _MAPPINGS)])
     temperature, conditions = _number(current.get("temperature")), _conditions(current)
     if temperature is None and not conditions and not days:
