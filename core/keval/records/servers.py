@@ -46,6 +46,10 @@ class ServerLogin(Protocol):
         ...
 
 
+class ServerTemplate(Protocol):
+    """What a server's processes are forked from. Only the plugin that made it, and starts the server, looks inside."""
+
+
 class ServerChannel(Protocol):
     """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
 

@@ -214,7 +214,9 @@ class _Live:
 
 def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
     """Return a trial's server as it is connected to: by what was brought up for the first connection."""
-    return attrs.evolve(server, command=connected.command, url=connected.url, login=connected.login)
+    return attrs.evolve(
+        server, command=connected.command, url=connected.url, login=connected.login, template=connected.template
+    )
 
 
 def _is_told(server: ServerSpec) -> bool:

@@ -181,8 +181,8 @@ async def connection_to(server: ServerSpec, digest: str | None = None) -> AsyncI
 
 
 def _supervised(server: ServerSpec) -> ServerSpec:
-    """Return a server that keval starts, if it does, so that it ends with keval."""
-    if server.transport != "stdio" or server.command is None:
+    """Return a server that keval starts, if it does, so that it ends with keval, as a template and its forks do."""
+    if server.transport != "stdio" or server.command is None or server.template is not None:
         return server
     command, *args = supervised((server.command, *server.args))
     return attrs.evolve(server, command=command, args=tuple(args))
