@@ -151,3 +151,30 @@ def test_behind_the_proxy_a_reply_that_inflates_costs_an_attempt_and_is_not_aske
     (trial,) = project.lines("trials.jsonl")
     assert (3, 1, 2) == (outcome.code, len(trial["attempts"]), _Bomb.asked)
     assert "more than 20,000,000 bytes" in trial["failure"]["message"]
+
+
+@pytest.mark.usefixtures("simulated_here")
+@pytest.mark.parametrize("every", [False, True])
+def test_a_run_keeps_the_first_model_request_of_one_trial_of_each_arm_or_of_all(project: Project, every: bool) -> None:
+    project.write(
+        questions_jsonl="\n".join(json.dumps({"id": f"q{number}", "question": f"{number}?"}) for number in range(3)),
+        eval_yaml=f"""
+            agents: {{openai: {{model: simulated/weather}}}}
+            dataset: {{path: questions.jsonl}}
+            conditions: {{terse: {{system_prompt: Be terse.}}, kind: {{system_prompt: Be kind.}}}}
+            metrics: [basic/latency]
+            execution: {{max_concurrent: 1, keep_requests: {str(every).lower()}}}
+            """,
+    )
+    project.run("eval.yaml")
+    trials = {trial["id"]: trial for trial in project.lines("trials.jsonl")}
+    shown = {name: project.keval("show", "latest", "--trial", name, "--request") for name in trials}
+
+    printed = {name: outcome.data["messages"][-1]["content"] for name, outcome in shown.items() if outcome.code == 0}
+    assert {name: f"{trials[name]['sample'][1:]}?" for name in printed} == printed
+    assert (6 if every else 2) == len(printed) == len([*project.run_directory().glob("blobs/*")])
+    for name, outcome in shown.items():
+        if name not in printed:
+            kept = next(other for other in printed if trials[other]["condition"] == trials[name]["condition"])
+            told = f"first model request of {name!r}; of this agent and condition it keeps that of {kept!r}; execution."
+            assert (2, True) == (outcome.code, told in outcome.stderr)

@@ -120,12 +120,21 @@ def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
 
 
 def _show_request(run: Run, name: str) -> None:
-    transcript = run.trial(name).transcript
-    if transcript is None or transcript.request is None:
+    trial = run.trial(name)
+    if (body := run.first_request(trial)) is not None:
+        print_json(orjson.loads(body))
+        return
+    if trial.transcript is None or trial.transcript.request is None:
         raise RunError(
             f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the builder"
         )
-    print_json(orjson.loads(run.blob(transcript.request)))
+    arm = (each for each in run.trials() if (each.agent, each.condition) == (trial.agent, trial.condition))
+    kept = next((each.id for each in arm if run.first_request(each) is not None), None)
+    raise RunError(
+        f"the run does not keep the first model request of {name!r}"
+        + (f"; of this agent and condition it keeps that of {kept!r}" if kept else "")
+        + "; execution.keep_requests keeps that of every trial"
+    )
 
 
 def _show_traffic(run: Run, name: str, *, as_json: bool) -> None:

@@ -155,6 +155,7 @@ class Execution:
     as `10%`. `grace_seconds` is how long trials in flight may go on after Ctrl-C. A model's reply of more than
     `max_reply_bytes` and a tool's result of more than `max_result_bytes` fail the attempt. A tool's result of more than
     `max_recorded_bytes` is cut in the record; with `keep_large_results` the whole of it is in the run's `blobs/`.
+    `blobs/` also has the first model request of one trial of each arm, and with `keep_requests` that of every trial.
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `seed` draws the order of trials and the seeds that models are given. `executor` names what runs the trials, or maps
@@ -171,6 +172,7 @@ class Execution:
     max_result_bytes: int | str = attrs.field(default="10 MB", validator=is_size)
     max_recorded_bytes: int | str = attrs.field(default="1 MB", validator=is_size)
     keep_large_results: bool = False
+    keep_requests: bool = False
     retry: Retry = Retry()
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"

@@ -150,8 +150,7 @@ def _error(error: Exception) -> TrafficError:
     """Return an error as data, with what is needed to raise the same again."""
     message = str(error)
     if isinstance(error, ModelError):
-        cause = None if error.__cause__ is None else str(error.__cause__)  # what keval's own clients tell
-        return TrafficError("unreachable", message, error.kind, details=_told(error, status=error.status, cause=cause))
+        return TrafficError("unreachable", message, error.kind, details=_told(error, status=error.status))
     if isinstance(error, TrialError):
         details = _told(error, stage=error.stage, retryable=error.retryable)
         return TrafficError("failed", message, error.kind, details=details)

@@ -231,7 +231,9 @@ class TrialConversation:
         begun = await run_attempt(lambda: hooks.trial_started(attempt.info), seconds=self._seconds, late=self._late)
         if begun.error is not None:
             return begun.error
-        self._builder = builder = TranscriptBuilder(attempt.stopwatch.now, emit=attempt.emit, keep=self._told.blob)
+        self._builder = builder = TranscriptBuilder(
+            attempt.stopwatch.now, emit=attempt.emit, keep=self._told.blob, keep_request=self._told.blob
+        )
         opened = await run_attempt(
             lambda: self._scope.enter(open_conversation(self.worker, attempt, builder, streams=True)),
             seconds=self._seconds,

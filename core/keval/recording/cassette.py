@@ -35,10 +35,7 @@ def _raised(error: TrafficError | None) -> Exception:
     if error is None:
         return ModelError("the recording has no answer to this request")
     if error.kind == "unreachable":
-        unreachable = ModelError(error.message, status=error.details.get("status"))
-        cause = error.details.get("cause")
-        unreachable.__cause__ = None if cause is None else ConnectionError(cause)
-        return unreachable
+        return ModelError(error.message, status=error.details.get("status"))
     if error.kind == "failed":
         stage, again = error.details.get("stage", "model"), bool(error.details.get("retryable"))
         return TrialError(error.message, stage=stage, kind=error.failure, retryable=again)

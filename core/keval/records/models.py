@@ -93,17 +93,30 @@ class ModelResponse:
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> ModelResponse:
         """Return a response whose whole body is known."""
-
-        async def whole() -> AsyncIterator[bytes]:
-            yield body
-
-        return cls(status, headers, whole())
+        return cls(status, headers, _WholeBody(body))
 
     async def read(self) -> bytes:
         """Read the whole body. It can be read again afterwards, here and through `chunks`."""
-        body = b"".join([chunk async for chunk in self.chunks])
-        self.chunks = ModelResponse.of(self.status, self.headers, body).chunks
-        return body
+        if not isinstance(self.chunks, _WholeBody) or self.chunks.is_read:
+            self.chunks = _WholeBody(b"".join([chunk async for chunk in self.chunks]))
+        return self.chunks.body
+
+
+@attrs.define(eq=False)
+class _WholeBody:
+    """A body in one chunk, which is there already."""
+
+    body: bytes
+    is_read: bool = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self.is_read:
+            raise StopAsyncIteration
+        self.is_read = True
+        return self.body
 
 
 Next: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]

@@ -29,12 +29,14 @@ class TranscriptBuilder:
 
     An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
     fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
-    the kind and data of each live event, and `keep` with each blob; both may be `None`. `now` returns Unix time.
+    the kind and data of each live event, `keep` with each blob, and `keep_request` with the first model request; each
+    may be `None`. `now` returns Unix time.
     """
 
     _clock: Callable[[], float] = time.perf_counter
     _emit: EmitEvent | None = None
     _keep: Callable[[Blob], object] | None = None
+    _keep_request: Callable[[Blob], object] | None = None
     _now: Callable[[], float] = time.time
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
@@ -150,7 +152,7 @@ class TranscriptBuilder:
         self._tell("model_refused", **attrs.asdict(kept))
 
     def requested(self, body: bytes) -> None:
-        """Report a model request as it is sent, as JSON; the first of the trial is kept: what the model saw."""
+        """Report a model request as it is sent, as JSON; the first of the trial counts: what the model saw."""
         if self._request is None:
             self._request = Blob.of(body, "application/json")
 
@@ -179,9 +181,9 @@ class TranscriptBuilder:
         self._refusals, self._replies = [], []
 
     def transcript(self) -> Transcript:
-        """Return what was reported so far, and hand the first model request over to be kept."""
-        if self._request is not None and self._keep is not None:
-            self._keep(self._request)
+        """Return what was reported so far, and hand the first model request over."""
+        if self._request is not None and self._keep_request is not None:
+            self._keep_request(self._request)
         return Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),

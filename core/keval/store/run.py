@@ -225,6 +225,14 @@ class Run:
         except OSError as error:
             raise unreadable(path, error) from error
 
+    def first_request(self, trial: Trial) -> bytes | None:
+        """Return the first model request of a trial as it was sent; `None` if none was, or the run does not keep it.
+
+        Raises RunError.
+        """
+        sha256 = trial.transcript and trial.transcript.request
+        return self.blob(sha256) if sha256 and (self.path / "blobs" / sha256).exists() else None
+
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
         from keval.report.data_frames import scores_table, trials_table  # need pyarrow, which nothing else does

@@ -221,10 +221,18 @@ def test_closing_one_client_leaves_another_of_the_same_endpoint_well(vendor: Ven
     assert asyncio.run(scenario()) == FINE
 
 
-def test_what_agents_and_judges_import_at_the_start_imports_no_sdk() -> None:
+def test_what_agents_and_judges_import_at_the_start_imports_no_http_client() -> None:
+    code = "import sys, keval_clients\nprint('aiohttp' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"
+
+
+def test_a_client_imports_no_sdk() -> None:
     code = (
-        "import sys, keval_clients\n"
-        "print([name for name in ('openai', 'anthropic', 'aiohttp', 'httpx2') if name in sys.modules])"
+        "import sys, keval_clients.anthropic, keval_clients.openai\n"
+        "print([name for name in ('anthropic', 'httpx', 'httpx2', 'openai', 'pydantic') if name in sys.modules])"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -233,11 +241,38 @@ def test_what_agents_and_judges_import_at_the_start_imports_no_sdk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "other"), [("openai", "anthropic"), pytest.param("anthropic", "openai", marks=pytest.mark.slow)]
+    ("vendor", "environment", "headers"),
+    [
+        (Vendor("openai"), {"OPENAI_ORG_ID": "o1"}, {"openai-organization": "o1"}),
+        (Vendor("openai"), {"OPENAI_PROJECT_ID": "p1", "OPENAI_ORG_ID": ""}, {"openai-project": "p1"}),
+        (Vendor("openai"), {"OPENAI_CUSTOM_HEADERS": "X-Team: a\nnone\nX-Way: b:c"}, {"x-team": "a", "x-way": "b:c"}),
+        (Vendor("anthropic"), {"ANTHROPIC_CUSTOM_HEADERS": "Authorization: mine\nX-Team: a"}, {"x-team": "a"}),
+    ],
 )
-def test_one_vendors_client_imports_no_other_sdk(mine: str, other: str) -> None:
-    code = f"import sys, keval_clients.{mine}\nprint({mine!r} in sys.modules, {other!r} in sys.modules)"
+def test_the_environment_may_name_an_account_and_headers_of_its_own(
+    vendor: Vendor, environment: dict[str, str], headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    async def scenario() -> bytes:
+        async with serve(http()) as scene:
+            await vendor.ask(scene.url)
+            return scene.asked[0]
 
-    assert done.stdout.strip() == "True False"
+    sent = head(asyncio.run(scenario()))[1]
+
+    own = {"authorization": "Bearer s3cret"} | headers
+    assert own == {name: value for name, value in sent.items() if name in own or name.startswith(("x-", "openai-"))}
+
+
+def test_a_redirect_to_another_host_is_followed_without_the_key(vendor: Vendor) -> None:
+    async def scenario() -> tuple[object, Sequence[bytes]]:
+        async with serve(http()) as other:
+            moved = http(b"", "307 Temporary Redirect", f"location: http://localhost:{other.port}/there")
+            async with serve(moved) as scene:
+                return await vendor.ask(scene.url), other.asked
+
+    reply, (asked,) = asyncio.run(scenario())
+
+    assert (FINE, False) == (reply, "authorization" in head(asked)[1])

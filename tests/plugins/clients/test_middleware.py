@@ -90,17 +90,6 @@ def test_the_wire_is_known_by_the_path(vendor: Vendor) -> None:
     assert PATHS[vendor.name] == {request.path: request.wire for request in asked.seen}
 
 
-def test_without_middleware_nothing_stands_in_between(vendor: Vendor) -> None:
-    async def transports() -> list[str]:
-        made = [client(vendor, "http://127.0.0.1:1", exchange) for exchange in (None, passing)]
-        names = [type(each._sdk._client._transport).__module__ for each in made]
-        for each in made:
-            await each.aclose()
-        return names
-
-    assert ["keval_clients.transport", "keval_clients.exchange"] == asyncio.run(transports())
-
-
 def test_the_middleware_may_answer_in_the_endpoints_place(vendor: Vendor) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b'{"said": '

@@ -1,4 +1,4 @@
-"""keval's plain agent over the Anthropic SDK: a tool loop and nothing else."""
+"""keval's plain agent over Anthropic's API: a tool loop and nothing else."""
 
 from keval_anthropic.agent import Anthropic
 

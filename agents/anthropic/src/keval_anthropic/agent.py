@@ -43,7 +43,7 @@ class Anthropic:
             self.model.reach("anthropic")
 
     async def prepare(self) -> None:
-        """Import the SDK, beside the event loop, and build the client."""
+        """Import the HTTP client, beside the event loop, and build the model's."""
         await asyncio.to_thread(import_module, "keval_clients.anthropic")
         self._ready()
 
@@ -71,7 +71,7 @@ class Anthropic:
 
     def _ready(self) -> Client:
         if self._client is None:
-            from keval_clients.anthropic import build  # the SDK takes a second to import: checking a config need not
+            from keval_clients.anthropic import build  # imports an HTTP client, which checking a config need not
 
             _, url, endpoint = self.model.reach("anthropic")
             self._client = build(url, endpoint)

@@ -1,4 +1,4 @@
-"""keval's plain agent over the OpenAI SDK: a tool loop and nothing else."""
+"""keval's plain agent over OpenAI's API: a tool loop and nothing else."""
 
 from keval_openai.agent import OpenAI
 

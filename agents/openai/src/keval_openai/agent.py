@@ -64,7 +64,7 @@ class OpenAI:
         return "openai-chat" if self.api == "chat" else "openai-responses"
 
     async def prepare(self) -> None:
-        """Import the SDK, beside the event loop, and build the client."""
+        """Import the HTTP client, beside the event loop, and build the model's."""
         await asyncio.to_thread(import_module, "keval_clients.openai")
         self._ready()
 
@@ -99,7 +99,7 @@ class OpenAI:
 
     def _ready(self) -> Client:
         if self._client is None:
-            from keval_clients.openai import build  # the SDK takes half a second to import: checking a config need not
+            from keval_clients.openai import build  # imports an HTTP client, which checking a config need not
 
             _, url, endpoint = self.model.reach(self.wire)
             self._client = build(url, endpoint)

@@ -96,7 +96,7 @@ class ResponsesChat:
             try:
                 return await self._sent({**body, "include": ["reasoning.encrypted_content"]})
             except ModelError as refused:
-                if getattr(refused.__cause__, "param", None) != "include":
+                if getattr(refused, "field", None) != "include":
                     raise
                 self._reasoning.encrypted = False
         return await self._sent(body)

@@ -30,7 +30,7 @@ from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
 from keval.records.manifest import Manifest
 from keval.records.servers import McpServer
-from keval.records.transcript import Transcript
+from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, Provision, TrialInfo
 from keval.seams.hooks import Hooks
@@ -74,6 +74,7 @@ class PlanWorker:
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
     _result_shuffling: ResultShuffling = attrs.field(init=False)
+    _requests_kept: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         execution = self.plan.evaluation.execution
@@ -228,7 +229,12 @@ class PlanWorker:
 
     async def _asked(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Ask the agent; a failed attempt keeps what its builder had."""
-        builder = TranscriptBuilder(attempt.stopwatch.now, emit=attempt.emit, keep=attempt.outbox.blob)
+        builder = TranscriptBuilder(
+            attempt.stopwatch.now,
+            emit=attempt.emit,
+            keep=attempt.outbox.blob,
+            keep_request=partial(self._keep_request, attempt),
+        )
         context = Context(builder=builder)
         instructions: str | None = None  # unknown, if a context did not open
         attempt.begun()
@@ -266,6 +272,13 @@ class PlanWorker:
         transcript = shorten(transcript, size(execution.max_recorded_bytes), keep)
         attempt.ended(outcome.failure)
         return transcript, outcome
+
+    def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
+        """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for."""
+        arm = (attempt.key.agent, attempt.key.condition)
+        if self.plan.evaluation.execution.keep_requests or arm not in self._requests_kept:
+            self._requests_kept.add(arm)
+            attempt.outbox.blob(request)
 
     def _headers(self, attempt: TrialAttempt) -> dict[str, str]:
         endpoint = self.ready.endpoints.get(self._models[attempt.key.agent] or "")

@@ -1,4 +1,4 @@
-"""keval's judges: a language model grades answers by rubrics, over the OpenAI or the Anthropic SDK."""
+"""keval's judges: a language model grades answers by rubrics, over OpenAI's or Anthropic's API."""
 
 from keval_judges.anthropic_judge import Anthropic
 from keval_judges.attack import Attack, attacks

@@ -200,12 +200,12 @@ class LlmJudge(ABC):
     providers: ClassVar[tuple[str, ...]]
     applies_middleware: ClassVar[bool] = True
     client_module: ClassVar[str]
-    """The module that imports the vendor's SDK, which takes up to a second: checking a config need not."""
+    """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
 
     _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     async def prepare(self) -> None:
-        """Import the SDK, beside the event loop, and build the client."""
+        """Import the HTTP client, beside the event loop, and build the model's."""
         await asyncio.to_thread(import_module, self.client_module)
         self._ready()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keval_clients.client import Client
 
 _NO_KEY = "none"
-"""What is sent as the key to a server that wants none; the SDK sends something."""
+"""What is sent as the key to a server that wants none, as a request has one."""
 
 
 def _web_address(judge: OpenAI, attribute: attrs.Attribute[str], value: str) -> None:

@@ -1,17 +1,20 @@
-"""The client over Anthropic's SDK."""
+"""The client for Anthropic's API."""
 
 from __future__ import annotations
 
-from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, AsyncStream
-
 from keval.plugin import Endpoint
-from keval_clients.client import Client
-from keval_clients.exchange import through_middleware
-from keval_clients.transport import http_client
+from keval_clients.client import Client, custom_headers
+from keval_clients.sender import Sender
+
+_VERSION = {"anthropic-version": "2026-10-21"}
+"""The version of the API whose requests and replies keval's agent and judge write and read."""
 
 
 def build(url: str, endpoint: Endpoint) -> Client:
-    """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
-    http = through_middleware(http_client(url, endpoint.max_reply_bytes), url, endpoint, lambda path: "anthropic")
-    sdk = AsyncAnthropic(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
-    return Client(endpoint.model, sdk, APIStatusError, APIConnectionError, AsyncStream[object])
+    """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
+
+    Raises PreflightError: the environment names a proxy that cannot be used.
+    """
+    secrets = custom_headers("ANTHROPIC_CUSTOM_HEADERS") | {"authorization": f"Bearer {endpoint.api_key}"}
+    sender = Sender.to(url, secrets, endpoint.max_reply_bytes)
+    return Client(endpoint.model, sender, lambda path: "anthropic", endpoint.exchange, _VERSION)

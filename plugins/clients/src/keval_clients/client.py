@@ -1,46 +1,62 @@
-"""The client: one exchange after the other with a model's endpoint, over a vendor's SDK."""
+"""The client: one exchange after the other with a model's endpoint, through the middleware of the run."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
 
 import attrs
-import httpx2
 
-from keval.plugin import ModelError, TrialError, retry_after_seconds
+from keval import KevalError
+from keval.plugin import (
+    Exchange,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    Next,
+    TrialError,
+    Wire,
+    retry_after_seconds,
+)
 from keval_clients.replies import no_reply, quoted, read_json
-
-if TYPE_CHECKING:
-    import anthropic
-    import openai
+from keval_clients.sender import Sender
 
 
-_SDK: TypeAlias = "openai.AsyncOpenAI | anthropic.AsyncAnthropic"
-_Refused: TypeAlias = "type[openai.APIStatusError | anthropic.APIStatusError]"
-_Failed: TypeAlias = "type[openai.APIConnectionError | anthropic.APIConnectionError]"
-_Stream: TypeAlias = "type[openai.AsyncStream[object]] | type[anthropic.AsyncStream[object]]"
+class RefusedError(ModelError):
+    """The endpoint answered with an HTTP status of an error; `field` is what it says it is about, of the request."""
 
+    def __init__(self, message: str, status: int, retry_after: float | None, field: str | None) -> None:
+        super().__init__(message, status=status, retry_after=retry_after)
+        self.field = field
+
+
+_HEADERS = {"accept": "application/json", "content-type": "application/json", "user-agent": "keval"}
+_EVENTS = "text/event-stream"
 _DONE = b"[DONE]"
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @attrs.frozen(eq=False)
 class Client:
-    """An SDK's client for one model; `refused` and `failed` are the SDK's errors with and without an HTTP status, and
-    `stream` its class for streamed replies.
+    """A client for one model.
+
+    `wire` tells the protocol of a request by its path below the base URL. A request passes through `exchange`, if there
+    is one, and is then sent by `sender`, with the key, which nobody else sees.
 
     Each agent and each judge has one of its own, though they ask the same endpoint: to share one would make the closing
-    of one depend on the other, and what takes time to build, they share (see `transport`).
+    of one depend on the other.
     """
 
     model: str
-    _sdk: _SDK
-    _refused: _Refused
-    _failed: _Failed
-    _stream: _Stream
+    _sender: Sender
+    _wire: Callable[[str], Wire]
+    _exchange: Exchange | None = None
+    _headers: Mapping[str, str] = attrs.field(factory=dict)
 
     async def post(
         self,
@@ -53,19 +69,13 @@ class Client:
 
         `requested` is told the body as it is sent.
 
-        The SDKs' own methods take 1 to 1.5 ms of CPU more, to check a request and a reply against their types.
-
         Raises:
-            ModelError: the endpoint refused, failed or could not be reached.
+            RefusedError: the endpoint refused.
+            ModelError: it failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
-        content = _written(body)
-        requested(content)
-        with self._explained():
-            response = await self._sdk.post(
-                path, cast_to=httpx2.Response, content=content, options={"headers": dict(headers)}
-            )
-        return _read(response.content)
+        response = await self._ask(path, body, headers, requested, self._sender.send)
+        return _read(await _content(response))
 
     async def stream(
         self,
@@ -80,52 +90,101 @@ class Client:
         noticed here: only the protocol tells that. Close the iterator (`aclosing`) if you do not read it to its end.
 
         Raises, also while it is read:
-            ModelError: the endpoint refused, failed or could not be reached, or the response broke off.
+            RefusedError: the endpoint refused.
+            ModelError: it failed or could not be reached, or the response broke off.
             TrialError: kind `bad_reply`, it did not answer with events that are JSON objects; `reply_too_large`.
         """
-        content = _written(body)
-        requested(content)
-        with self._explained():
-            stream = await self._sdk.post(
-                path,
-                cast_to=object,
-                content=content,
-                options={"headers": dict(headers)},
-                stream=True,
-                stream_cls=cast(Any, self._stream),  # each SDK takes its own
-            )
-            async with aclosing(stream.response) as response:
-                if not response.headers.get("content-type", "").startswith("text/event-stream"):
-                    raise no_reply((await response.aread()).decode("utf-8", "replace"))
-                async for data in event_data(response.aiter_bytes()):
-                    if data == _DONE:
-                        return
-                    yield _read(data)
+        async with AsyncExitStack() as opened:
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Raise the errors of the SDK, and of the HTTP client below it, in keval's words."""
-        try:
-            yield
-        except self._refused as refused:
-            wait = retry_after_seconds(refused.response.headers.get("retry-after"))
-            raise ModelError(quoted(_told(refused)), status=refused.status_code, retry_after=wait) from refused
-        except (self._failed, httpx2.TransportError) as failed:
-            # The SDKs say no more than "Connection error."; what really failed is the cause. The second comes out of a
-            # stream, where the cause is one of middleware, and says no more.
-            cause = failed.__cause__
-            if isinstance(cause, TrialError) and not isinstance(cause, ModelError):
-                raise cause from failed
-            told = failed if isinstance(failed, httpx2.TransportError) else cause or failed
-            raise ModelError(f"the model's endpoint gave no answer: {told}") from failed
+            async def send(request: ModelRequest) -> ModelResponse:
+                answer = await self._sender.send(request)
+                if isinstance(answer.chunks, AsyncGenerator):
+                    opened.push_async_callback(answer.chunks.aclose)
+                return answer
+
+            response = await self._ask(path, body, headers, requested, send)
+            if not response.headers.get("content-type", "").startswith(_EVENTS):
+                raise no_reply((await _content(response)).decode("utf-8", "replace"))
+            async for data in event_data(_arriving(response)):
+                if data == _DONE:
+                    return
+                yield _read(data)
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
-        await self._sdk.close()
+        await self._sender.aclose()
+
+    async def _ask(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        requested: Callable[[bytes], object],
+        send: Next,
+    ) -> ModelResponse:
+        """Send a request and return a response that is no refusal."""
+        content = _encode(body).encode()
+        requested(content)
+        request = ModelRequest(
+            self.model, self._wire(path), "POST", path, {**_HEADERS, **self._headers, **headers}, content
+        )
+        try:
+            response = await (send(request) if self._exchange is None else self._exchange(request, send))
+        except TrialError:
+            raise
+        except Exception as error:  # the seam to the middleware
+            raise ModelError(quoted(_told(error)), status=502) from error
+        if response.status >= 400:
+            raise _refused(response, await _content(response))
+        return response
 
 
-def _written(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+async def _content(response: ModelResponse) -> bytes:
+    try:
+        return await response.read()
+    except TrialError:
+        raise
+    except Exception as error:  # of an iterator that middleware put in the body's place
+        raise _broken_off(error) from error
+
+
+async def _arriving(response: ModelResponse) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in response.chunks:
+            yield chunk
+    except TrialError:
+        raise
+    except Exception as error:  # as in `_content`
+        raise _broken_off(error) from error
+
+
+def _refused(response: ModelResponse, content: bytes) -> RefusedError:
+    """Read a refusal, of which the vendors' APIs give `{"error": {"message": …}}`, and others anything."""
+    said, field = content.decode("utf-8", "replace").strip(), None
+    try:
+        match read_json(content):
+            case {"error": {"message": str(message), **others}}:
+                said, field = message, others.get("param")
+    except ValueError:
+        pass  # then it is told as it is
+    told = f"Error code: {response.status}" + (f" - {said}" if said else "")
+    wait = retry_after_seconds(response.headers.get("retry-after"))
+    return RefusedError(quoted(told), response.status, wait, field if isinstance(field, str) else None)
+
+
+def _broken_off(error: Exception) -> ModelError:
+    return ModelError(f"the model's endpoint gave no answer: the response broke off: {_told(error)}")
+
+
+def custom_headers(variable: str) -> dict[str, str]:
+    """Read the headers that an environment variable has, as `Name: value`, one a line, as the vendors' SDKs do."""
+    lines = (line.partition(":") for line in os.environ.get(variable, "").splitlines())
+    return {name.strip().lower(): value.strip() for name, colon, value in lines if colon}
+
+
+def _told(error: Exception) -> str:
+    """Return what failed; an explained error needs no name."""
+    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
 
 
 def _read(content: bytes) -> dict[str, Any]:
@@ -136,12 +195,6 @@ def _read(content: bytes) -> dict[str, Any]:
     if not isinstance(reply, dict):
         raise no_reply(content.decode("utf-8", "replace"))
     return reply
-
-
-def _told(refused: openai.APIStatusError | anthropic.APIStatusError) -> str:
-    """Return what an endpoint said; OpenAI's SDK tells nothing of a body that has not OpenAI's own shape."""
-    told, body = str(refused), refused.response.text.strip()
-    return f"{told} - {body}" if told == f"Error code: {refused.status_code}" and body else told
 
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!$)")

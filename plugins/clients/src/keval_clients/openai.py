@@ -1,20 +1,25 @@
-"""The client over OpenAI's SDK, for OpenAI and whatever is compatible."""
+"""The client for OpenAI's API, and for whatever is compatible with it."""
 
 from __future__ import annotations
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
+import os
 
 from keval.plugin import Endpoint, Wire
-from keval_clients.client import Client
-from keval_clients.exchange import through_middleware
-from keval_clients.transport import http_client
+from keval_clients.client import Client, custom_headers
+from keval_clients.sender import Sender
+
+_ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+"""The headers by which a request is charged to another account of a key's, with their environment variables."""
 
 
 def build(url: str, endpoint: Endpoint) -> Client:
-    """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
-    http = through_middleware(http_client(url, endpoint.max_reply_bytes), url, endpoint, _wire)
-    sdk = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
-    return Client(endpoint.model, sdk, APIStatusError, APIConnectionError, AsyncStream[object])
+    """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
+
+    Raises PreflightError: the environment names a proxy that cannot be used.
+    """
+    account = {header: os.environ[variable] for header, variable in _ACCOUNT.items() if os.environ.get(variable)}
+    secrets = custom_headers("OPENAI_CUSTOM_HEADERS") | account | {"authorization": f"Bearer {endpoint.api_key}"}
+    return Client(endpoint.model, Sender.to(url, secrets, endpoint.max_reply_bytes), _wire, endpoint.exchange)
 
 
 def _wire(path: str) -> Wire:

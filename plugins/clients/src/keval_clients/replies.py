@@ -36,7 +36,7 @@ def read_json(text: str | bytes) -> Any:
         ValueError: it is no JSON, or Python cannot hold it: NaN, a number that is too large, lists nested too deeply.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        value = _DECODER.decode(text if isinstance(text, str) else text.decode())
         escaped = "\\ud" in text.lower() if isinstance(text, str) else b"\\ud" in text.lower()
         if not escaped:
             return value
@@ -54,6 +54,9 @@ def _finite(digits: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{digits} is too large")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def completions_usage(usage: object) -> Usage:

@@ -71,7 +71,7 @@ def _record(request: Request) -> Response:
 
 def _sent(request: Request) -> Response:
     run = run_of(request)
-    body = _sent_body(run, run.trial(_key_of(request, run).id))
+    body = run.first_request(run.trial(_key_of(request, run).id))
     if body is None:
         raise HTTPException(404)
     return Response(body, media_type="application/json")
@@ -113,16 +113,10 @@ def _chosen(scores: Sequence[Shown], wanted: str | None) -> Shown | None:
     return next((score for score in scores if score.key == wanted and score.marks), None)
 
 
-def _sent_body(run: Run, trial: Trial) -> bytes | None:
-    """Return the first model request as it was sent; `None` if it was not kept. Raises RunError."""
-    transcript = trial.transcript
-    return None if transcript is None or transcript.request is None else run.blob(transcript.request)
-
-
 def _sent_text(run: Run, trial: Trial) -> str | None:
     """Return the first model request, indented if it is JSON."""
     try:
-        body = _sent_body(run, trial)
+        body = run.first_request(trial)
     except RunError as error:
         return str(error)
     if body is None:
