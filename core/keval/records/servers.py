@@ -115,6 +115,20 @@ class Sharing:
 
 
 @attrs.frozen
+class ServerStarts:
+    """The processes of a server that came up, and what it took until each had listed its tools, all together.
+
+    `seconds` are by the clock, and `cpu` those of CPU time; `None` if they are unknown. `typical` is the CPU time of
+    the first one, where each is expected to take as long.
+    """
+
+    processes: int = 0
+    seconds: float = 0.0
+    cpu: float | None = None
+    typical: float | None = None
+
+
+@attrs.frozen
 class ToolListing:
     """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
 

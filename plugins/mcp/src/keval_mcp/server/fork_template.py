@@ -19,13 +19,13 @@ import importlib.util
 import json
 import os
 import runpy
-import signal
 import site
 import socket
 import sys
 import sysconfig
 import threading
 import types
+from contextlib import suppress
 from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False
@@ -42,7 +42,6 @@ def _run(supervisor: str, program: list[str]) -> None:
     supervise = _load(supervisor)
     control = socket.socket(fileno=0)
     recorder = _Recorder(os.memfd_create("imported"))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks for the exit codes
     sys.meta_path.insert(0, recorder)
     if not _fork_next(control, supervise, program):
         return
@@ -68,10 +67,7 @@ def _run(supervisor: str, program: list[str]) -> None:
         if not left:
             break
         refused.add(left)
-    try:
-        os.waitpid(process, 0)
-    except ChildProcessError:  # it has ended
-        return
+    os.waitpid(process, 0)
 
 
 def _load(path: str) -> Callable[[Callable[[], object], int], int]:
@@ -150,7 +146,6 @@ def _fork_next(
     if not data:
         return False
     if not os.fork():
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         control.detach()
         for descriptor, given in enumerate(descriptors[:3]):
@@ -161,6 +156,9 @@ def _fork_next(
         os._exit(supervise(lambda: _begin(program, json.loads(data), watched), watched))
     for descriptor in descriptors:
         os.close(descriptor)
+    with suppress(ChildProcessError):  # there is none any more
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
     return True
 
 
