@@ -27,6 +27,11 @@ with Path(__file__).with_suffix(".count").open("a") as file:
     file.write("x")
 """
 """A module that counts how often it is imported."""
+ENDING = """\
+import atexit
+atexit.register(lambda: Path(__file__).with_suffix(".ended.count").open("a").write("x"))
+"""
+"""What counts how often a program has run its exit handlers."""
 LEAVING = {
     "thread": "import threading\nthreading.Thread(target=threading.Event().wait, name='left', daemon=True).start()\n",
     "file": "left = open('/dev/null')\n",
@@ -48,7 +53,7 @@ class Installed:
         (site,) = root.glob("lib/python*/site-packages")
         installed = cls(root / "bin" / "python", site)
         (site / "tests.pth").write_text(ENVIRONMENT["PYTHONPATH"], encoding="utf-8")
-        program = f"import kept\n{COUNTED}from tests.plugins.mcp.servers.copied import main\n"
+        program = f"import kept\n{COUNTED}{ENDING}from tests.plugins.mcp.servers.copied import main\n"
         for name in ("server", "beside"):
             (root / f"{name}.py").write_text(f"{program}if __name__ == '__main__':\n    main()\n", encoding="utf-8")
         (site / "kept.py").write_text(COUNTED, encoding="utf-8")
@@ -163,6 +168,12 @@ def test_what_leaves_something_behind_is_imported_by_each_process(
     assert [str(["left"] if leaves == "thread" else [])] * 3 == said
     # Three trials, the first process, and a template that was given up.
     assert (5, 2) == (installed.imports("leaving"), installed.imports("kept"))
+
+
+def test_program_ends_as_python_ends(installed: Installed, sample: Sample) -> None:
+    _calls(installed.server("file"), sample, *["count"] * 3)
+
+    assert 3 + 1 == installed.imports("server.ended")
 
 
 def test_each_process_has_its_own_folder(installed: Installed, sample: Sample, tmp_path: Path) -> None:
