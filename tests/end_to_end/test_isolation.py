@@ -205,6 +205,10 @@ def test_a_dry_run_says_which_servers_trials_will_share(project: Project) -> Non
     assert "word: shared by trials (isolation: condition); whether it isolates trials is not verified" == told[1]
     session = "remote: one for each trial (isolation: trial); whether it isolates trials is not verified"
     assert f"{session}: 6 starts" == told[5]
+    assert not any("start_method: fork" in line for line in lines)
+    many = project.run("eval.yaml", "--dry-run", "--repetitions", "25").stdout.splitlines()
+    (less,) = [line for line in many if "start_method: fork" in line]
+    assert less.strip().startswith("Trials can share one if it keeps nothing between calls (isolation: condition, or")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,11 @@ from keval.records.manifest import ServerStartsEntry
 from keval.records.summary import Summary
 from keval.report.words import counted, time_span
 
+LESS = (
+    "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools); a"
+    " Python server starts faster with start_method: fork, and one over HTTP needs only a session for each trial"
+)
+"""What takes less than to start a server for each trial."""
 _NOTABLE_SECONDS = 10.0
 _NOTABLE_SHARE = 0.1
 """What starts take of CPU, and of the time of a run, when they are worth a word."""
@@ -26,9 +31,7 @@ def start_notice(starts: Iterable[ServerStartsEntry], left: float, cores: int) -
     servers = ", ".join(dict.fromkeys(entry.server for entry in own))
     return (
         f"{count:,} server processes are to be started, one for each trial ({servers}), which takes about"
-        f" {time_span(seconds)} of CPU, at least {time_span(seconds / cores)} on {counted(cores, 'core')}. Trials can"
-        " share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools); a Python"
-        " server starts faster with start_method: fork, and one over HTTP needs only a session for each trial"
+        f" {time_span(seconds)} of CPU, at least {time_span(seconds / cores)} on {counted(cores, 'core')}. {LESS}"
     )
 
 

@@ -41,14 +41,17 @@ _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
-async def bring_up(run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None) -> None:
-    """Start what the plan needs, and find what models cost; `before` is the manifest of a run that goes on.
+async def bring_up(
+    run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None, done: Collection[str] = ()
+) -> None:
+    """Start what the plan needs, and find what models cost.
 
-    Raises PreflightError.
+    Of a run that goes on, `before` is the manifest, and `done` are the trials that are not run again. Raises
+    PreflightError.
     """
     plan = run.plan
     if isinstance(plan, Plan):
-        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, recorded=recorded)
+        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, done=done, recorded=recorded)
     else:
         run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded)
     run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)

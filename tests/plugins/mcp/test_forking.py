@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import venv
 from collections.abc import Callable
@@ -223,8 +224,10 @@ def test_nothing_is_forked_when_the_template_has_ended(installed: Installed, sam
         before = _children()
         async with started(installed.server("file"), "copied") as source:
             (supervisor,) = _children() - before
+            ended = os.pidfd_open(supervisor)
             os.kill(supervisor, signal.SIGTERM)
-            await asyncio.to_thread(os.waitid, os.P_PID, supervisor, os.WEXITED | os.WNOWAIT)
+            await asyncio.to_thread(select.select, [ended], [], [])
+            os.close(ended)
             async with source.open(sample, "t"):
                 pass
 

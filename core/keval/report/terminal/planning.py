@@ -16,12 +16,15 @@ from keval.analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval.plan.plan import Plan
 from keval.records.models import dollars
 from keval.records.servers import Sharing
+from keval.report.server_starts import LESS
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_text
 from keval.report.words import counted, time_span
 from keval.seams.interfaces import PlansSharing
 
 _MOST = 20
+_NOTABLE_STARTS = 50
+"""How many starts of a server are told with what takes less."""
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -112,6 +115,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     show(f"  servers    {told['servers']} to start")
     for label, sharing in told["sharing"].items():
         show(f"  sharing    {label}: {sharing['told']}")
+    if any(not sharing["shared"] and sharing["trials"] >= _NOTABLE_STARTS for sharing in told["sharing"].values()):
+        show(f"             {LESS}")
     show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
     for label, judge in told["judges"].items():
         show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")

@@ -16,6 +16,8 @@ from typing import Any
 
 from tests.stdio_server import Content, Tool, serve, text
 
+SIGNALS = ("SigBlk", "SigIgn", "SigCgt")
+
 numbers = itertools.count(1)
 
 
@@ -33,7 +35,7 @@ def begun(arguments: dict[str, Any], meta: dict[str, Any]) -> Content:
         "pipes": [os.readlink(f"/proc/self/fd/{number}").partition(":")[0] for number in range(3)],
         "streams": [sys.stdin.encoding, sys.stdout.encoding, sys.stdout.line_buffering, sys.stdout.isatty()],
         "leads": os.getpgid(0) == os.getpid(),
-        "ignored": [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Sig")],
+        "signals": [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(SIGNALS)],
     }
     return text(json.dumps(told))
 

@@ -31,7 +31,9 @@ from importlib.machinery import PathFinder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, TypeAlias
+
+    Supervise: TypeAlias = Callable[[Callable[[], object], int], int]
 
 _LONGEST = 2**20
 """Bytes of a request at most; the system takes no environment that is much larger."""
@@ -70,13 +72,14 @@ def _run(supervisor: str, program: list[str]) -> None:
     os.waitpid(process, 0)
 
 
-def _load(path: str) -> Callable[[Callable[[], object], int], int]:
+def _load(path: str) -> Supervise:
+    """Return the function `supervise` of keval's supervisor."""
     spec = importlib.util.spec_from_file_location("keval_supervisor", path)
     assert spec is not None  # noqa: S101 - it is a Python file
     assert spec.loader is not None  # noqa: S101
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    supervise: Callable[[Callable[[], object], int], int] = module.supervise
+    supervise: Supervise = module.supervise
     return supervise
 
 
@@ -138,22 +141,26 @@ def _open() -> tuple[int, set[str]]:
     return len(os.listdir("/proc/self/task")), {*os.listdir("/proc/self/fd")}
 
 
-def _fork_next(
-    control: socket.socket, supervise: Callable[[Callable[[], object], int], int], program: list[str]
-) -> bool:
+def _fork_next(control: socket.socket, supervise: Supervise, program: list[str]) -> bool:
     """Wait until a process is asked for, and fork it with a supervisor of its own; returns whether one was."""
     data, descriptors, _, _ = socket.recv_fds(control, _LONGEST, 4, socket.MSG_CMSG_CLOEXEC)
     if not data:
         return False
     if not os.fork():
-        os.setsid()
-        control.detach()
-        for descriptor, given in enumerate(descriptors[:3]):
-            os.dup2(given, descriptor)
-            os.close(given)
-        watched = descriptors[3]
-        os.write(watched, b"%d\n" % os.getpid())
-        os._exit(supervise(lambda: _begin(program, json.loads(data), watched), watched))
+        code = 1
+        try:
+            os.setsid()
+            control.detach()
+            *streams, watched = descriptors
+            for descriptor, given in enumerate(streams):
+                os.dup2(given, descriptor)
+                os.close(given)
+            os.write(watched, b"%d\n" % os.getpid())
+            code = supervise(lambda: _begin(program, json.loads(data), watched), watched)
+        except Exception:  # noqa: BLE001 - it must not go on as a template, also if who asked for it is gone
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(code)
     for descriptor in descriptors:
         os.close(descriptor)
     with suppress(ChildProcessError):  # there is none any more
