@@ -55,10 +55,9 @@ def check_output(path: Path) -> None:
 def read_input(path: Path, most_bytes: int | None = None) -> bytes:
     """Read a file whole. Raises OSError as `open_input` does, and for a file of more than `most_bytes`."""
     with open_input(path) as file:
-        content = file.read(-1 if most_bytes is None else most_bytes + 1)
-    if most_bytes is not None and len(content) > most_bytes:
-        raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
-    return content
+        if most_bytes is not None and os.fstat(file.fileno()).st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
+        return file.read()
 
 
 T = TypeVar("T")

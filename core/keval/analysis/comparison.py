@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from keval.analysis.stats.summarise import Summariser, numbered
-from keval.analysis.stats.tally import unlike_pasts
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.observations import Observations, numbered
+from keval.analysis.stats.own_pasts import unlike_pasts
+from keval.analysis.stats.pairs import Families, Kind, Pair
 from keval.errors import RunError
 from keval.records.effects import Arm, Effect
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
@@ -18,8 +20,7 @@ from keval.records.summary import ArmScore, ScorerScale
 from keval.store.run import Run
 
 if TYPE_CHECKING:
-    from keval.analysis.stats.effects import Drop, Families, Pair
-    from keval.analysis.stats.findings import Findings
+    from keval.analysis.stats.effects import Drop
 
 
 _SHOWN = 12
@@ -151,8 +152,6 @@ class _Shared:
 
         They share no arm or no scorer, or one of them cannot be read.
         """
-        from keval.analysis.stats.effects import Pair
-
         arms = [
             (Arm(agent, condition, run.manifest.run), Arm(other, condition, against.manifest.run))
             for agent, other in agents.items()
@@ -168,10 +167,7 @@ class _Shared:
                 " `keval compare --agent A=B` compares agents of other names"
             )
         numbers = numbered(run.samples.ids, against.samples.ids)
-        now, before = (
-            Summariser(each.manifest, numbers).read(each.trials(), each.scores_as_made()).findings()
-            for each in (run, against)
-        )
+        now, before = (_findings(each, numbers) for each in (run, against))
         scorers = _compared_scorers(shared_scorers(run, against), now, before)
         pairs = [
             Pair(
@@ -190,6 +186,11 @@ class _Shared:
         """How effects between the runs are judged together."""
         now, before = self.findings
         return now.families(before)
+
+
+def _findings(run: Run, numbers: dict[str, int]) -> Findings:
+    """Read a run whose samples have these numbers. Raises RunError."""
+    return Findings(Observations(run.manifest, numbers).read(run.trials_as_finished(), run.scores_as_made()))
 
 
 def _run(manifest: Manifest, found: Findings) -> RunArms:
@@ -402,18 +403,15 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     share no scorer.
     """
     # NumPy takes a tenth of a second to import
-    from keval.analysis.stats.effects import Kind, Pair, effects_of, paired_values
+    from keval.analysis.stats.effects import effects_of, paired_values
 
     for each in (arm, against):
         if each not in arms_of(each.run):
             raise RunError(f"{each.run.path} has no agent {each.agent!r} under the condition {each.condition!r}")
     numbers = numbered(arm.run.samples.ids, against.run.samples.ids)
     is_one = arm.run.path == against.run.path
-    ours = Summariser(arm.run.manifest, numbers).read(arm.run.trials(), arm.run.scores_as_made()).findings()
-    theirs = ours
-    if not is_one:
-        other = against.run
-        theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores_as_made()).findings()
+    ours = _findings(arm.run, numbers)
+    theirs = ours if is_one else _findings(against.run, numbers)
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
     entries = _compared_scorers(shared_scorers(arm.run, against.run), ours, theirs)

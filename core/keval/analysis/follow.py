@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.analysis.stats.summarise import Summariser, numbered
+from keval.analysis.stats.observations import numbered
+from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
 from keval.files import open_input, undamaged
 from keval.records.manifest import Manifest, is_current
@@ -287,7 +288,7 @@ class Reading:
         manifest = Run(self.run.path).manifest
         if _lasting(manifest) != _lasting(self.manifest):
             raise ReplacedError
-        self._stamp, self.manifest, self._summariser.manifest = stamp, manifest, manifest
+        self._stamp, self.manifest, self._summariser.observed.manifest = stamp, manifest, manifest
         return True
 
     def _find_scores(self) -> None:
@@ -331,7 +332,7 @@ class Reading:
                 return
         if not is_current(line, self._scorers.get(line.scorer)):
             return
-        self._summariser.add_scores([line])
+        self._summariser.add_score(line)
         self._counts.scores[line.agent, line.condition, line.judge] += 1
         if line.failure is not None:
             self._counts.unscored.add(line.failure.kind, line.failure.message)

@@ -34,19 +34,21 @@ class Pilot:
     @classmethod
     def of(cls, run: Run) -> Pilot:
         """Read a run. Raises RunError: it is damaged."""
-        from keval.analysis.stats.summarise import Summariser, numbered  # NumPy takes a tenth of a second to import
+        import numpy as np  # takes a tenth of a second to import
 
-        summariser = Summariser(run.manifest, numbered(run.samples.ids))
-        findings = summariser.read(run.trials(), run.scores_as_made()).findings()
+        from keval.analysis.stats.effects import differences_of
+        from keval.analysis.stats.findings import Findings
+        from keval.analysis.stats.observations import Observations, numbered
+
+        observed = Observations(run.manifest, numbered(run.samples.ids))
+        findings = Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
         summary = run.summary()
         sides = [
             (effect.kind, Arm(effect.agent, effect.condition, run.id), effect.against) for effect in summary.effects
         ]
         pairs = findings.pairs(dict.fromkeys(sides))
         found = {
-            (pair.arm.arm, pair.against.arm, pair.measure.scorer): pair.measure.differences(
-                pair.arm.values, pair.against.values
-            )[0].values
+            (pair.arm.arm, pair.against.arm, pair.measure.scorer): np.asarray(differences_of(pair).values)
             for pair in pairs
         }
         return cls(run.manifest, summary, found)

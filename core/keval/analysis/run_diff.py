@@ -78,7 +78,7 @@ def canonical_trial(trial: Trial, volatile: Sequence[Volatile] = (), *, times: b
     """Return a trial without tracebacks, the ports of loopback, and texts that its agent declares to vary.
 
     It is without times, too, unless they are asked for. The `request` of a transcript is the SHA-256 of its bytes; two
-    that differ are the same if their `canonical_request` is.
+    that differ are the same if their `canonical_request` is, where both runs keep the requests.
     """
     plain = without_volatile(_read(trial_line(trial)), [each for each in volatile if each.pattern is not None])
     attempts = [
@@ -305,11 +305,17 @@ def _trial(
     trials = before.trial(name), now.trial(name)
     declared = volatile[trials[0].agent]
     was, is_now = (canonical_trial(trial, declared, times=times) for trial in trials)
-    for one, other in zip((was, *was["attempts"]), (is_now, *is_now["attempts"]), strict=False):
+    forms = zip((was, *was["attempts"]), (is_now, *is_now["attempts"]), strict=False)
+    attempts = zip(*((trial, *trial.attempts) for trial in trials), strict=False)
+    for (one, other), (old, new) in zip(forms, attempts, strict=True):
         ours, theirs = one["transcript"], other["transcript"]
-        if ours and theirs and ours["request"] and theirs["request"] and ours["request"] != theirs["request"]:
-            ours["request"] = canonical_request(before.blob(ours["request"]), declared)
-            theirs["request"] = canonical_request(now.blob(theirs["request"]), declared)
+        if not (ours and theirs and ours["request"] and theirs["request"]) or ours["request"] == theirs["request"]:
+            continue
+        asked, asks = before.kept_request(old.transcript), now.kept_request(new.transcript)
+        if asked is not None and asks is not None:
+            ours["request"], theirs["request"] = canonical_request(asked, declared), canonical_request(asks, declared)
+        elif declared:  # what varies in them cannot be told from what does not
+            ours["request"] = theirs["request"] = None
     return _different(was, is_now)
 
 

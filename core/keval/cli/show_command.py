@@ -121,7 +121,7 @@ def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
 
 def _show_request(run: Run, name: str) -> None:
     trial = run.trial(name)
-    if (body := run.first_request(trial)) is not None:
+    if (body := run.kept_request(trial.transcript)) is not None:
         print_json(orjson.loads(body))
         return
     if trial.transcript is None or trial.transcript.request is None:
@@ -129,7 +129,7 @@ def _show_request(run: Run, name: str) -> None:
             f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the builder"
         )
     arm = (each for each in run.trials() if (each.agent, each.condition) == (trial.agent, trial.condition))
-    kept = next((each.id for each in arm if run.first_request(each) is not None), None)
+    kept = next((each.id for each in arm if run.kept_request(each.transcript) is not None), None)
     raise RunError(
         f"the run does not keep the first model request of {name!r}"
         + (f"; of this agent and condition it keeps that of {kept!r}" if kept else "")

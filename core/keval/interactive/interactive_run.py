@@ -13,7 +13,7 @@ import attrs
 
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.reviews import review_findings
-from keval.analysis.stats.effects import Kind
+from keval.analysis.stats.pairs import Kind
 from keval.analysis.stats.summarise import Summariser
 from keval.config.evaluation import Evaluation
 from keval.dataset.read import NO_DATASET
@@ -236,7 +236,8 @@ class InteractiveRun:
                 await idle()
             lines = run.write_scores(self._scores, await self._grader.score(trial, without=judges[turn:]))
             self._scores.note(lines)
-            self._summariser.add_scores(lines)
+            for line in lines:
+                self._summariser.add_score(line)
             found += lines
             if lines:
                 keep(lines)

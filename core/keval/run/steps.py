@@ -32,6 +32,7 @@ from keval.score.backlog import Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.infrastructure import Job
 from keval.store.journal import Journal
+from keval.store.run import Run
 from keval.store.scores import ScoringSpec
 
 if TYPE_CHECKING:
@@ -171,19 +172,21 @@ async def execute_and_score(run: ActiveRun, plan: Plan, done: Collection[str] = 
     Raises RunError, StoppedError.
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
-    with _scoring(run, missing=missing, done=done, late=late) as backlog:
+    written = run.run  # one for both, as it keeps the samples that it has read
+    with _scoring(run, written, missing=missing, done=done, late=late) as backlog:
         async with backlog.as_they_finish() as submit:
-            told = await _execute(run, plan, done, submit)
+            told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
         if backlog.left:
-            await backlog.score(trial for trial in run.run.trials_as_finished() if trial.id in backlog.left)
+            await backlog.score(trial for trial in written.trials_as_finished() if trial.id in backlog.left)
         _end(run, told, run.working.total())
 
 
 async def score(run: ActiveRun, *, missing: bool = False) -> None:
     """Score all trials of a finished run; with `missing`, only make the scores that it lacks. Raises RunError."""
-    with _scoring(run, missing=missing) as backlog:
-        await backlog.score(run.run.trials_as_finished())
+    written = run.run
+    with _scoring(run, written, missing=missing) as backlog:
+        await backlog.score(written.trials_as_finished())
         _end(run, "", run.manifest.elapsed)
 
 
@@ -205,7 +208,7 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
     return summary
 
 
-async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], submit: Submit) -> str:
+async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[str], submit: Submit) -> str:
     """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
     execution, stop = plan.evaluation.execution, run.options.stop
     count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
@@ -217,15 +220,15 @@ async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], submit: Su
         run.live_state.begins,
     )
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
-    written, recording = run.run.samples, run.recording
-    async with Journal(run.run.trials_file, recording.append if recording else None) as journal:
+    samples, recording = written.samples, run.recording
+    async with Journal(written.trials_file, recording.append if recording else None) as journal:
         outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, submit)
         while True:
             job = Job(
                 manifest=run.manifest,
                 keys=admission.admitted(),
                 count=count,
-                sample=lambda name: run.samples.get(name) or written.named(name),
+                sample=lambda name: run.samples.get(name) or samples.named(name),
                 worker=worker,
                 outbox=outbox,
                 max_concurrent=_max_concurrent(plan),
@@ -237,20 +240,20 @@ async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], submit: Su
 
 @contextmanager
 def _scoring(
-    run: ActiveRun, *, missing: bool, done: Collection[str] | None = None, late: Collection[str] = ()
+    run: ActiveRun, written: Run, *, missing: bool, done: Collection[str] | None = None, late: Collection[str] = ()
 ) -> Iterator[Backlog]:
     """Yield what scores trials; the scores replace earlier ones when the block ends.
 
     If trials are run, `done` are those that the run had before.
     """
-    with run.run.scores_file.scoring(run.spec, missing=missing, of=done) as scores, run.grader(scores) as grader:
+    with written.scores_file.scoring(run.spec, missing=missing, of=done) as scores, run.grader(scores) as grader:
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
-        yield Backlog(grader, run.run.read_trial, keep, scores.note, at_once, {*late}, {*(done or ())})
+        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, {*(done or ())})
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:

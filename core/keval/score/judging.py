@@ -96,6 +96,12 @@ class JudgeRunner:
     exchange: ModelExchange
     run_budget: RunBudget
     recording: RecordingWriter | None = None
+    _wants_trial: bool = attrs.field(init=False)
+
+    @_wants_trial.default
+    def _asks_who_wants_the_trial(self) -> bool:
+        endpoints = [model.endpoint for model in models_of(self.judge).values()]
+        return any(endpoint is not None and endpoint.wants_trial for endpoint in endpoints)
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
@@ -174,9 +180,7 @@ class JudgeRunner:
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
-        endpoints = [model.endpoint for model in models_of(self.judge).values()]
-        wanted = any(endpoint is not None and endpoint.wants_trial for endpoint in endpoints)
-        return {"x-keval-repetition": str(repetition)} if wanted else {}
+        return {"x-keval-repetition": str(repetition)} if self._wants_trial else {}
 
 
 def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:

@@ -68,7 +68,9 @@ class ConversationalAgent(Protocol):
 
 async def run_conversation(agent: ConversationalAgent, sample: Sample, context: Context) -> Transcript:
     """Ask everything in `sample.asked` in one session and return the transcript. Raises what the session raises."""
-    async with agent.open(attrs.evolve(context, history=sample.history)) as conversation:
+    if context.history is not sample.history:
+        context = attrs.evolve(context, history=sample.history)
+    async with agent.open(context) as conversation:
         for text in sample.asked:
             await conversation.ask(text)
     return context.builder.transcript()

@@ -33,6 +33,7 @@ GROUPS = {
 }
 """Entry-point groups of the core, with what one of each is called."""
 
+_OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
 _LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
 
@@ -56,13 +57,21 @@ class Component(NamedTuple):
 @cache
 def _installed() -> dict[str, tuple[Component, ...]]:
     found: dict[str, list[Component]] = {group: [] for group in GROUPS}
+    owners: dict[int, tuple[str, str]] = {}
     for point in importlib_metadata.entry_points():
         if point.group in found or point.group.startswith("keval."):
-            owner = (point.dist.name, point.dist.version) if point.dist else ("unknown", "unknown")
+            owner = owners.get(id(point.dist)) or owners.setdefault(id(point.dist), _owner(point.dist))
             found.setdefault(point.group, []).append(Component(point.group, point.name, point.value, *owner))
     return {
         group: tuple(sorted(items, key=lambda item: (item.name, item.distribution))) for group, items in found.items()
     }
+
+
+def _owner(distribution: importlib_metadata.Distribution | None) -> tuple[str, str]:
+    """Return the name and version of a distribution; to parse all of its metadata takes longer than all else here."""
+    told = distribution and (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO"))
+    fields = dict(_OWNER.findall((told or "").partition("\n\n")[0]))
+    return fields.get("Name", "unknown"), fields.get("Version", "unknown")
 
 
 def groups() -> Sequence[str]:

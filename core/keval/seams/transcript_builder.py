@@ -143,7 +143,7 @@ class TranscriptBuilder:
             self._replies.append(at)
         spent = usage or Usage()
         self._usage = self._usage + spent if self._usage else spent
-        self._tell("model_called", usage=attrs.asdict(spent))
+        self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
@@ -213,17 +213,21 @@ class TranscriptBuilder:
 class JudgementBuilder:
     """Collects what one judgement took, over all attempts at it."""
 
-    _judgement: Judgement = attrs.field(factory=Judgement, init=False)
+    _model_calls: int | None = attrs.field(default=None, init=False)
+    _usage: Usage = attrs.field(factory=Usage, init=False)
+    _refusals: int = attrs.field(default=0, init=False)
+    _rejected: list[str] = attrs.field(factory=list, init=False)
+    _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
-        before, spent = self._judgement, usage or Usage()
-        total = spent if before.model_calls is None else before.usage + spent
-        self._judgement = attrs.evolve(before, model_calls=(before.model_calls or 0) + 1, usage=total)
+        spent = usage or Usage()
+        self._usage = spent if self._model_calls is None else self._usage + spent
+        self._model_calls = (self._model_calls or 0) + 1
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
-        self._judgement = attrs.evolve(self._judgement, refusals=self._judgement.refusals + 1)
+        self._refusals += 1
 
     def rejected(self, reply: str) -> None:
         """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
@@ -231,7 +235,7 @@ class JudgementBuilder:
         The first 10,000 characters of a longer reply are kept, with its length.
         """
         kept = reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)"
-        self._judgement = attrs.evolve(self._judgement, rejected=(*self._judgement.rejected, kept))
+        self._rejected.append(kept)
 
     def unverified(self, claims: Iterable[str]) -> None:
         """Report what the answer states and the judge could neither confirm nor refute; the latest report counts.
@@ -241,12 +245,19 @@ class JudgementBuilder:
         """
         if isinstance(claims, str):
             raise TypeError("unverified claims are a list of texts, not one text")
-        kept = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
-        self._judgement = attrs.evolve(self._judgement, unverified_claims=kept)
+        self._claims = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
 
     def judgement(self, repetition: int = 1, attempts: Sequence[Failure] = ()) -> Judgement:
         """Return what was reported so far."""
-        return attrs.evolve(self._judgement, repetition=repetition, attempts=tuple(attempts))
+        return Judgement(
+            repetition=repetition,
+            unverified_claims=self._claims,
+            model_calls=self._model_calls,
+            usage=self._usage,
+            rejected=tuple(self._rejected),
+            attempts=tuple(attempts),
+            refusals=self._refusals,
+        )
 
 
 _builder: ContextVar[TranscriptBuilder | None] = ContextVar("keval_recorder", default=None)

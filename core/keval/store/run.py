@@ -23,6 +23,7 @@ from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review, answer_digest, standing
 from keval.records.scores import ScoreLine
 from keval.records.summary import Summary
+from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.store.lock import is_locked
 from keval.store.reviews import ReviewsFile
@@ -111,7 +112,7 @@ class Run:
     def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
         read = self.trials() if trials is None else trials
-        from keval.analysis.stats.summarise import summarise  # NumPy takes a tenth of a second to import
+        from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
 
         return summarise(
             self.manifest, self.samples.ids, read, self._known(self.scores_file.read()), [*self.reviews_file.read()]
@@ -225,12 +226,12 @@ class Run:
         except OSError as error:
             raise unreadable(path, error) from error
 
-    def first_request(self, trial: Trial) -> bytes | None:
-        """Return the first model request of a trial as it was sent; `None` if none was, or the run does not keep it.
+    def kept_request(self, transcript: Transcript | None) -> bytes | None:
+        """Return the first model request as it was sent; `None` if none was, or the run keeps none of the trial.
 
         Raises RunError.
         """
-        sha256 = trial.transcript and trial.transcript.request
+        sha256 = transcript and transcript.request
         return self.blob(sha256) if sha256 and (self.path / "blobs" / sha256).exists() else None
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import orjson
@@ -26,10 +26,10 @@ _FREE = frozenset({"result", "error", "reason", "message", "traceback"})
 """Fields that are only shown, and in which an adapter may have left something else than a text: its JSON is read."""
 
 
-class _Shape(NamedTuple):
-    name: str
-    types: tuple[type, ...]
-    items: tuple[type, ...]
+_KNOWN: dict[tuple[Any, ...], tuple[tuple[str, Callable[[Any], Any]], ...]] = {}
+"""What is left to be read in records like one that was read before: of one kind, with the same fields and types."""
+_MOST_KNOWN = 1_000
+"""There is no end of records that a damaged file may have."""
 
 
 def fields_of(record: Any) -> dict[str, Any]:
@@ -46,32 +46,35 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
     Raises TypeError: a field is lacking or has a wrong type.
     """
     fields = {**data}  # a TypeError, if it is no mapping
-    for name, read in _readers(kind):
-        if fields.get(name) is not None:
-            fields[name] = read(fields[name])
+    layout = (kind, *fields, *map(type, fields.values()))
+    nested = _KNOWN.get(layout)
+    if nested is None:
+        return _read_new(kind, fields, layout)
+    for name, read in nested:
+        fields[name] = read(fields[name])
+    return kind(**fields)
+
+
+def _read_new(kind: Callable[..., T], fields: dict[str, Any], layout: tuple[Any, ...]) -> T:
+    """Make a record as `read_record` does, and note how others with this layout are made if it is as it should be."""
+    nested = tuple((name, read) for name, read in _readers(kind) if isinstance(fields.get(name), dict | list))
+    for name, read in nested:
+        fields[name] = read(fields[name])
+    is_plain = True
     for name, types in _free(kind):
         if not isinstance(value := fields.get(name, ""), types):
             fields[name] = "" if value is None else dump(value).decode()
-    try:
-        return _shaped(kind(**fields))
-    except TypeError:  # unknown keys are rare, so they are looked for only after an error
-        known = {name: value for name, value in fields.items() if name in _names(kind)}
-        if len(known) == len(fields):
-            raise
-        return _shaped(kind(**known))
-
-
-def _shaped(record: T) -> T:
-    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
-    kind: Any = record.__class__
-    for name, types, items in _shapes(kind):
-        value: Any = getattr(record, name)
+            is_plain = False
+    known = {name: value for name, value in fields.items() if name in _names(kind)}
+    record = kind(**known)
+    for name, types in _shapes(kind):
+        value = getattr(record, name)
         if not isinstance(value, types):
             raise TypeError(f"{name!r} has the value {value!r:.60}")
-        if items and isinstance(value, tuple | list):
-            for item in value:
-                if not isinstance(item, items):
-                    raise TypeError(f"{name!r} holds {item!r:.60}")
+    if is_plain and len(known) == len(fields):
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[layout] = nested
     return record
 
 
@@ -105,21 +108,31 @@ def _reader(hint: Any) -> Callable[[Any], Any] | None:
     origin, args = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         return next(filter(None, map(_reader, args)), None)
-    if origin is tuple:
-        item = _reader(args[0])
-        if item is None:
-            return lambda value: tuple(value) if isinstance(value, list) else value
-        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        make = tuple if origin is tuple else list
+        if (item := _reader(args[0])) is not None:
+            return lambda value: make(map(item, value)) if isinstance(value, list) else value
+        types = _types(args[0])
+        return lambda value: make(_checked(value, types)) if isinstance(value, list) else value
     if isinstance(hint, type) and attrs.has(hint):
         return lambda value: value if isinstance(value, hint) else read_record(hint, value)
     return None
 
 
+def _checked(items: list[Any], types: tuple[type, ...]) -> list[Any]:
+    """Return the items of a list. Raises TypeError: one has another type than it should."""
+    for item in items:
+        if not isinstance(item, types):
+            raise TypeError(f"a list holds {item!r:.60}")
+    return items
+
+
 @cache
-def _shapes(kind: Any) -> tuple[_Shape, ...]:
+def _shapes(kind: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    """Return the types of the fields of a record that has any."""
     hints = get_type_hints(kind)
-    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in _names(kind))
-    return tuple(shape for shape in shapes if object not in shape.types)
+    shapes = ((name, _types(hints[name])) for name in _names(kind))
+    return tuple((name, types) for name, types in shapes if object not in types)
 
 
 def _types(hint: Any) -> tuple[type, ...]:
@@ -135,17 +148,6 @@ def _types(hint: Any) -> tuple[type, ...]:
     if hint in {int, float}:
         return (int, float)
     return (hint,) if isinstance(hint, type) else (object,)
-
-
-def _items(hint: Any) -> tuple[type, ...]:
-    """Return the types of a list's items, as far as they are plain; records are checked when they are read."""
-    if get_origin(hint) in {Union, UnionType}:
-        return tuple(kind for part in get_args(hint) for kind in _items(part))
-    origin = get_origin(hint)
-    if not isinstance(origin, type) or not issubclass(origin, Sequence):
-        return ()
-    first = get_args(hint)[0]
-    return _types(first) if first in {str, int, float} else ()
 
 
 _DEEPEST = 200

@@ -44,7 +44,7 @@ FLAT = [[0.5] * 4, [5.0] * 4, [3.0] * 4, [3.0] * 4, [1.0] * 4]
 def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
     docs = values([0.6, 0.8, 0.7, 0.7], [2.0] * 4, [5.0] * 4, [4.0] * 4, [9.0] * 4)
 
-    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs}, 4, None)
+    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs}, None)
 
     shares = {arm.condition: round(arm.average, 9) for arm in found.arms}
     assert {"baseline": 0.5, "docs": round((0.7 + 0.8 + (1.0 + 0.75) / 2) / 3, 9)} == shares
@@ -59,7 +59,7 @@ def test_the_difference_of_averages_has_the_interval_over_questions() -> None:
     ours = values(*([*(0.6 + hard)] for _ in scorers))
     theirs = values(*([0.5] * 40 for _ in scorers))
 
-    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, 40, None).differences[0]
+    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, None).differences[0]
 
     mean, reach = 0.1 + hard.mean(), 2.0227 * hard.std(ddof=1) / 40**0.5
     assert found.ci_low is not None
@@ -74,7 +74,7 @@ def test_a_question_counts_as_much_as_in_the_means_that_are_shown() -> None:
     scorers = [ScorerEntry(name, None, Scale(0, 1)) for name in ("all", "one")]
     ours, theirs = values([0.5] * 4, [1.0, None, None, None]), values([0.5] * 4, [0.0, None, None, None])
 
-    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, 4, None)
+    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, None)
 
     assert {"baseline": 0.25, "docs": 0.75} == {arm.condition: arm.average for arm in found.arms}
     assert pytest.approx(0.5) == found.differences[0].difference
@@ -83,7 +83,7 @@ def test_a_question_counts_as_much_as_in_the_means_that_are_shown() -> None:
 def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
     lacking = values([0.7] * 4, [None] * 4, [5.0] * 4, [4.0] * 4, [9.0] * 4)
 
-    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: lacking}, 4, None)
+    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: lacking}, None)
 
     assert {"errors": "an arm has no mean of it", "seconds": "its scale has no end"} == found.left_out
 
@@ -93,7 +93,7 @@ def test_the_highest_is_ahead_of_each_other_arm() -> None:
     third = values([0.71, 0.69, 0.7, 0.7], *FLAT[1:])
     docs = values([0.7, 0.7, 0.69, 0.7], *FLAT[1:])
 
-    (best,) = winners(averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs, more: third}, 4, None))
+    (best,) = winners(averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs, more: third}, None))
 
     assert ("condition", "a", "more", False) == (best.among, best.within, best.winner, best.sure)
     assert ["docs", "baseline"] == [lead.against.condition for lead in best.leads]

@@ -276,3 +276,28 @@ def test_a_redirect_to_another_host_is_followed_without_the_key(vendor: Vendor) 
     reply, (asked,) = asyncio.run(scenario())
 
     assert (FINE, False) == (reply, "authorization" in head(asked)[1])
+
+
+@pytest.mark.parametrize("given", [None, 10**30, 0.1, "ü\u2028 null", {"a": [None, True]}])
+def test_a_body_is_written_as_it_is(vendor: Vendor, given: object) -> None:
+    async def scenario() -> object:
+        async with serve(http()) as scene:
+            client = vendor.client(scene.url)
+            await client.post("/ask", {"given": given}, {})
+            await client.aclose()
+            return body(scene.asked[0])
+
+    assert {"given": given} == asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf")])
+def test_a_number_that_json_has_not_is_not_sent_as_another(vendor: Vendor, given: float) -> None:
+    async def scenario() -> Sequence[bytes]:
+        async with serve(http()) as scene:
+            client = vendor.client(scene.url)
+            with pytest.raises(ValueError, match="JSON compliant"):
+                await client.post("/ask", {"given": [given, None]}, {})
+            await client.aclose()
+            return scene.asked
+
+    assert [] == asyncio.run(scenario())

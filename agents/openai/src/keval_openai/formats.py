@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from keval.plugin import FinishReason, Media, ModelError, TrialError
@@ -21,7 +22,8 @@ _TYPES: Mapping[Input, frozenset[str]] = {
 """The media types that the APIs name in their references."""
 
 
-def media_types(inputs: Iterable[Input]) -> frozenset[str]:
+@cache
+def media_types(inputs: tuple[Input, ...]) -> frozenset[str]:
     """Return the media types of what a model takes."""
     return frozenset[str]().union(*(_TYPES[each] for each in inputs))
 

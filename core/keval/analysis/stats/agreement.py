@@ -7,7 +7,6 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from sys import intern
 from typing import TypeAlias
 
 import attrs
@@ -30,7 +29,6 @@ from keval.records.reviews import (
     standing,
 )
 from keval.records.scores import ScoreLine, Scorer
-from keval.records.summary import Agreement, JudgePair, JudgeSpread
 from keval.records.trial import Trial
 
 Row: TypeAlias = "array[float]"
@@ -113,76 +111,6 @@ def _table(rows: Sequence[Row], units: int) -> FloatArray:
 def _answers(units: IntArray, repetitions: int) -> int:
     """Return how many answers these units are of: repetitions of a judge grade the same answer."""
     return len(np.unique(units // repetitions))
-
-
-_Row: TypeAlias = "array[float]"
-"""A judge's level per unit; NaN if it gave none."""
-
-
-class JudgeAgreement:
-    """Collects the levels that judges give, if several judges or repetitions can be compared."""
-
-    def __init__(self, scorers: Iterable[ScorerEntry]) -> None:
-        self._rows: dict[tuple[str, str], dict[str, _Row]] = {}
-        self._row_of: dict[tuple[str, str], _Row] = {}
-        self._repetitions = 1
-        for scorer in scorers:
-            if scorer.judge is not None:
-                # A rubric with the same name and another content is another rubric.
-                rows = self._rows.setdefault((scorer.metric, scorer.rubric or ""), {})
-                self._row_of[scorer.metric, scorer.judge] = rows[scorer.judge] = array("d")
-                self._repetitions = max(self._repetitions, scorer.repetitions)
-        self._compares = self._repetitions > 1 or any(len(rows) > 1 for rows in self._rows.values())
-        self._trials: dict[str, int] = {}
-
-    def add(self, line: ScoreLine) -> None:
-        """Take a judge's score."""
-        if not self._compares or line.judge is None or line.judgement is None or line.score.value is None:
-            return
-        trial = self._trials.setdefault(intern(line.trial), len(self._trials))
-        unit = trial * self._repetitions + line.judgement.repetition - 1
-        row = self._row_of[line.metric, line.judge]
-        if (lacking := unit + 1 - len(row)) > 0:
-            row.extend([math.nan] * lacking)
-        row[unit] = line.score.value
-
-    def summary(self) -> tuple[Agreement, ...]:
-        """Return the agreement on each rubric that can be compared."""
-        if not self._compares:
-            return ()
-        return tuple(self._agreement(metric, rows) for (metric, _), rows in self._rows.items())
-
-    def _agreement(self, metric: str, rows: dict[str, _Row]) -> Agreement:
-
-        n, alpha, reason = panel_alpha(list(rows.values()), self._repetitions)
-        return Agreement(
-            metric=metric,
-            judges=tuple(rows),
-            n=n,
-            alpha=alpha,
-            reason=reason,
-            pairs=tuple(
-                JudgePair((first, second), *pair_kappa(rows[first], rows[second], self._repetitions))
-                for first, second in combinations(rows, 2)
-            ),
-            spread=tuple(JudgeSpread(judge, *self._spread(row)) for judge, row in rows.items())
-            if self._repetitions > 1
-            else (),
-        )
-
-    def _spread(self, row: _Row) -> tuple[int, float | None, str | None]:
-        """Return the pooled within-answer standard deviation: each answer's own mean is subtracted first."""
-        squares, freedom, answers = 0.0, 0, 0
-        for start in range(0, len(row), self._repetitions):
-            given = [level for level in row[start : start + self._repetitions] if not math.isnan(level)]
-            if len(given) > 1:
-                mean = math.fsum(given) / len(given)
-                squares += math.fsum((level - mean) ** 2 for level in given)
-                freedom += len(given) - 1
-                answers += 1
-        if not freedom:
-            return 0, None, "no answer was graded twice"
-        return answers, math.sqrt(squares / freedom), None
 
 
 FEWEST = 10

@@ -10,14 +10,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import sub
 
 import attrs
-import numpy as np
 
 from keval.analysis.stats.intervals import Values, mean_intervals
-from keval.analysis.stats.paired import Differences, paired_effects
 from keval.analysis.stats.score_sums import SampleValues
-from keval.analysis.stats.units import FloatArray, IntArray
 from keval.records.effects import Arm, ArmAverage, AverageDifference, Averages
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
@@ -25,23 +23,20 @@ from keval.records.scores import Scale
 
 @attrs.frozen(eq=False)
 class Influence:
-    """An average, and what each sample adds to or takes from it: `by_sample` has a mean of 0."""
+    """An average, and what each sample that was asked makes of it: their mean is the average."""
 
     average: float
-    by_sample: FloatArray
+    by_sample: Sequence[float]
 
 
 def averages_of(
-    scorers: Sequence[ScorerEntry],
-    values: Mapping[Arm, Sequence[SampleValues]],
-    samples: int,
-    clusters: IntArray | None,
+    scorers: Sequence[ScorerEntry], values: Mapping[Arm, Sequence[SampleValues]], clusters: Sequence[int] | None
 ) -> Averages:
     """Return the average of each arm, and the differences of arms that share their agent or their condition.
 
-    `values` has for each arm what each of the `scorers` found, by sample; samples are numbered from 0 to `samples`.
-    A question counts in an average as much as it counts in the means of the metrics that have a score for it. The
-    interval of a difference is that of the mean over questions of what each adds to it.
+    `values` has for each arm what each of the `scorers` found, by sample. A question counts in an average as much as it
+    counts in the means of the metrics that have a score for it. The interval of a difference is that of the mean over
+    questions of what each adds to it.
     """
     left_out = {
         entry.metric: "its scale has no end" if math.isinf(entry.scale.high) else "an arm has no mean of it"
@@ -54,34 +49,30 @@ def averages_of(
         return Averages((), left_out)
     judges = Counter(scorers[number].metric for number in kept)
     weights = {number: 1 / len(metrics) / judges[scorers[number].metric] for number in kept}
-    asked = np.zeros(samples, np.bool_)
-    for found in values.values():
-        for number in kept:
-            asked[found[number].samples] = True
-    influences = {arm: _influence(scorers, found, weights, samples, asked) for arm, found in values.items()}
-    of = None if clusters is None else clusters[asked]
-    ends = mean_intervals([Values(each.average + each.by_sample, of, 0.0, 1.0) for each in influences.values()])
+    asked = sorted({sample for found in values.values() for number in kept for sample in found[number].samples})
+    places = {sample: place for place, sample in enumerate(asked)}
+    influences = {arm: _influence(scorers, found, weights, places) for arm, found in values.items()}
+    of = None if clusters is None else [clusters[sample] for sample in asked]
+    ends = mean_intervals([Values(each.by_sample, of, 0.0, 1.0) for each in influences.values()])
     arms = tuple(
         ArmAverage(arm.agent, arm.condition, each.average, *((end.low, end.high) if end else (None, None)))
         for (arm, each), end in zip(influences.items(), ends, strict=True)
     )
-    pairs = [*_pairs(list(values))]
+    return Averages(metrics, left_out, arms, tuple(_differences(influences, of)))
+
+
+def _differences(influences: Mapping[Arm, Influence], clusters: Sequence[int] | None) -> Iterator[AverageDifference]:
+    pairs = [*_pairs([*influences])]
+    if not pairs:
+        return
+    from keval.analysis.stats.paired import Differences, paired_effects  # NumPy takes a tenth of a second to import
+
     rows = [
-        Differences(
-            influences[arm].average
-            - influences[against].average
-            + influences[arm].by_sample
-            - influences[against].by_sample,
-            of,
-            1.0,
-        )
+        Differences([*map(sub, influences[arm].by_sample, influences[against].by_sample)], clusters, 1.0)
         for arm, against in pairs
     ]
-    differences = tuple(
-        AverageDifference(arm.agent, arm.condition, against, found.difference or 0.0, found.low, found.high)
-        for (arm, against), found in zip(pairs, paired_effects(rows), strict=True)
-    )
-    return Averages(metrics, left_out, arms, differences)
+    for (arm, against), found in zip(pairs, paired_effects(rows), strict=True):
+        yield AverageDifference(arm.agent, arm.condition, against, found.difference or 0.0, found.low, found.high)
 
 
 def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
@@ -94,18 +85,19 @@ def _influence(
     scorers: Sequence[ScorerEntry],
     found: Sequence[SampleValues],
     weights: Mapping[int, float],
-    samples: int,
-    asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    places: Mapping[int, int],
 ) -> Influence:
-    average, by_sample = 0.0, np.zeros(samples)
+    average, by_sample = 0.0, [0.0] * len(places)
     for number, weight in weights.items():
         shares = _shares(found[number].means, scorers[number].scale)
-        mean = float(shares.mean())
+        mean = math.fsum(shares) / len(shares)
         average += weight * mean
-        by_sample[found[number].samples] += weight * (shares - mean) / len(shares)
-    return Influence(average, (asked.sum() * by_sample)[asked])
+        factor = weight * len(places) / len(shares)
+        for sample, share in zip(found[number].samples, shares, strict=True):
+            by_sample[places[sample]] += factor * (share - mean)
+    return Influence(average, [average + each for each in by_sample])
 
 
-def _shares(values: FloatArray, scale: Scale) -> FloatArray:
-    shares = (values - scale.low) / (scale.high - scale.low)
-    return np.asarray(1 - shares if scale.better == "lower" else shares)
+def _shares(values: Sequence[float], scale: Scale) -> Sequence[float]:
+    best, worst = (scale.low, scale.high) if scale.better == "lower" else (scale.high, scale.low)
+    return [(value - worst) / (best - worst) for value in values]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
 from keval.analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects
+from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pair
 from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
-from keval.records.effects import SMALL_SHARE, SURE, Arm, Effect, Family, Interaction, PerProtocol, Verdict, is_flat
+from keval.records.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
 from keval.records.scores import Scale, Scorer
 
 
@@ -51,76 +52,31 @@ def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) 
     return mean(arm, low) - mean(against, high), mean(arm, high) - mean(against, low)
 
 
-Kind: TypeAlias = Literal["condition", "agent", "run"]
-
 _LOST = 0.05
 """The share of lost scores, or by how much shares of neutral ones differ, from which an effect has bounds."""
 _FEWEST = 10
 """Samples below which their scatter is too uncertain to say how many would show a difference."""
 
 
-@attrs.frozen(eq=False)
-class ArmValues:
-    """What one scorer found in one arm, by sample, and how many trials of a sample have no score due to a failure.
-
-    `neutral` counts trials whose score is neutral and left out. `compliant` has the compliant trials alone; it is
-    `None` where the condition requires no use of tools.
-    """
-
-    arm: Arm
-    values: SampleValues
-    lost: Counter[int] = attrs.field(factory=Counter)
-    neutral: Counter[int] = attrs.field(factory=Counter)
-    compliant: SampleValues | None = None
+def differences_of(pair: Pair) -> Differences:
+    """Return the differences of two arms on the samples that both have."""
+    return _differences(pair.measure, pair.arm.values, pair.against.values)[0]
 
 
-@attrs.frozen(eq=False)
-class Measure:
-    """How values are compared: by whom they were scored, on which scale, and which samples share a source.
-
-    `clusters` has a number for each sample, or is `None` if every sample is a source of its own.
-    """
-
-    scorer: Scorer
-    scale: Scale
-    clusters: IntArray | None
-
-    def differences(self, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
-        """Return the differences of two arms on the samples that both have, and these samples."""
-        shared, ours, theirs = np.intersect1d(arm.samples, against.samples, assume_unique=True, return_indices=True)
-        found = Differences(
-            arm.means[ours] - against.means[theirs],
-            None if self.clusters is None else self.clusters[shared],
-            self.scale.high - self.scale.low,
-        )
-        return found, shared
+def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
+    """Return the differences of two arms on the samples that both have, and these samples."""
+    shared, ours, theirs = _shared(arm, against)
+    found = Differences(
+        np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs],
+        None if measure.clusters is None else np.asarray(measure.clusters)[shared],
+        measure.scale.high - measure.scale.low,
+    )
+    return found, shared
 
 
-@attrs.frozen(eq=False)
-class Pair:
-    """An arm and the one that it is compared with, by one scorer."""
-
-    kind: Kind
-    measure: Measure
-    arm: ArmValues
-    against: ArmValues
-
-
-@attrs.frozen
-class Families:
-    """How effects are judged together: which metrics are `primary`, none if the config names none.
-
-    An effect of a run that is `unfinished` has no verdict yet.
-    """
-
-    primary: frozenset[str] = frozenset()
-    unfinished: bool = False
-
-    def of(self, metric: str) -> Family:
-        """Return the family of a metric."""
-        if not self.primary:
-            return "all"
-        return "primary" if metric in self.primary else "exploratory"
+def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the samples that two arms have, and the places that they have in each."""
+    return np.intersect1d(arm.samples, against.samples, assume_unique=True, return_indices=True)
 
 
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
@@ -128,14 +84,14 @@ def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
     rows: list[Differences] = []
     shared: list[IntArray] = []
     for pair in pairs:
-        differences, samples = pair.measure.differences(pair.arm.values, pair.against.values)
+        differences, samples = _differences(pair.measure, pair.arm.values, pair.against.values)
         rows.append(differences)
         shared.append(samples)
     complying = [number for number, pair in enumerate(pairs) if pair.arm.compliant is not None]
     for number in complying:
         pair = pairs[number]
         arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
-        rows.append(pair.measure.differences(arm, against)[0])
+        rows.append(_differences(pair.measure, arm, against)[0])
     found = paired_effects(rows)
     per_protocol = dict(zip(complying, found[len(pairs) :], strict=True))
     told = [
@@ -239,7 +195,7 @@ class Drop:
 def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[Drop]:
     """Return by how much the arm of each pair is worse, held against a drop that is `allowed`."""
     effects = effects_of(pairs, families)
-    rule = Rule.on([pair.measure.differences(pair.arm.values, pair.against.values)[0] for pair in pairs])
+    rule = Rule.on([*map(differences_of, pairs)])
     sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
     low, high = rule.interval(1 - 2 * SURE)
     center = sign * allowed
@@ -259,22 +215,12 @@ def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[
     return found
 
 
-@attrs.frozen(eq=False)
-class Crossed:
-    """Two agents under a condition and under the baseline: `ours` has the arms of one, `theirs` of the other agent."""
-
-    measure: Measure
-    baseline: str
-    ours: tuple[ArmValues, ArmValues]
-    theirs: tuple[ArmValues, ArmValues]
-
-
 def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Interaction, ...]:
     """Return how much more each condition does for an agent than for another, with p adjusted by family."""
     rows = []
     for each in crossed:
         mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
-        differences, _ = each.measure.differences(mine, other)
+        differences, _ = _differences(each.measure, mine, other)
         rows.append(attrs.evolve(differences, span=2 * differences.span))
     told = [
         Interaction(
@@ -306,10 +252,9 @@ def changed(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, fl
 
 def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample that has a score in two arms, with the mean of `against` and of `arm`."""
-    ours, theirs = arm.values, against.values
-    shared, here, there = np.intersect1d(ours.samples, theirs.samples, assume_unique=True, return_indices=True)
-    for sample, old, new in zip(shared, theirs.means[there], ours.means[here], strict=True):
-        yield int(sample), float(old), float(new)
+    shared, here, there = _shared(arm.values, against.values)
+    before, now = np.asarray(against.values.means)[there], np.asarray(arm.values.means)[here]
+    yield from zip(shared.tolist(), before.tolist(), now.tolist(), strict=True)
 
 
 def _verdict(found: Effect, scale: Scale) -> Verdict:
@@ -334,9 +279,7 @@ def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[f
 
     Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
     """
-    shares = [
-        each.neutral.total() / max(1, each.neutral.total() + int(each.values.counts.sum())) for each in (arm, against)
-    ]
+    shares = [each.neutral.total() / max(1, each.neutral.total() + sum(each.values.counts)) for each in (arm, against)]
     if abs(shares[0] - shares[1]) <= _LOST:
         return None
     ours, theirs = _observed(*(attrs.evolve(each, lost=each.lost + each.neutral) for each in (arm, against)))
@@ -352,15 +295,17 @@ def _observed(*arms: ArmValues) -> list[Observed]:
 def _observed_on(arm: ArmValues, samples: IntArray) -> Observed:
     at = np.searchsorted(samples, arm.values.samples)
     sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
-    sums[at], scored[at] = arm.values.means * arm.values.counts, arm.values.counts
-    return Observed(sums, scored, np.array([arm.lost[int(sample)] for sample in samples], np.int64))
+    scored[at] = arm.values.counts
+    sums[at] = np.asarray(arm.values.means) * scored[at]
+    return Observed(sums, scored, np.array([arm.lost[sample] for sample in samples.tolist()], np.int64))
 
 
 def _mean_on(values: SampleValues, samples: IntArray) -> float | None:
-    found = values.means[np.isin(values.samples, samples, assume_unique=True)]
+    found = np.asarray(values.means)[np.isin(values.samples, samples, assume_unique=True)]
     return float(found.mean()) if len(found) else None
 
 
 def _difference(arm: SampleValues, against: SampleValues) -> SampleValues:
-    shared, ours, theirs = np.intersect1d(arm.samples, against.samples, assume_unique=True, return_indices=True)
-    return attrs.evolve(arm, samples=shared, means=arm.means[ours] - against.means[theirs])
+    shared, ours, theirs = _shared(arm, against)
+    means = np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs]
+    return attrs.evolve(arm, samples=array("q", shared), means=array("d", means))

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import mul
 
 import attrs
-import numpy as np
 
 from keval.analysis.stats.averages import averages_of
 from keval.analysis.stats.contrasts import ablated, contrasts_of
-from keval.analysis.stats.cost_effectiveness import Expenses
-from keval.analysis.stats.effects import (
-    ArmValues,
-    Crossed,
-    Families,
-    Kind,
-    Measure,
-    Pair,
-    effects_of,
-    interactions_of,
-)
-from keval.analysis.stats.intervals import Interval, Values, estimate, mean_intervals
-from keval.analysis.stats.power import power_among
-from keval.analysis.stats.score_sums import Cell, SampleValues
-from keval.analysis.stats.tally import OwnPasts
-from keval.analysis.stats.units import FloatArray
+from keval.analysis.stats.intervals import Interval, Values, mean_intervals, quantile
+from keval.analysis.stats.observations import Observations
+from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
+from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.records.effects import (
     EXPENSES,
@@ -41,7 +29,7 @@ from keval.records.effects import (
     Repetitions,
     VarianceComponents,
 )
-from keval.records.manifest import Manifest, ScorerEntry
+from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
 from keval.records.summary import ArmScore
 
@@ -49,53 +37,37 @@ from keval.records.summary import ArmScore
 class Findings:
     """What the scorers of a run found, by arm.
 
-    `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
-    failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
-    answers took, `own_pasts` what agents had of their own, and `clusters` has the number of the source of each sample.
-    The attribute `answered` is of all arms, and `unfinished` says that trials or scores are yet to be made.
+    `own_pasts` are what agents had of their own, `answered` is how many trials did not fail, and `unfinished` says that
+    trials or scores are yet to be made.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        *,
-        cells: Mapping[Arm, Mapping[Scorer, Cell]],
-        compliant: Mapping[Arm, Mapping[Scorer, Cell]],
-        failed: Mapping[Arm, Counter[int]],
-        answered: Mapping[Arm, int],
-        expenses: Mapping[Arm, Expenses],
-        own_pasts: Mapping[Arm, OwnPasts],
-        clusters: array[int] | None,
-    ) -> None:
-        self.manifest = manifest
-        self._scorers = manifest.scorers
-        self._cells = cells
-        self._compliant = compliant
-        self._failed = failed
-        self._answered = answered
-        self.answered = sum(answered.values())
-        self._expenses = expenses
-        self.own_pasts = own_pasts
-        self._clusters = None if clusters is None else np.array(clusters, np.int64)
-        self._arms = {(arm.agent, arm.condition): arm for arm in cells}
+    def __init__(self, observed: Observations) -> None:
+        self.manifest = observed.manifest
+        self._scorers = observed.manifest.scorers
+        self._observed = {each.arm: each for each in observed.arms.values()}
+        self.answered = sum(each.answered for each in self._observed.values())
+        self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
+        self._clusters = observed.clusters
+        self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
         # A condition that lacks one tool is compared with the one that has it; more would only dilute the others' p.
-        made = {label for tools in ablated(manifest).values() for label in tools.values()}
+        made = {label for tools in ablated(self.manifest).values() for label in tools.values()}
         self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
         self.unfinished = self._is_unfinished()
         self._properties = self._find_properties()
-        self._compared_scorers = [entry for entry in manifest.scorers if entry.scorer not in self._properties]
+        self._compared_scorers = [entry for entry in self._scorers if entry.scorer not in self._properties]
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
         """Return what a scorer found in an arm, by sample."""
         if (arm, scorer) not in self._values:
-            cell, compliant = self._cells[arm][scorer], self._compliant.get(arm)
+            observed = self._observed[arm]
+            cell = observed.cells[scorer]
             self._values[arm, scorer] = ArmValues(
                 arm,
                 cell.values(),
-                cell.lost() + self._failed[arm],
+                cell.lost() + observed.failed,
                 cell.left_out(),
-                compliant[scorer].values() if compliant else None,
+                observed.compliant[scorer].values() if observed.compliant else None,
             )
         return self._values[arm, scorer]
 
@@ -118,7 +90,7 @@ class Findings:
 
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
-        cells = [(arm, entry) for arm in self._cells for entry in self._scorers]
+        cells = [(arm, entry) for arm in self._observed for entry in self._scorers]
         values = [self._valued(self.values(arm, entry.scorer).values, entry) for arm, entry in cells]
         return tuple(
             self._arm(*cell, row, ends) for cell, row, ends in zip(cells, values, mean_intervals(values), strict=True)
@@ -133,8 +105,7 @@ class Findings:
         values = {
             arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
         }
-        numbers = [each.samples.max(initial=-1) for found in values.values() for each in found]
-        return averages_of(self._scorers, values, int(max(numbers, default=-1)) + 1, self._clusters)
+        return averages_of(self._scorers, values, self._clusters)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
@@ -142,7 +113,7 @@ class Findings:
 
     def between(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second, by each scorer."""
-        return effects_of(self.pairs(pairs), self.families())
+        return _effects(self.pairs(pairs), self.families())
 
     def family_power(self, effects: Sequence[Effect]) -> FamilyPower | None:
         """Return what a primary metric would bring; `None` if there is one, or nothing to choose from."""
@@ -150,9 +121,11 @@ class Findings:
         judged = [each for each in effects if each.kind == kind and each.family == "all" and each.n > 1]
         comparisons = len(judged)
         primary = max(Counter(each.scorer for each in judged).values(), default=0)
-        if comparisons <= primary:
+        df = quantile([each.n - 1 for each in judged], 0.5)
+        if comparisons <= primary or df is None:
             return None
-        df = float(np.median([each.n - 1 for each in judged]))
+        from keval.analysis.stats.power import power_among  # as in `_effects`
+
         return FamilyPower(comparisons, power_among(comparisons, df), primary, power_among(primary, df))
 
     def expenses(self) -> tuple[Effect, ...]:
@@ -164,12 +137,14 @@ class Findings:
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters) for name in EXPENSES}
         found = [
-            Pair(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
+            Pair(
+                kind, measure, *(ArmValues(each, self._observed[each].expenses.values(name)) for each in (arm, against))
+            )
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
         families = Families(unfinished=self.unfinished)
-        return tuple(each for each in effects_of(found, families) if each.n)
+        return tuple(each for each in _effects(found, families) if each.n)
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Return each condition against the one that it was changed from, where that is not the baseline's effect."""
@@ -205,6 +180,10 @@ class Findings:
             if agent != first and condition != baseline
             for entry in self._compared_scorers
         ]
+        if not crossed:
+            return ()
+        from keval.analysis.stats.effects import interactions_of  # as in `_effects`
+
         return interactions_of(crossed, self.families())
 
     def _with_baseline(self, agent: str, condition: str, entry: ScorerEntry) -> tuple[ArmValues, ArmValues]:
@@ -219,11 +198,12 @@ class Findings:
                 kinds.setdefault(each.scorer, {}).setdefault(each.kind, []).append(each.stderr**2 * each.n)
         found = []
         for entry in self._scorers:
-            arms = [self.values(arm, entry.scorer).values for arm in self._cells]
+            arms = [self.values(arm, entry.scorer).values for arm in self._observed]
             if any(len(arm.samples) for arm in arms):
                 # Conditions are what a run is about; agents are compared where there is one condition.
                 differences = next(iter(kinds.get(entry.scorer, {}).values()), None)
-                found.append(variance(entry, arms, None if differences is None else float(np.mean(differences))))
+                mean = None if differences is None else math.fsum(differences) / len(differences)
+                found.append(variance(entry, arms, mean))
         return tuple(found)
 
     def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
@@ -237,18 +217,19 @@ class Findings:
                 yield "agent", arm, self._arms[first, condition]
 
     def _valued(self, values: SampleValues, entry: ScorerEntry) -> Values:
-        clusters = None if self._clusters is None else self._clusters[values.samples]
+        of = self._clusters
+        clusters = None if of is None else [of[sample] for sample in values.samples]
         return Values(values.means, clusters, entry.scale.low, entry.scale.high)
 
     def _missing(self, arm: Arm, entry: ScorerEntry) -> int:
-        cell = self._cells[arm][entry.scorer]
-        expected = self._answered[arm] * entry.repetitions
+        cell = self._observed[arm].cells[entry.scorer]
+        expected = self._observed[arm].answered * entry.repetitions
         return max(0, expected - cell.scored - cell.neutral - cell.unscored)
 
     def _is_unfinished(self) -> bool:
         """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
-        tried = self.answered + sum(failed.total() for failed in self._failed.values())
-        missing = (self._missing(arm, entry) for arm in self._cells for entry in self._scorers)
+        tried = self.answered + sum(each.failed.total() for each in self._observed.values())
+        missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
         return self.manifest.play or tried < self.manifest.trials or any(missing)
 
     def _find_properties(self) -> dict[Scorer, list[AgentProperty]]:
@@ -266,17 +247,17 @@ class Findings:
 
     def _constants(self, entry: ScorerEntry) -> dict[str, float]:
         """Return the value that a metric gave each agent always; nothing if it gave any agent several."""
-        values: dict[str, list[FloatArray]] = {}
-        for arm in self._cells:
-            values.setdefault(arm.agent, []).append(self.values(arm, entry.scorer).values.means)
-        known = {agent: joined for agent, of in values.items() if len(joined := np.concatenate(of))}
-        if any(np.ptp(each) >= _DUST for each in known.values()):
+        values: dict[str, list[float]] = {}
+        for arm in self._observed:
+            if means := self.values(arm, entry.scorer).values.means:
+                values.setdefault(arm.agent, []).extend(means)
+        if any(max(each) - min(each) >= _DUST for each in values.values()):
             return {}
-        return {agent: float(each[0]) for agent, each in known.items()}
+        return {agent: each[0] for agent, each in values.items()}
 
     def _arm(self, arm: Arm, entry: ScorerEntry, values: Values, ends: Interval | None) -> ArmScore:
-        cell = self._cells[arm][entry.scorer]
-        found = estimate(values.values, values.clusters)
+        cell = self._observed[arm].cells[entry.scorer]
+        found = values.estimate
         return ArmScore(
             agent=arm.agent,
             condition=arm.condition,
@@ -301,6 +282,15 @@ class Findings:
         )
 
 
+def _effects(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
+    """Return the effect of each pair; a run of one arm has none."""
+    if not pairs:
+        return ()
+    from keval.analysis.stats.effects import effects_of  # NumPy and SciPy take a third of a second and 40 MB to import
+
+    return effects_of(pairs, families)
+
+
 def _of(contrast: Contrast, effects: Iterable[Effect]) -> tuple[Effect, ...]:
     """Return the effects of a contrast among those of all."""
     return tuple(
@@ -310,12 +300,17 @@ def _of(contrast: Contrast, effects: Iterable[Effect]) -> tuple[Effect, ...]:
 
 def _deviation(values: SampleValues) -> float | None:
     """Return the sample standard deviation of the values of all answers; `None` for fewer than two."""
-    count = int(values.counts.sum())
+    count = sum(values.counts)
     if count < 2:
         return None
-    mean = float(values.means @ values.counts) / count
-    within = values.squares - 2 * mean * values.means * values.counts + mean**2 * values.counts
-    return math.sqrt(max(0.0, float(within.sum())) / (count - 1))
+    sums = [*map(mul, values.means, values.counts)]
+    mean = math.fsum(sums) / count
+    # Sample by sample, as scores far from 0 would lose digits in sums of squares.
+    squares = (
+        square - 2 * mean * total + mean**2 * n
+        for square, total, n in zip(values.squares, sums, values.counts, strict=True)
+    )
+    return math.sqrt(max(0.0, math.fsum(squares)) / (count - 1))
 
 
 _DUST = 1e-9
@@ -326,16 +321,17 @@ _MOST = 10
 
 def repetitions(entry: ScorerEntry, values: SampleValues) -> Repetitions | None:
     """Return how the repetitions of samples differ; `None` if no sample was scored more than once."""
-    again = values.counts > 1
-    if not again.any():
+    again = [n > 1 for n in values.counts]
+    counts, passed = ([*compress(each, again)] for each in (values.counts, values.passed))
+    if not counts:
         return None
-    counts, passed = values.counts[again], values.passed[again]
-    sd = pooled_sd(counts, values.means[again] * counts, values.squares[again])
+    means, squares = (compress(each, again) for each in (values.means, values.squares))
+    sd = pooled_sd(counts, [*map(mul, means, counts)], [*squares])
     if entry.pass_threshold is None:
-        return Repetitions(int(again.sum()), sd)
-    ks = range(1, min(int(counts.max()), _MOST) + 1)
+        return Repetitions(len(counts), sd)
+    ks = range(1, min(max(counts), _MOST) + 1)
     return Repetitions(
-        samples=int(again.sum()),
+        samples=len(counts),
         sd=sd,
         threshold=entry.pass_threshold,
         flip_rate=flip_rate(counts, passed),
@@ -347,9 +343,9 @@ def repetitions(entry: ScorerEntry, values: SampleValues) -> Repetitions | None:
 def variance(entry: ScorerEntry, arms: Sequence[SampleValues], difference: float | None) -> VarianceComponents:
     """Return where the variance of a scorer comes from, pooled over the arms; `difference` is as `advice` takes it."""
     found = variance_components([arm.graded for arm in arms])
-    samples = np.mean([len(arm.samples) for arm in arms])
-    trials = sum(int(arm.counts.sum()) for arm in arms)
-    gradings = sum(int(arm.graded.gradings.sum()) for arm in arms)
+    samples = sum(len(arm.samples) for arm in arms) / len(arms)
+    trials = sum(sum(arm.counts) for arm in arms)
+    gradings = sum(sum(arm.graded.gradings) for arm in arms)
     return VarianceComponents(
         metric=entry.metric,
         judge=entry.judge,
@@ -358,8 +354,8 @@ def variance(entry: ScorerEntry, arms: Sequence[SampleValues], difference: float
         judging=found.judging,
         advice=advice(
             found,
-            samples=float(samples),
-            repetitions=trials / max(1.0, float(samples) * len(arms)),
+            samples=samples,
+            repetitions=trials / max(1.0, samples * len(arms)),
             gradings=gradings / max(1, trials),
             difference=difference,
         ),

@@ -7,7 +7,7 @@ those that were asked do.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 import numpy as np
@@ -23,8 +23,8 @@ class Differences:
     Samples with the same number in `clusters` are not independent; `None` if all are.
     """
 
-    values: FloatArray
-    clusters: IntArray | None = None
+    values: Collection[float]
+    clusters: Collection[int] | None = None
     span: float = math.inf
 
 
@@ -145,7 +145,7 @@ def paired_effects(rows: Sequence[Differences], level: float = 0.95) -> list[Pai
     effects = []
     for row, *figures in columns:
         mean, stderr, df, lower, upper, p, least, most = (None if math.isnan(x) else float(x) for x in figures)
-        sd = float(np.std(row.values, ddof=1)) if stderr else 0.0
+        sd = float(np.std(np.asarray(row.values), ddof=1)) if stderr else 0.0
         effects.append(
             PairedEffect(
                 len(row.values),

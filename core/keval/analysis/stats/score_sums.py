@@ -9,18 +9,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable
+from itertools import compress
+from operator import add, truediv
 from sys import intern
-from typing import TYPE_CHECKING
 
 import attrs
 
+from keval.analysis.stats.variance import Graded
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import ScoreLine
 from keval.records.summary import FailureTally
-
-if TYPE_CHECKING:
-    from keval.analysis.stats.units import FloatArray, IntArray
-    from keval.analysis.stats.variance import Graded
 
 
 @attrs.define
@@ -52,16 +50,16 @@ class Sums:
 
     def values(self) -> SampleValues:
         """Return what the slots hold, if each is of a sample."""
-        import numpy as np  # takes a tenth of a second to import
-
-        from keval.analysis.stats.variance import Graded
-
-        counts = np.array(self.counts, np.int64)
-        samples = np.flatnonzero(counts)
-        counts, sums = counts[samples], np.array(self.sums, np.float64)[samples]
-        squares, passed = np.array(self.squares, np.float64)[samples], np.array(self.passed, np.int64)[samples]
-        graded = Graded(counts, counts, counts, sums, squares, squares)
-        return SampleValues(samples, sums / counts, counts, squares, passed, graded)
+        counts = array("q", filter(None, self.counts))
+        sums, squares = (array("d", compress(each, self.counts)) for each in (self.sums, self.squares))
+        return SampleValues(
+            samples=array("q", compress(range(len(self.counts)), self.counts)),
+            means=array("d", map(truediv, sums, counts)),
+            counts=counts,
+            squares=squares,
+            passed=array("q", compress(self.passed, self.counts)),
+            graded=Graded(counts, counts, counts, sums, squares, squares),
+        )
 
 
 @attrs.frozen(eq=False)
@@ -73,11 +71,11 @@ class SampleValues:
     than once, its trial's value is the mean of the gradings, which `graded` has.
     """
 
-    samples: IntArray
-    means: FloatArray
-    counts: IntArray
-    squares: FloatArray
-    passed: IntArray
+    samples: array[int]
+    means: array[float]
+    counts: array[int]
+    squares: array[float]
+    passed: array[int]
     graded: Graded
 
 
@@ -143,22 +141,14 @@ class Cell:
         """Return what was found, by sample."""
         if self._trials is None:
             return self._samples.values()
-        import numpy as np  # takes a tenth of a second to import
-
-        from keval.analysis.stats.variance import Graded
-
-        sums = Sums()
-        for trial, mean in self._gradings.by_slot().items():
-            sums.add(self._sample_of[trial], mean, passed=self._passes(mean))
-        found = sums.values()
-        _, of = np.unique(np.array(self._sample_of, np.int64), return_inverse=True)
-        m, each = np.array(self._gradings.counts, np.float64), np.array(self._gradings.sums)
-        graded = Graded(
-            trials=found.counts,
-            gradings=np.bincount(of, m).astype(np.int64),
-            gradings_squared=np.bincount(of, m**2).astype(np.int64),
-            sums=np.bincount(of, each).astype(np.float64),
-            squares=np.bincount(of, np.array(self._gradings.squares)).astype(np.float64),
-            between=np.bincount(of, each**2 / m).astype(np.float64),
-        )
-        return attrs.evolve(found, graded=graded)
+        trials = Sums()
+        graded: dict[int, list[float]] = {}
+        gradings = self._gradings
+        for sample, *of_trial in zip(self._sample_of, gradings.counts, gradings.sums, gradings.squares, strict=True):
+            m, total, squares = of_trial
+            trials.add(sample, total / m, passed=self._passes(total / m))
+            sums = graded.setdefault(sample, [0, 0, 0.0, 0.0, 0.0])
+            sums[:] = map(add, sums, (m, m * m, total, squares, total * total / m))
+        found = trials.values()
+        columns = [*zip(*(graded[sample] for sample in found.samples), strict=True)] or [()] * 5
+        return attrs.evolve(found, graded=Graded(found.counts, *columns))

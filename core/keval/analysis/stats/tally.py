@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 
 import attrs
-import orjson
 
 from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.intervals import quantile
@@ -15,9 +12,8 @@ from keval.records.manifest import ConditionEntry, Rates
 from keval.records.models import Cost
 from keval.records.scores import Judgement
 from keval.records.summary import ArmTrials, Compliance, FailureTally, GivenUp, JudgingTotal, ToolUse, UsageTotal
-from keval.records.transcript import ContentKind, ToolCall, Transcript
+from keval.records.transcript import ContentKind, ToolCall
 from keval.records.trial import Trial
-from keval.store.serialization import to_plain
 
 _REFUSED = "bad_arguments"
 """The kind of an error of a call whose arguments do not fit the tool's schema."""
@@ -152,32 +148,6 @@ class JudgingTally:
 
 
 @attrs.define
-class OwnPasts:
-    """Digests of the histories and facts of its own that the agent of an arm had, by the number of the sample."""
-
-    histories: dict[int, set[bytes]] = attrs.field(factory=dict)
-    facts: dict[int, set[bytes]] = attrs.field(factory=dict)
-
-    def add(self, transcript: Transcript, sample: int) -> None:
-        """Note what an answer's transcript has of them."""
-        for own, noted in ((transcript.history, self.histories), (transcript.facts, self.facts)):
-            if own is not None:
-                content = orjson.dumps(to_plain(own), option=orjson.OPT_SORT_KEYS)
-                noted.setdefault(sample, set()).add(sha256(content).digest())
-
-
-def unlike_pasts(arms: Iterable[OwnPasts]) -> tuple[set[int], set[int]]:
-    """Return the samples for which arms had unlike histories, and those for which they had unlike facts."""
-    known = [*arms]
-    return _unlike([each.histories for each in known]), _unlike([each.facts for each in known])
-
-
-def _unlike(noted: Sequence[Mapping[int, set[bytes]]]) -> set[int]:
-    samples = set[int]().union(*noted)
-    return {sample for sample in samples if any(each.get(sample) != noted[0].get(sample) for each in noted)}
-
-
-@attrs.define
 class Tally:
     """Counts and totals of one arm's trials. Failed attempts that were repeated have totals of their own."""
 
@@ -191,19 +161,12 @@ class Tally:
     usage: UsageTotal = UsageTotal()
     given_up: GivenUp = GivenUp()
     cost: Cost = Cost()
-    expenses: Expenses = attrs.field(factory=Expenses)
     failures: FailureTally = attrs.field(factory=FailureTally)
     dropped: Counter[ContentKind] = attrs.field(factory=Counter)
-    own_pasts: OwnPasts = attrs.field(factory=OwnPasts)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
-    @property
-    def answered(self) -> int:
-        """How many trials did not fail."""
-        return self.trials - self.failed
-
-    def add(self, trial: Trial, sample: int) -> None:
-        """Count a trial; `sample` is the number of its sample."""
+    def add(self, trial: Trial) -> None:
+        """Count a trial."""
         self.trials += 1
         self.retried += bool(trial.attempts)
         self._compliance.add(trial)
@@ -228,18 +191,14 @@ class Tally:
             for call in trial.transcript.own_calls:
                 self.dropped.update(call.dropped)
             self.usage = self.usage.plus(trial.transcript.usage)
-            usd = self._rates.attempt(trial.agent, trial.transcript)
-            costs.append(usd)
-            if not trial.failure:
-                self.expenses.add(sample, trial.transcript, usd)
-                self.own_pasts.add(trial.transcript, sample)
+            costs.append(self._rates.attempt(trial.agent, trial.transcript))
         if costs:  # what left no transcript told of no model call
             known = [usd for usd in costs if usd is not None]
             self.cost = self.cost.plus(sum(known) if len(known) == len(costs) else None)
 
-    def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
-        """Return the counts and totals."""
-        durations = self.expenses.durations
+    def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:
+        """Return the counts and totals, with the times of what the arm's answers took."""
+        durations = expenses.durations
         compliance = Compliance(**attrs.asdict(self._compliance), on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
             agent=agent,
@@ -253,7 +212,7 @@ class Tally:
             model_calls=self.model_calls,
             usage=self.usage,
             given_up=self.given_up,
-            duration=self.expenses.mean("seconds"),
+            duration=expenses.mean("seconds"),
             compliance=compliance if entry.requires_tool_use else None,
             duration_median=quantile(durations, 0.5),
             duration_p95=quantile(durations, 0.95),

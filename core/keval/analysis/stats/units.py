@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 import attrs
@@ -28,8 +28,8 @@ class Units:
     sizes: FloatArray
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[FloatArray, IntArray | None]]) -> Units:
-        """Return a row for each array of values. Values with the same number of a cluster make one unit."""
+    def of(cls, rows: Iterable[tuple[Collection[float], Collection[int] | None]]) -> Units:
+        """Return a row for each of the values. Values with the same number of a cluster make one unit."""
         units = [_units(values, clusters) for values, clusters in rows]
         shape = len(units), max((len(sums) for sums, _ in units), default=0)
         found = cls(np.zeros(shape), np.zeros(shape))
@@ -57,14 +57,15 @@ class Units:
             return np.asarray(size.sum(axis=1) / (size > 0).sum(axis=1))
 
 
-def _units(values: FloatArray, clusters: IntArray | None) -> tuple[FloatArray, FloatArray]:
+def _units(given: Collection[float], clusters: Collection[int] | None) -> tuple[FloatArray, FloatArray]:
     """Return the sum and the number of the values of each unit."""
+    values = np.asarray(given, np.float64)
     largest = np.max(np.abs(values), initial=0.0)
     if len(values) and np.ptp(values) <= _ROUNDING * largest:
         values = np.full(len(values), values[0])
     if clusters is None:
         return np.where(np.abs(values) <= _ROUNDING * largest, 0.0, values), np.ones(len(values))
-    _, numbers = np.unique(clusters, return_inverse=True)
+    _, numbers = np.unique(np.asarray(clusters), return_inverse=True)
     sums, sizes = np.bincount(numbers, values), np.bincount(numbers)
     return np.where(np.abs(sums) <= _ROUNDING * largest * sizes, 0.0, sums), sizes.astype(np.float64)
 

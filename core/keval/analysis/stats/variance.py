@@ -3,64 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from operator import add, mul, sub, truediv
 
 import attrs
-import numpy as np
-from scipy import special
-
-from keval.analysis.stats.units import FloatArray, IntArray
 
 
-def pass_at_k(n: IntArray, c: IntArray, k: int) -> float | None:
+def pass_at_k(n: Sequence[int], c: Sequence[int], k: int) -> float | None:
     """Return pass@k: the probability that at least one of k repetitions passes, as a mean over samples.
 
-    Samples with fewer than k repetitions do not count; `None` if there is no other. Source: Chen et al., Evaluating
-    Large Language Models Trained on Code, arXiv 2107.03374, equation 1: 1 - C(n-c, k) / C(n, k), which is unbiased.
+    Sample by sample, `n` is how many repetitions there are, and `c` how many pass. Samples with fewer than k
+    repetitions do not count; `None` if there is no other. Source: Chen et al., Evaluating Large Language Models Trained
+    on Code, arXiv 2107.03374, equation 1: 1 - C(n-c, k) / C(n, k), which is unbiased.
     """
-    none = _all_of(n, n - c, k)
+    none = pass_all_k(n, [*map(sub, n, c)], k)
     return None if none is None else 1 - none
 
 
-def pass_all_k(n: IntArray, c: IntArray, k: int) -> float | None:
+def pass_all_k(n: Sequence[int], c: Sequence[int], k: int) -> float | None:
     """Return pass^k: the probability that all of k repetitions pass, as a mean over samples.
 
     Samples with fewer than k repetitions do not count; `None` if there is no other. Source: Yao et al., τ-bench, arXiv
     2406.12045, section 4: C(c, k) / C(n, k).
     """
-    return _all_of(n, c, k)
-
-
-def _all_of(n: IntArray, c: IntArray, k: int) -> float | None:
-    enough = n >= k
-    if k < 1 or not np.any(enough):
+    if k < 1:
         return None
-    return float(np.mean(special.binom(c[enough], k) * (c[enough] >= k) / special.binom(n[enough], k)))
+    return _mean(n, c, k, lambda many, passed: math.comb(passed, k) / math.comb(many, k))
 
 
-def flip_rate(n: IntArray, c: IntArray) -> float | None:
+def flip_rate(n: Sequence[int], c: Sequence[int]) -> float | None:
     """Return the probability that one of two repetitions passes and the other does not, as a mean over samples.
 
     Samples with one repetition do not count; `None` if there is no other.
     """
-    enough = n > 1
-    if not np.any(enough):
-        return None
-    n, c = n[enough], c[enough]
-    return float(np.mean(2 * c * (n - c) / (n * (n - 1))))
+    return _mean(n, c, 2, lambda many, passed: 2 * passed * (many - passed) / (many * (many - 1)))
 
 
-def pooled_sd(n: IntArray, sums: FloatArray, squares: FloatArray) -> float | None:
+def _mean(n: Sequence[int], c: Sequence[int], least: int, of: Callable[[int, int], float]) -> float | None:
+    """Return the mean of a figure over the samples with at least so many repetitions."""
+    alike = Counter(each for each in zip(n, c, strict=True) if each[0] >= least)
+    samples = alike.total()
+    return math.fsum(of(*each) * count for each, count in alike.items()) / samples if samples else None
+
+
+def pooled_sd(n: Sequence[int], sums: Sequence[float], squares: Sequence[float]) -> float | None:
     """Return the standard deviation of scores about their own sample's mean, from sums of scores and their squares.
 
     `None` if no sample has two scores.
     """
-    enough = n > 1
-    freedom = int(np.sum(n[enough] - 1))
+    repeated = [each for each in zip(n, sums, squares, strict=True) if each[0] > 1]
+    freedom = sum(many - 1 for many, _, _ in repeated)
     if not freedom:
         return None
-    within = squares[enough] - sums[enough] ** 2 / n[enough]
-    return math.sqrt(max(0.0, float(np.sum(within))) / freedom)
+    within = math.fsum(square - total**2 / many for many, total, square in repeated)
+    return math.sqrt(max(0.0, within) / freedom)
 
 
 @attrs.frozen
@@ -77,28 +74,29 @@ class Components:
 
 @attrs.frozen(eq=False)
 class Graded:
-    """The gradings of one arm, as arrays with one entry per sample; a metric grades each trial once.
+    """The gradings of one arm, with one entry per sample; a metric grades each trial once.
 
     `trials` is how many trials a sample has. `gradings` is the sum over these of m, how often each was graded, and
     `gradings_squared` that of m². `sums` and `squares` are the sums of all gradings and of their squares, and `between`
     is the sum over trials of the squared sum of its gradings over m.
     """
 
-    trials: IntArray
-    gradings: IntArray
-    gradings_squared: IntArray
-    sums: FloatArray
-    squares: FloatArray
-    between: FloatArray
+    trials: Sequence[int]
+    gradings: Sequence[int]
+    gradings_squared: Sequence[int]
+    sums: Sequence[float]
+    squares: Sequence[float]
+    between: Sequence[float]
 
     def centred(self, center: float) -> Graded:
         """Return the sums as of gradings less a number. Scores far from 0 would lose digits in sums of squares."""
-        taken = center**2 * self.gradings - 2 * center * self.sums
+        pairs = [*zip(self.gradings, self.sums, strict=True)]
+        taken = [center * (center * many - 2 * total) for many, total in pairs]
         return attrs.evolve(
             self,
-            sums=self.sums - center * self.gradings,
-            squares=self.squares + taken,
-            between=self.between + taken,
+            sums=[total - center * many for many, total in pairs],
+            squares=[*map(add, self.squares, taken)],
+            between=[*map(add, self.between, taken)],
         )
 
 
@@ -111,20 +109,24 @@ def variance_components(arms: Sequence[Graded]) -> Components:
     arms = [arm for arm in arms if len(arm.trials)]
     if not arms:
         return Components(None, None, None)
-    center = sum(float(arm.sums.sum()) for arm in arms) / sum(int(arm.gradings.sum()) for arm in arms)
+    many = [sum(arm.gradings) for arm in arms]
+    center = math.fsum(math.fsum(arm.sums) for arm in arms) / sum(many)
     arms = [arm.centred(center) for arm in arms]
 
-    def total(of: Callable[[Graded], FloatArray | IntArray]) -> float:
-        return sum(float(np.sum(of(arm))) for arm in arms)
+    def total(of: Callable[[Graded], Iterable[float]]) -> float:
+        return math.fsum(math.fsum(of(arm)) for arm in arms)
+
+    def over_arms(of: Callable[[Graded], float]) -> float:
+        return math.fsum(of(arm) / gradings for arm, gradings in zip(arms, many, strict=True))
 
     trials, questions, groups = total(lambda arm: arm.trials), sum(len(arm.trials) for arm in arms), len(arms)
-    gradings = total(lambda arm: arm.gradings)
+    gradings = sum(many)
     by_trial = total(lambda arm: arm.between)
-    by_question = total(lambda arm: arm.sums**2 / arm.gradings)
-    by_arm = total(lambda arm: arm.sums.sum() ** 2 / arm.gradings.sum())
-    in_question = total(lambda arm: arm.gradings_squared / arm.gradings)
-    in_arm = total(lambda arm: arm.gradings_squared.sum() / arm.gradings.sum())
-    of_questions = total(lambda arm: (arm.gradings**2).sum() / arm.gradings.sum())
+    by_question = total(lambda arm: map(truediv, map(mul, arm.sums, arm.sums), arm.gradings))
+    by_arm = over_arms(lambda arm: math.fsum(arm.sums) ** 2)
+    in_question = total(lambda arm: map(truediv, arm.gradings_squared, arm.gradings))
+    in_arm = over_arms(lambda arm: sum(arm.gradings_squared))
+    of_questions = over_arms(lambda arm: sum(map(mul, arm.gradings, arm.gradings)))
 
     judging = _ratio(total(lambda arm: arm.squares) - by_trial, gradings - trials)
     rest = (trials - questions) * (judging or 0.0)

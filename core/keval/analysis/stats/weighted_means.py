@@ -7,6 +7,7 @@ Units have the weights of a flat Dirichlet distribution (the Bayesian bootstrap 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -20,7 +21,7 @@ _U = _STEP * np.arange(_NODES)
 _SINH, _COSH = np.sinh(_U), np.cosh(_U)
 _MOST_BENT = 0.6
 _TOGETHER = 64
-"""Factors that are multiplied before a logarithm is taken, so that the product stays a finite number."""
+"""Factors that are multiplied before a logarithm is taken: one is slow, and the product stays a finite number."""
 _AT_ONCE = 2_000_000
 """Complex numbers that are held in memory at a time."""
 _MOST_UNITS, _EXTREME = 1_000, 200
@@ -78,6 +79,17 @@ class WeightedMeans:
             found[rows] = search.place
             rows, search = rows[~search.done], search[~search.done]
         return np.asarray(found)
+
+
+def bounded_ends(
+    rows: Iterable[tuple[Collection[float], Collection[int] | None]],
+    scales: Sequence[tuple[float, float]],
+    level: float,
+) -> list[tuple[float, float]]:
+    """Return the interval of each mean whose further unit lies at either end of its scale; rows are as for `Units`."""
+    means = WeightedMeans(Units.of(rows), np.array(scales, np.float64))
+    low, high = (means.quantiles((1 + sign * level) / 2).tolist() for sign in (-1, 1))
+    return [*zip(low, high, strict=True)]
 
 
 @attrs.frozen(eq=False)
@@ -178,13 +190,11 @@ def _lower_tail(z: FloatArray, counts: FloatArray, unseen: FloatArray) -> FloatA
     beyond = 1 - q[:, None] * z
     steps = z / beyond
     value = speed / (1 + way / q[:, None])
-    for start in range(0, z.shape[1], _TOGETHER):
-        some = slice(start, start + _TOGETHER)
-        factors = 1 - steps[:, some].T[:, :, None] * way
-        if counts[some].max() > 1:
-            value *= np.exp(-np.tensordot(counts[some], np.log(factors), axes=1))
-        else:
-            value /= np.multiply.reduce(factors, axis=0)
+    for count in np.unique(counts):
+        alike = steps[:, counts == count]
+        for start in range(0, alike.shape[1], _TOGETHER):
+            product = np.multiply.reduce(1 - alike[:, start : start + _TOGETHER].T[:, :, None] * way, axis=0)
+            value *= np.exp(-count * np.log(product))
     value *= (1 / (1 - (q[:, None] + way)[:, :, None] * unseen[:, None, :])).mean(axis=2)
     log_at_saddle = -np.log(beyond) @ counts - np.log(q)
     tail = np.exp(log_at_saddle) * width * _STEP / math.pi * value.real.sum(axis=1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
-import secrets
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -33,7 +33,8 @@ if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
 ASKER_HEADER = "x-keval-asker"
 """Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
 
-_TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched")
+_ASKER_HEADERS = frozenset({ASKER_HEADER})
+_OWN_HEADERS = frozenset({ASKER_HEADER, "x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched"})
 
 
 def applies_middleware(plugin: object) -> bool:
@@ -65,6 +66,7 @@ class ModelExchange:
     _askers: dict[str, tuple[Asker, RequestScope]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
     _unknown: set[Asker] = attrs.field(factory=set, init=False)
+    _tokens: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
@@ -114,7 +116,7 @@ class ModelExchange:
         if not self._gates:
             yield {}
             return
-        token = secrets.token_urlsafe(12)
+        token = f"{next(self._tokens):x}"
         self._askers[token] = (asker, RequestScope(token, refused, stopwatch.paused, relayed, log, cassette))
         try:
             yield {ASKER_HEADER: token}
@@ -159,9 +161,9 @@ class ModelExchange:
 
 def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:
     """Say who asks, and leave out the headers that are keval's own."""
-    own = {ASKER_HEADER} if endpoint.wants_trial else {ASKER_HEADER, *_TRIAL_HEADERS}
+    own = _ASKER_HEADERS if endpoint.wants_trial else _OWN_HEADERS
     kept = {name: value for name, value in request.headers.items() if name not in own}
-    return attrs.evolve(request, asker=asker, headers=kept)
+    return ModelRequest(request.model, request.wire, request.method, request.path, kept, request.body, asker)
 
 
 def _reporting(send: Next, scope: RequestScope) -> Next:

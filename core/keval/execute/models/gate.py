@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import attrs
+import orjson
 
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
@@ -112,8 +113,12 @@ async def _unreadable(request: ModelRequest, response: ModelResponse) -> str | N
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not request.asks_for_reply or not 200 <= response.status < 300 or kind == "text/event-stream":
         return None
+    body = await response.read()
+    with suppress(ValueError):
+        orjson.loads(body)
+        return None
     try:
-        json.loads(await response.read())
+        json.loads(body)
     except RecursionError:  # it is JSON so far, and whoever reads it will say more
         return None
     except ValueError as error:
@@ -222,8 +227,12 @@ class EndpointGate:
         patience = RetryPolicy(self.retry, asyncio.sleep, self.rng)
         attempts = failures = 0
         while True:
-            with scope.paused():
-                probe = await self._admitted()
+            probe = False
+            if self._passes:
+                self._under_way += 1
+            else:
+                with scope.paused():
+                    probe = await self._admitted()
             try:
                 outcome = await self._sent(request, send, scope.id, probe=probe)
             finally:
@@ -253,6 +262,11 @@ class EndpointGate:
         self._refused.clear()
         self._tell()
 
+    @property
+    def _passes(self) -> bool:
+        """Whether a request may be sent at once."""
+        return self._down_since is None and self._under_way < self.limit
+
     async def _admitted(self) -> bool:
         """Wait until a request may be sent; returns whether it is the one that probes."""
         loop = asyncio.get_running_loop()
@@ -265,7 +279,7 @@ class EndpointGate:
                         self._probing = True
                         break
                     until = min(self._probe_at, self._down_since + self._outage_limit)
-            elif self._under_way < self.limit:
+            elif self._passes:
                 break
             self._free.clear()
             with suppress(TimeoutError):

@@ -167,6 +167,9 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
             keep(blob)
         return {"bytes": len(content), "sha256": blob.sha256}
 
+    instructions = cut(transcript.instructions)
+    if not transcript.tool_calls and not transcript.exchanges and instructions is transcript.instructions:
+        return transcript
     calls = [attrs.evolve(call, result=cut(call.result), error=cut(call.error)) for call in transcript.tool_calls]
     messages = [
         attrs.evolve(message, text=cut(message.text) or "") if message.role == "tool" else message
@@ -181,7 +184,7 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
         tool_calls=tuple(calls),
         messages=tuple(messages),
         exchanges=tuple(exchanges),
-        instructions=cut(transcript.instructions),
+        instructions=instructions,
     )
 
 

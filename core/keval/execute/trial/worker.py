@@ -225,7 +225,7 @@ class PlanWorker:
     async def _attempt(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Attempt a trial once: live, or from the cassette of the attempt."""
         with self.ready.exchange.playing(attempt.asker, attempt.stopwatch) as cassette:
-            return await self._asked(attrs.evolve(attempt, cassette=cassette))
+            return await self._asked(attempt if cassette is None else attrs.evolve(attempt, cassette=cassette))
 
     async def _asked(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Ask the agent; a failed attempt keeps what its builder had."""
@@ -274,9 +274,13 @@ class PlanWorker:
         return transcript, outcome
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
-        """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for."""
+        """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.
+
+        It is asked for where trials are recorded or replayed, too, so that the two can be compared.
+        """
         arm = (attempt.key.agent, attempt.key.condition)
-        if self.plan.evaluation.execution.keep_requests or arm not in self._requests_kept:
+        every = self.plan.evaluation.execution.keep_requests or attempt.log is not None or attempt.cassette is not None
+        if every or arm not in self._requests_kept:
             self._requests_kept.add(arm)
             attempt.outbox.blob(request)
 
@@ -361,9 +365,9 @@ def system_prompt(prompts: Iterable[str], servers: Iterable[McpServer], agent: o
 
     Servers are left out if the agent's framework shows their instructions to its model itself.
     """
-    parts = [*prompts]
-    if not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
-        parts += _sections(servers)
+    parts, sections = [*prompts], [*_sections(servers)]
+    if sections and not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
+        parts += sections
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import attrs
+import orjson
 
 from keval import KevalError
 from keval.plugin import (
@@ -38,7 +39,7 @@ _HEADERS = {"accept": "application/json", "content-type": "application/json", "u
 _EVENTS = "text/event-stream"
 _DONE = b"[DONE]"
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_strictly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @attrs.frozen(eq=False)
@@ -123,7 +124,7 @@ class Client:
         send: Next,
     ) -> ModelResponse:
         """Send a request and return a response that is no refusal."""
-        content = _encode(body).encode()
+        content = _written(body)
         requested(content)
         request = ModelRequest(
             self.model, self._wire(path), "POST", path, {**_HEADERS, **self._headers, **headers}, content
@@ -137,6 +138,16 @@ class Client:
         if response.status >= 400:
             raise _refused(response, await _content(response))
         return response
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    """Write a request's body. Raises ValueError: it has a number that JSON has not."""
+    try:
+        content = orjson.dumps(body)
+    except TypeError:  # a number of more than 64 bits, for example
+        content = b"null"
+    # orjson writes NaN as null, and takes a tenth of the time.
+    return _strictly(body).encode() if b"null" in content else content
 
 
 async def _content(response: ModelResponse) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keval import Judgement, Score, ScoreLine
-from keval.analysis.stats.agreement import JudgeAgreement
+from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.records.manifest import ScorerEntry
 from keval.store.serialization import to_plain
 

@@ -10,6 +10,7 @@ from scipy import optimize, stats
 
 from keval.analysis.stats.intervals import Interval, Values, mean_intervals
 from keval.analysis.stats.units import FloatArray, IntArray, Units, hall, moments, t_quantile
+from keval.analysis.stats.weighted_means import bounded_ends
 
 ENDLESS = (-math.inf, math.inf)
 
@@ -87,3 +88,9 @@ def test_intervals_move_with_the_scale_and_turn_with_it(seed: int, factor: float
 def test_equal_values_are_bounded_by_the_scale_and_unknown_on_one_without_an_end() -> None:
     assert pytest.approx((0.05 ** (1 / 15), 1.0), abs=1e-6) == ends(interval(np.ones(15), scale=(0, 1)))
     assert [None, None] == [interval(np.ones(15), scale=(0, math.inf)), interval(np.ones(1), scale=(0, 1))]
+
+
+def test_equal_values_have_the_interval_of_the_general_rule() -> None:
+    found = interval(np.full(12, 0.7), scale=(0, 1))
+
+    assert pytest.approx(bounded_ends([([0.7] * 12, None)], [(0, 1)], 0.95)[0], abs=1e-6) == ends(found)

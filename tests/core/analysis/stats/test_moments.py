@@ -9,7 +9,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from keval.analysis.stats.intervals import Estimate, estimate
+from keval.analysis.stats.intervals import Estimate, Values, estimate, mean_intervals
 from keval.analysis.stats.units import Units, moments
 
 
@@ -88,3 +88,21 @@ def test_many_means_at_once_have_the_moments_of_each() -> None:
         alone = moments(Units.of([row]))
         for name in ("mean", "stderr", "df", "skewness"):
             assert pytest.approx(getattr(alone, name)[0], nan_ok=True) == getattr(together, name)[number]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mean_by_itself_has_the_moments_and_the_interval_of_many_at_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 60))
+    values, clusters = rng.exponential(size=n) ** 2 - 3, rng.integers(0, n // 2 + 1, n)
+    rows = [(values, None), (values, clusters), (np.repeat(values[:3], 2), None), (np.full(n, 0.7), clusters)]
+
+    found = moments(Units.of(rows))
+
+    low, high = found.skew_t(0.95)
+    columns = zip(found.mean, found.stderr, found.df, found.skewness, low, high, strict=True)
+    for (row, of), many in zip(rows, columns, strict=True):
+        one = estimate(row, of)
+        (ends,) = mean_intervals([Values(row, of, -math.inf, math.inf)])
+        assert pytest.approx(many[:4], rel=1e-9) == (one.mean, one.stderr, one.df, one.skewness)
+        assert pytest.approx(many[4:], rel=1e-9) == ((ends.low, ends.high) if ends else (one.mean, one.mean))

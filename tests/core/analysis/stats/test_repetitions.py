@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 from statistics import mean, variance
 
-import numpy as np
 import pytest
 
 from keval.analysis.stats.variance import flip_rate, pass_all_k, pass_at_k, pooled_sd
 
 # Which repetitions of each sample passed.
 PASSED = [[1, 1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1], [1], [0, 1, 0]]
-N, C = np.array([len(passed) for passed in PASSED]), np.array([sum(passed) for passed in PASSED])
+N, C = [len(passed) for passed in PASSED], [sum(passed) for passed in PASSED]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
@@ -31,19 +30,19 @@ def test_the_flip_rate_is_that_of_all_pairs() -> None:
 
 def test_the_spread_pools_the_variances_within_samples() -> None:
     scores = [[0.2, 0.4, 0.9], [0.5], [1.0, 0.0]]
-    n = np.array([len(values) for values in scores])
-    sums = np.array([sum(values) for values in scores])
-    squares = np.array([sum(value**2 for value in values) for values in scores])
+    n = [len(values) for values in scores]
+    sums = [sum(values) for values in scores]
+    squares = [sum(value**2 for value in values) for values in scores]
 
     assert pytest.approx(((2 * variance(scores[0]) + variance(scores[2])) / 3) ** 0.5) == pooled_sd(n, sums, squares)
 
 
 def test_without_enough_repetitions_all_is_unknown() -> None:
-    one = np.ones(4, dtype=np.int64)
+    one = [1] * 4
 
     assert [None] * 4 == [
         pass_at_k(one, one, 2),
         pass_all_k(one, one, 2),
         flip_rate(one, one),
-        pooled_sd(one, np.full(4, 0.5), np.full(4, 0.25)),
+        pooled_sd(one, [0.5] * 4, [0.25] * 4),
     ]

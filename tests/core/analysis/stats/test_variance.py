@@ -15,12 +15,12 @@ def graded(scores: FloatArray, kept: NDArray[np.bool_]) -> Graded:
     m, sums = kept.sum(axis=2), (scores * kept).sum(axis=2)
     asked = m.sum(axis=1) > 0
     return Graded(
-        trials=(m > 0).sum(axis=1)[asked],
-        gradings=m.sum(axis=1)[asked],
-        gradings_squared=(m**2).sum(axis=1)[asked],
-        sums=sums.sum(axis=1)[asked],
-        squares=(scores**2 * kept).sum(axis=(1, 2))[asked],
-        between=(sums**2 / np.maximum(m, 1)).sum(axis=1)[asked],
+        trials=(m > 0).sum(axis=1)[asked].tolist(),
+        gradings=m.sum(axis=1)[asked].tolist(),
+        gradings_squared=(m**2).sum(axis=1)[asked].tolist(),
+        sums=sums.sum(axis=1)[asked].tolist(),
+        squares=(scores**2 * kept).sum(axis=(1, 2))[asked].tolist(),
+        between=(sums**2 / np.maximum(m, 1)).sum(axis=1)[asked].tolist(),
     )
 
 

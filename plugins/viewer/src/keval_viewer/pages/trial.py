@@ -71,7 +71,7 @@ def _record(request: Request) -> Response:
 
 def _sent(request: Request) -> Response:
     run = run_of(request)
-    body = run.first_request(run.trial(_key_of(request, run).id))
+    body = run.kept_request(run.trial(_key_of(request, run).id).transcript)
     if body is None:
         raise HTTPException(404)
     return Response(body, media_type="application/json")
@@ -116,7 +116,7 @@ def _chosen(scores: Sequence[Shown], wanted: str | None) -> Shown | None:
 def _sent_text(run: Run, trial: Trial) -> str | None:
     """Return the first model request, indented if it is JSON."""
     try:
-        body = run.first_request(trial)
+        body = run.kept_request(trial.transcript)
     except RunError as error:
         return str(error)
     if body is None:

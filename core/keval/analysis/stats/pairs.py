@@ -1,0 +1,79 @@
+"""Arms that are held against each other, by which measure, and which effects are judged together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval.analysis.stats.score_sums import SampleValues
+from keval.records.effects import Arm, Family
+from keval.records.scores import Scale, Scorer
+
+Kind: TypeAlias = Literal["condition", "agent", "run"]
+
+
+@attrs.frozen(eq=False)
+class ArmValues:
+    """What one scorer found in one arm, by sample, and how many trials of a sample have no score due to a failure.
+
+    `neutral` counts trials whose score is neutral and left out. `compliant` has the compliant trials alone; it is
+    `None` where the condition requires no use of tools.
+    """
+
+    arm: Arm
+    values: SampleValues
+    lost: Counter[int] = attrs.field(factory=Counter)
+    neutral: Counter[int] = attrs.field(factory=Counter)
+    compliant: SampleValues | None = None
+
+
+@attrs.frozen(eq=False)
+class Measure:
+    """How values are compared: by whom they were scored, on which scale, and which samples share a source.
+
+    `clusters` has a number for each sample, or is `None` if every sample is a source of its own.
+    """
+
+    scorer: Scorer
+    scale: Scale
+    clusters: Sequence[int] | None
+
+
+@attrs.frozen(eq=False)
+class Pair:
+    """An arm and the one that it is compared with, by one scorer."""
+
+    kind: Kind
+    measure: Measure
+    arm: ArmValues
+    against: ArmValues
+
+
+@attrs.frozen
+class Families:
+    """How effects are judged together: which metrics are `primary`, none if the config names none.
+
+    An effect of a run that is `unfinished` has no verdict yet.
+    """
+
+    primary: frozenset[str] = frozenset()
+    unfinished: bool = False
+
+    def of(self, metric: str) -> Family:
+        """Return the family of a metric."""
+        if not self.primary:
+            return "all"
+        return "primary" if metric in self.primary else "exploratory"
+
+
+@attrs.frozen(eq=False)
+class Crossed:
+    """Two agents under a condition and under the baseline: `ours` has the arms of one, `theirs` of the other agent."""
+
+    measure: Measure
+    baseline: str
+    ours: tuple[ArmValues, ArmValues]
+    theirs: tuple[ArmValues, ArmValues]
