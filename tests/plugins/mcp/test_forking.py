@@ -76,6 +76,7 @@ class Installed:
             "file": [str(self.python), "-u", str(root / "server.py"), "an argument"],
             "module": [str(self.python), "-X", "utf8", "-m", "acme", "an argument"],
             "letters": [str(self.python), "-um", "acme"],
+            "folder": [str(self.python), str(self.site / "acme"), "an argument"],
             "code": [str(self.python), "-c", "import kept, sys; from acme import main; main()", "an argument"],
             "script": [str(root / "bin" / "acme-server"), "an argument"],
             "sh": [str(root / "bin" / "acme-sh"), "an argument"],
@@ -113,7 +114,7 @@ def _calls(provider: Stdio, sample: Sample, *tools: str, **options: Any) -> list
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("way", ["file", "module", "code", "script", "sh"])
+@pytest.mark.parametrize("way", ["file", "module", "folder", "code", "script", "sh"])
 def test_forked_process_is_as_one_that_is_started(
     installed: Installed, sample: Sample, tmp_path: Path, way: str
 ) -> None:
@@ -145,6 +146,20 @@ def test_each_process_draws_its_own_numbers(installed: Installed, sample: Sample
     said = _calls(installed.server("file"), sample, *["draw"] * 4)
 
     assert 4 == len({*said})
+
+
+def test_each_process_seeds_numpy(installed: Installed, sample: Sample) -> None:
+    (installed.site / "numpy").mkdir()
+    (installed.site / "numpy" / "__init__.py").touch()
+    (installed.site / "numpy" / "random.py").write_text(
+        "seeds = []\nseed = lambda: seeds.append(0)\n", encoding="utf-8"
+    )
+    program = installed.python.parents[1] / "server.py"
+    program.write_text("import numpy.random\n" + program.read_text(encoding="utf-8"), encoding="utf-8")
+
+    said = _calls(installed.server("file"), sample, *["seeds"] * 3)
+
+    assert ["1"] * 3 == said
 
 
 @pytest.mark.parametrize(("way", "own"), [("file", "server"), ("module", "__init__"), ("script", "__init__")])

@@ -44,6 +44,10 @@ def draw(arguments: dict[str, Any], meta: dict[str, Any]) -> Content:
     return text(str(random.random()))
 
 
+def seeds(arguments: dict[str, Any], meta: dict[str, Any]) -> Content:
+    return text(str(len(sys.modules["numpy.random"].seeds)))
+
+
 def threads(arguments: dict[str, Any], meta: dict[str, Any]) -> Content:
     return text(str(sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("left"))))
 
@@ -55,5 +59,5 @@ def die(arguments: dict[str, Any], meta: dict[str, Any]) -> Content:
 
 
 def main() -> None:
-    tools = (count, begun, draw, threads, die)
+    tools = (count, begun, draw, seeds, threads, die)
     serve("copied", lambda: {tool.__name__: Tool(tool) for tool in tools})

@@ -25,6 +25,7 @@ import sys
 import sysconfig
 import threading
 import types
+import zipfile
 from contextlib import suppress
 from importlib.machinery import PathFinder
 
@@ -202,6 +203,7 @@ def _begin(program: list[str], request: dict[str, Any], watched: int) -> NoRetur
 
 
 def _main(program: list[str]) -> None:
+    """Run what follows the flags of Python in a command."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = main
@@ -219,6 +221,10 @@ def _main(program: list[str]) -> None:
         exec(compile(arguments[0], "<string>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
         return
     sys.argv = program
+    if os.path.isdir(what) or zipfile.is_zipfile(what):
+        sys.path.insert(0, what)
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # as above
+        return
     _look_first(os.path.dirname(os.path.realpath(what)))
     main.__dict__["__file__"] = what
     with open(what, "rb") as file:
