@@ -250,6 +250,26 @@ def test_nothing_is_forked_when_the_template_has_ended(installed: Installed, sam
         asyncio.run(run())
 
 
+def test_process_that_nobody_waits_for_any_more_is_not_left(installed: Installed, sample: Sample) -> None:
+    async def run() -> str:
+        async with started(installed.server("file", startup_timeout=2), "copied") as source:
+            (supervisor,) = _children() - before
+            (template,) = _children(supervisor)
+            os.kill(template, signal.SIGSTOP)
+            try:
+                async with source.open(sample, "t"):
+                    return "came up"
+            except ServerLostError as lost:
+                return str(lost)
+            finally:
+                os.kill(template, signal.SIGCONT)
+
+    before = _children()
+
+    assert "server 'copied' did not answer within 2 s; raise its startup_timeout" in asyncio.run(run())
+    assert before == _children()
+
+
 def test_no_process_is_left(installed: Installed, sample: Sample) -> None:
     before = _children()
 
@@ -258,9 +278,9 @@ def test_no_process_is_left(installed: Installed, sample: Sample) -> None:
     assert before == _children()
 
 
-def _children() -> set[int]:
-    """The processes that this one has started."""
-    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="utf-8").split()}
+def _children(process: int = os.getpid()) -> set[int]:
+    """The processes that this one, or another one, has started."""
+    return {int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
@@ -133,14 +134,14 @@ class ForkTemplate:
         """Fork a process with this environment and working folder. Raises OSError if the template has ended."""
         with ExitStack() as opened, ExitStack() as given:
             life, theirs = socket.socketpair()
-            opened.callback(life.close)
-            given.callback(theirs.close)
-            (their_stdin, stdin), (stdout, their_stdout) = os.pipe(), os.pipe()
-            for stack, descriptor in ((given, their_stdin), (opened, stdin), (opened, stdout), (given, their_stdout)):
-                stack.callback(os.close, descriptor)
+            (their_stdin, stdin), (stdout, their_stdout) = _pipe(), _pipe()
+            for ours in (life, stdin, stdout):
+                opened.enter_context(ours)
+            for other in (theirs, their_stdin, their_stdout):
+                given.enter_context(other)
             request = json.dumps({"env": {**env}, "cwd": cwd}).encode()
             try:
-                await self._send(request, [their_stdin, their_stdout, stderr.fileno(), theirs.fileno()])
+                await self._send(request, [each.fileno() for each in (their_stdin, their_stdout, stderr, theirs)])
                 given.close()
                 process = await _connected(life, stdin, stdout)
             except ConnectionError as error:
@@ -161,25 +162,33 @@ class ForkTemplate:
                 return
 
 
-async def _connected(life: socket.socket, stdin: int, stdout: int) -> ServerProcess:
-    """Return the process at the other ends, when it has told its id. Raises ConnectionError if it has ended before."""
-    loop = asyncio.get_running_loop()
+def _pipe() -> tuple[FileIO, FileIO]:
+    reading, writing = os.pipe()
+    return FileIO(reading), FileIO(writing, "w")
+
+
+async def _connected(life: socket.socket, stdin: FileIO, stdout: FileIO) -> ServerProcess:
+    """Return the process at the other ends, when it has told its id; it ends with `life`.
+
+    Raises:
+        ConnectionError: it has ended before.
+    """
+    loop, output = asyncio.get_running_loop(), asyncio.StreamReader()
     living, life_writer = await asyncio.open_connection(sock=life)
-    told = await living.readline()
-    if not told:
+    try:
+        if not (told := await living.readline()):
+            raise ConnectionResetError
+        reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), stdout)
+        writing, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), stdin
+        )
+    except BaseException:
         life_writer.close()
-        raise ConnectionResetError
-    output = asyncio.StreamReader()
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(output), os.fdopen(stdout, "rb", buffering=0)
-    )
-    writing, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(stdin, "wb", buffering=0)
-    )
+        raise
     writer = asyncio.StreamWriter(writing, protocol, None, loop)
 
     def let_go() -> None:
-        for transport in (life_writer, reading, writing):
-            transport.close()
+        for each in (life_writer, reading, writing):
+            each.close()
 
     return ServerProcess(int(told), writer, output, living.at_eof, let_go)
