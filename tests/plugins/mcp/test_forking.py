@@ -38,7 +38,7 @@ LEAVING = {
     "file": "left = open('/dev/null')\n",
     "local": "import beside\n",
 }
-"""What a module may leave behind that no fork should have: the last one imports a module of the program itself."""
+"""What a module may leave behind that no fork should have; the last one needs a file that is beside the program."""
 
 
 @attrs.frozen
@@ -146,6 +146,17 @@ def test_each_process_draws_its_own_numbers(installed: Installed, sample: Sample
     said = _calls(installed.server("file"), sample, *["draw"] * 4)
 
     assert 4 == len({*said})
+
+
+def test_what_needs_the_program_is_imported_by_each_process(installed: Installed, sample: Sample) -> None:
+    (installed.site / "needing.py").write_text("import acme\n", encoding="utf-8")
+    program = installed.site / "acme" / "__init__.py"
+    program.write_text("import needing\n" + program.read_text(encoding="utf-8"), encoding="utf-8")
+
+    _calls(installed.server("module"), sample, *["count"] * 3)
+
+    # Three trials, the first process, and a template that was given up.
+    assert 5 == installed.imports("__init__")
 
 
 def test_each_process_seeds_numpy(installed: Installed, sample: Sample) -> None:
