@@ -253,7 +253,7 @@ def _scoring(
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
-        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, {*(done or ())})
+        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, dict.fromkeys(done or (), False))
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:

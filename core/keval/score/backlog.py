@@ -72,8 +72,8 @@ class Backlog:
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
-    `left` are the ids of the trials that are not scored, or not by all scorers. `down` are the judges whose endpoint
-    was lost, and which are late from then on.
+    `left` has the ids of the trials that are not scored, or not by all scorers, each with whether some of its scores
+    are kept. `down` are the judges whose endpoint was lost, and which are late from then on.
     """
 
     grader: Grader
@@ -82,9 +82,8 @@ class Backlog:
     note: Callable[[Sequence[ScoreLine]], None]
     at_once: int
     late: set[str]
-    left: set[str]
+    left: dict[str, bool]
     down: set[str] = attrs.field(factory=set, init=False)
-    _begun: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
     async def as_they_finish(self) -> AsyncIterator[Submit]:
@@ -96,13 +95,13 @@ class Backlog:
                 try:
                     trial = self.read(line)
                 except DAMAGE:  # told with its place when the file is read
-                    self.left.add(id)
+                    self.left[id] = False
                     return
                 self._keep_early(await self.grader.score(trial, self.late))
 
         def submit(id: str, line: bytes) -> None:
             if len(waiting) >= self.at_once + _MOST_WAITING:
-                self.left.add(id)
+                self.left[id] = False
                 return
             task = group.create_task(score(id, line))
             waiting.add(task)
@@ -117,7 +116,7 @@ class Backlog:
 
         async def score(trial: Trial) -> None:
             try:
-                self.keep(await self.grader.score(trial), trial.id in self._begun)
+                self.keep(await self.grader.score(trial), self.left.get(trial.id, False))
             finally:
                 slots.release()
 
@@ -134,7 +133,6 @@ class Backlog:
         if lost:
             scored = scored.without(lost)
         if self.late and scored.trial.failure is None:
-            self.left.add(scored.trial.id)
-            self._begun.add(scored.trial.id)
+            self.left[scored.trial.id] = True
             self.note(scored.lines)
         self.keep(scored, False)

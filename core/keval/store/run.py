@@ -115,7 +115,11 @@ class Run:
         from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
 
         return summarise(
-            self.manifest, self.samples.ids, read, self._known(self.scores_file.read()), [*self.reviews_file.read()]
+            self.manifest,
+            self.samples.positions,
+            read,
+            self._known(self.scores_file.read()),
+            [*self.reviews_file.read()],
         )
 
     def written_summary(self) -> Summary | None:
@@ -209,7 +213,7 @@ class Run:
         path = self.path / "samples.jsonl"
         if not path.exists():
             raise RunError(f"{path} is missing; restore the file")
-        ids = [*read_lines(path, lambda line: intern(str(orjson.loads(line)["id"])))]
+        ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
         lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
         def read(position: int) -> Sample:

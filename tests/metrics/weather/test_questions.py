@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from keval_metrics_weather import Accuracy, ActionPlanning, AmbiguityHandling, RecommendationQuality, TaskCompletion
-from keval_metrics_weather.questions import only_asks_back, request
+from keval_metrics_weather.questions import only_asks_back
 from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.turns import turn_of
 from tests.metrics.weather.conftest import WEATHER, make_trial as trial
 from tests.metrics.weather.test_retention import ASKING_BACK
 
@@ -44,7 +45,7 @@ def test_a_message_is_about_the_day_of_those_it_goes_on_from(
 
 def test_an_answer_to_a_question_back_asks_for_what_was_asked_before() -> None:
     asked, chat, own = (
-        request(trial("", said, history=UMBRELLA_TOMORROW)) for said in ("In Oslo.", "Thanks!", "And now?")
+        turn_of(trial("", said, history=UMBRELLA_TOMORROW)).request for said in ("In Oslo.", "Thanks!", "And now?")
     )
 
     assert (("+1",), True, True) == (asked.days, asked.wants_advice, asked.wants_forecast)

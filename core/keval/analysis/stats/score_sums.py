@@ -25,10 +25,10 @@ from keval.records.summary import FailureTally
 class Sums:
     """Counts, sums and sums of squares of values in numbered slots, such as those of one sample each."""
 
-    counts: array[int] = attrs.field(factory=lambda: array("L"))
+    counts: array[int] = attrs.field(factory=lambda: array("I"))
     sums: array[float] = attrs.field(factory=lambda: array("d"))
     squares: array[float] = attrs.field(factory=lambda: array("d"))
-    passed: array[int] = attrs.field(factory=lambda: array("L"))
+    passed: array[int] = attrs.field(factory=lambda: array("I"))
 
     def add(self, slot: int, value: float, *, passed: bool = False) -> None:
         """Add a value to a slot."""

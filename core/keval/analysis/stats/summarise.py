@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval.analysis.stats.findings import Findings
 from keval.analysis.stats.judge_agreement import JudgeAgreement
-from keval.analysis.stats.observations import Observations, numbered
+from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval.records.manifest import Manifest
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 def summarise(
     manifest: Manifest,
-    samples: Sequence[str],
+    numbers: dict[str, int],
     trials: Iterable[Trial],
     scores: Iterable[ScoreLine],
     reviews: Sequence[Review] = (),
 ) -> Summary:
-    """Summarise a run; its trials and scores are read once. `samples` are their ids, in the order of the dataset."""
-    summariser = Summariser(manifest, numbered(samples), reviews=reviews)
+    """Summarise a run; its trials and scores are read once. `numbers` are those of its samples, by id."""
+    summariser = Summariser(manifest, numbers, reviews=reviews)
     for trial in trials:
         summariser.add_trial(trial)
     for line in scores:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.questions import Asked, Query, answer_to, asked, query
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
 from keval_metrics_weather.reading.gazetteer import place_key
 from keval_metrics_weather.reading.kinds import of_the_air
-from keval_metrics_weather.reading.statements import Reading, Statement
+from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read, word_set
 from keval_metrics_weather.scores import (
@@ -25,15 +24,15 @@ from keval_metrics_weather.scores import (
     not_negative,
     signed,
 )
-from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.truth import Truth
+from keval_metrics_weather.turns import Asked, Turn, turn_of
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
 _IN_MANY_NAMES = word_set("new san santa saint st la los port north south east west city fort")
 
 
-@attrs.frozen
-class _Finding:
+class _Finding(NamedTuple):
     """Statements beside the truth: `off` is in °C, `None` for a condition.
 
     Of temperatures with one `moment` and kind, the one that is furthest off counts.
@@ -91,21 +90,21 @@ class Accuracy:
 
     def score(self, trial: Trial) -> Score:
         """Compare the answer with `facts["weather"]` of the sample."""
-        truth = truth_of(trial.sample.facts)
+        turn = turn_of(trial)
+        truth, about = turn.truth, turn.asked
         if truth is None:
             return neutral("no ground truth: the sample's facts have no weather")
-        answer = answer_to(trial)
-        about = asked(trial, truth)
+        answer = turn.reading
         temperatures = answer.temperatures
         spoken = answer.conditions(self._vocabulary)
         findings: list[_Finding] = []
         compared: list[_Finding] = []
         told = False
-        here = _here(answer, query(trial.question), truth)
+        elsewhere = _elsewhere(turn, truth)
         for known in (truth, *truth.others):
-            about_it = here if known is truth else _here(answer, query(trial.question), known)
-            stated = [one for one in temperatures if of_the_air(one.kind or "") and about_it(one)]
-            weather = [one for one in spoken if about_it(one)]
+            others = elsewhere if known is truth else _elsewhere(turn, known)
+            stated = [one for one in temperatures if of_the_air(one.kind) and one.place not in others]
+            weather = [one for one in spoken if one.place not in others]
             if known is not truth:  # what names no place is about the first
                 stated, weather = ([one for one in found if one.place] for found in (stated, weather))
             told = told or bool(stated or weather)
@@ -116,7 +115,7 @@ class Accuracy:
         details = {
             "city": truth.city,
             "read": [statement.evidence() for statement in (*temperatures, *spoken)],
-            "elsewhere": sum(not here(statement) for statement in temperatures),
+            "elsewhere": len([statement for statement in temperatures if statement.place in elsewhere]),
             "marks": [*_marks(answer.text, compared, (*temperatures, *spoken))],
         }
         if not findings:
@@ -197,9 +196,9 @@ def _furthest_off(findings: Iterable[_Finding]) -> Iterable[_Finding]:
 
 def _marks(text: Text, compared: Iterable[_Finding], stated: Iterable[Statement]) -> Iterator[dict[str, Any]]:
     """Yield the marks of all that was read: what was compared is good or bad, and the rest is neither."""
-    judged: dict[Statement, _Finding] = {each: finding for finding in compared for each in finding.statements}
+    judged = {id(each): finding for finding in compared for each in finding.statements}
     for each in stated:
-        finding = judged.get(each)
+        finding = judged.get(id(each))
         what = each.condition.word if each.condition is not None else each.kind
         if finding is None:
             label, kind = f"{what}, not compared", "neutral"
@@ -208,11 +207,12 @@ def _marks(text: Text, compared: Iterable[_Finding], stated: Iterable[Statement]
         yield mark(text, each.start, each.end, label, kind)
 
 
-def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:
-    """Return what tells whether a statement is about the asked city.
+def _elsewhere(turn: Turn, truth: Truth) -> Set[str]:
+    """Return the keys of the places of which a statement is not about the asked city.
 
     Another place counts where the asked one is named, too, or the answer tells something before it names a place.
     """
+    question, answer = turn.question, turn.reading
     names = [read(truth.city).words] if truth.city else []
     keys = {place_key(words) for words in names}
     others = {place.key for place in question.cities} - keys
@@ -227,13 +227,10 @@ def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement
         if place.key not in keys and (place.key in others or words.isdisjoint(place.words))
     }
     if not elsewhere:
-        return lambda statement: True
+        return elsewhere
     named = any(place.key not in elsewhere for place in answer.places)
     begins = named or any(statement.place is None for statement in answer.temperatures)
-    asked_too = others & elsewhere
-    return lambda statement: (
-        statement.place is None or statement.place not in elsewhere or (not begins and statement.place not in asked_too)
-    )
+    return elsewhere if begins else others & elsewhere
 
 
 def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import attrs
@@ -15,13 +16,14 @@ from keval_metrics_weather.questions import (
     clarifying,
     only_asks_back,
     query,
-    unclear,
 )
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
-from keval_metrics_weather.reading.statements import Statement, reading, weather_data
+from keval_metrics_weather.reading.statements import weather_data
+from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
 _PLACE = ("city", "location", "place", "town", "where")
@@ -57,10 +59,10 @@ class AmbiguityHandling:
 
     def score(self, trial: Trial) -> Score:
         """Score how the answer handles what the question leaves open."""
-        open_points = unclear(trial)
+        turn = turn_of(trial)
+        open_points, answer = turn.gaps, turn.answer
         if not open_points:
             return neutral("the question is clear")
-        answer = read(trial.output)
         asked = clarifying(answer, self.clarifying_phrases)
         assuming = affirmed(answer, self.assuming_phrases) or assumed(answer)
         guiding = affirmed(answer, self.guiding_phrases)
@@ -121,20 +123,21 @@ class Repeatability:
     items: tuple[str, ...] = ITEMS
 
     def score(self, trial: Trial) -> Score:
-        """Score the answer against `trial.history`."""
-        question = query(trial.question)
-        exchanges, place = _exchanges(trial.history)
+        """Score the answer against the history."""
+        turn = turn_of(trial)
+        question, answer = turn.question, turn.answer
+        exchanges, place = _exchanges(turn.history)
         place = _place(question) or place
         before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
-            return Score(self.base, "no like question came before" if trial.history else "no history", neutral=True)
-        answer, earlier = read(trial.output), read(before.answer)
+            return Score(self.base, "no like question came before" if turn.history else "no history", neutral=True)
+        earlier = read(before.answer)
         random = affirmed(answer, self.random_words)
         lengths = sorted((len(answer.original), len(earlier.original)))
         return tally(
             self.base,
             (
-                *self._temperatures(answer, reading(answer).temperatures[:1], reading(earlier).temperatures[:1]),
+                *self._temperatures(answer, quantities(answer, False)[:1], quantities(earlier, False)[:1]),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
@@ -147,8 +150,8 @@ class Repeatability:
         alike = place == before.place and ask_alike(question, before.question, self.similarity)
         return alike and not only_asks_back(read(before.answer))
 
-    def _temperatures(self, answer: Text, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
-        shown = (*[each.said for each in old], *[Said.between(answer, each.start, each.end, each.said) for each in new])
+    def _temperatures(self, answer: Text, new: Sequence[Quantity], old: Sequence[Quantity]) -> Iterator[Point]:
+        shown = (*[each.said for each in old], *[Said(each.said, answer, each.start, each.end) for each in new])
         if new and old:
             yield "temperatures both times", self.temperature_points, shown
         else:
@@ -169,7 +172,8 @@ class Repeatability:
             yield what, value, tuple({item: item for item in (*old.items, *new.items)}.values())
 
 
-def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:
+@lru_cache(maxsize=64)
+def _exchanges(history: tuple[Message, ...]) -> tuple[Sequence[_Exchange], _Place]:
     """Return what the user asked, in order, each with the last answer to it, and the place that was named last."""
     found: list[_Exchange] = []
     place: _Place = frozenset()

@@ -62,15 +62,9 @@ def check_characteristics(characteristics: Mapping[str, object]) -> Iterator[Fie
 
 def read_characteristics(characteristics: Mapping[str, Any]) -> Characteristics:
     """Return the characteristics of an agent. Raises ValueError: a key or value that these metrics do not know."""
-    return _read(tuple(sorted(characteristics.items())))
-
-
-@lru_cache(maxsize=64)
-def _read(items: Iterable[tuple[str, Any]]) -> Characteristics:
-    given = dict(items)
-    for error in check_characteristics(given):
+    for error in check_characteristics(characteristics):
         raise ValueError(f"characteristics.{error.path[0]}: {error.message}")
-    return Characteristics(**given)
+    return Characteristics(**characteristics)
 
 
 def _fits(key: str, value: object) -> bool:
@@ -100,13 +94,23 @@ class _OfTheFramework(ABC):
         """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""
         return check_characteristics(characteristics)
 
-    @abstractmethod
     def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
         """Score an agent by its characteristics; see `keval.plugin.AgentRater`. Neutral if they are unknown."""
+        return _rating(self, tuple(sorted(characteristics.items())))
 
     def score(self, trial: Trial) -> Score:
         """Score the agent that answered."""
         return self.rate_agent(trial.characteristics)
+
+    @abstractmethod
+    def rate(self, known: Characteristics) -> Score:
+        """Score what is known of an agent."""
+
+
+@lru_cache(maxsize=64)
+def _rating(metric: _OfTheFramework, characteristics: Iterable[tuple[str, Any]]) -> Score:
+    """Return a metric's score of an agent, which all its trials share."""
+    return metric.rate(read_characteristics(dict(characteristics)))
 
 
 @attrs.frozen
@@ -123,9 +127,8 @@ class ImplementationEffort(_OfTheFramework):
     setup_points: float = not_negative(0.15)
     code_points: float = not_negative(0.15)
 
-    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+    def rate(self, known: Characteristics) -> Score:
         """Score an agent by its files, setup and code."""
-        known = read_characteristics(characteristics)
         if known.files is None and known.setup is None and known.code is None:
             return neutral(_UNKNOWN)
         steps = {"low": -1, "medium": 1, "high": 2}
@@ -156,9 +159,8 @@ class IntegrationSimplicity(_OfTheFramework):
     built_in_memory_points: float = not_negative(0.2)
     manual_memory_penalty: float = not_negative(0.1)
 
-    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+    def rate(self, known: Characteristics) -> Score:
         """Score an agent by how tools and memory are added to it."""
-        known = read_characteristics(characteristics)
         if known.tool_files is None and known.memory is None:
             return neutral(_UNKNOWN)
         one_file = known.tool_files is not None and known.tool_files <= 1
@@ -193,20 +195,19 @@ class Debuggability(_OfTheFramework):
     descriptive: int = not_negative(40)
     error_words: tuple[str, ...] = ERRORS
 
-    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
-        """Score an agent by its errors, logs and documentation, before it answers."""
-        return self._score(characteristics, None)
-
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics, and the clarity of an error message if the answer is one."""
-        return self._score(trial.characteristics, read(trial.output))
+        answer = read(trial.output)
+        told = len(answer.original.strip()) >= self.descriptive
+        message = failures(answer, self.error_words).errors if told else ()
+        if not message:
+            return self.rate_agent(trial.characteristics)
+        return self.rate(read_characteristics(trial.characteristics), answer, message)
 
-    def _score(self, characteristics: Mapping[str, Any], answer: Text | None) -> Score:
-        known = read_characteristics(characteristics)
+    def rate(self, known: Characteristics, answer: Text | None = None, message: tuple[str, ...] = ()) -> Score:
+        """Score an agent by its errors, logs and documentation, and by the error message that it answered."""
         if known.errors is None and known.logging is None and known.documentation is None:
             return neutral(_UNKNOWN)
-        told = answer is not None and len(answer.original.strip()) >= self.descriptive
-        said = failures(answer, self.error_words).errors if answer is not None and told else ()
         docs = known.documentation
         return tally(
             self.base,
@@ -217,7 +218,7 @@ class Debuggability(_OfTheFramework):
                 ("basic logging", -self.basic_logging_penalty, known.logging == "basic"),
                 ("comprehensive documentation", self.comprehensive_docs_points, docs == "comprehensive"),
                 ("moderate documentation", self.moderate_docs_points, docs == "moderate"),
-                ("descriptive error message", self.descriptive_message_points, said),
+                ("descriptive error message", self.descriptive_message_points, message),
             ),
             answer,
             errors=known.errors,

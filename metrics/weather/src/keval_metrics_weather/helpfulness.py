@@ -9,14 +9,14 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.preferences import acknowledged, preferences_of, suggested_indoors, suggested_outdoors
-from keval_metrics_weather.questions import answer_to, asked, asks_back, only_asks_back, request
+from keval_metrics_weather.questions import only_asks_back
 from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
-from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
+from keval_metrics_weather.reading.words import Said, Text, affirmed, find
 from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
-from keval_metrics_weather.truth import truth_of
+from keval_metrics_weather.turns import Turn, turn_of
 from keval_metrics_weather.wording import (
     AWARENESS,
     CLARIFYING,
@@ -60,13 +60,13 @@ class TaskCompletion:
 
     def score(self, trial: Trial) -> Score:
         """Score the answer's text against what the question wants."""
-        answer = read(trial.output)
+        turn = turn_of(trial)
+        answer = turn.answer
         length = len(answer.original.strip())
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items).given
         failing = failures(answer, self.error_words, self.missing_words).told
         on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
-        wanted = request(trial).about_weather
         return tally(
             self.base,
             (
@@ -75,7 +75,7 @@ class TaskCompletion:
                 (f"substance, {length} characters", self.length_points, length >= self.substantial),
                 ("error or missing information", -self.error_penalty, failing),
                 (f"only {length} characters", -self.short_penalty, length < self.shortest),
-                ("nothing about the weather", -self.off_topic_penalty, wanted and not on_topic),
+                ("nothing about the weather", -self.off_topic_penalty, turn.request.about_weather and not on_topic),
             ),
             answer,
             characters=length,
@@ -112,12 +112,13 @@ class RecommendationQuality:
 
     def score(self, trial: Trial) -> Score:
         """Score the recommendations of the answer."""
-        answer = read(trial.output)
+        turn = turn_of(trial)
+        answer = turn.answer
         given = advice(answer, self.recommending_words, self.items)
         if not given.given:
-            if not request(trial).wants_advice:
+            if not turn.request.wants_advice:
                 return neutral("no recommendation was asked for and none given")
-            if asks_back(trial, self.clarifying_phrases):
+            if turn.asks_back(self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")
             given = advice_against(answer, self.recommending_words, self.items)
             if not (given.given or _says_no(answer)):
@@ -148,7 +149,7 @@ class RecommendationQuality:
 
 def _says_no(answer: Text) -> bool:
     """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
-    if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
+    if answer.padded[0] not in _NO or not (answer.padded[1] in _MARKS or len(answer.words) == 1):
         return False
     return not failures(answer, ERRORS, MISSING).told
 
@@ -191,9 +192,10 @@ class AdaptationQuality:
         }
         if not liked.names:
             return neutral("no preferences", **details)
-        answer = read(trial.output)
-        lows, groups = _weather_asked_about(trial)
-        cold = "dislikes_cold" in liked and self._is_cold(lows, trial)
+        turn = turn_of(trial)
+        answer = turn.answer
+        lows, groups = _weather_asked_about(turn)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, turn)
         wet = "dislikes_rain" in liked and _is_wet(groups, answer)
         indoors = "prefers_indoor" in liked
         outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
@@ -216,10 +218,10 @@ class AdaptationQuality:
             **details,
         )
 
-    def _is_cold(self, lows: Sequence[float], trial: Trial) -> bool:
+    def _is_cold(self, lows: Sequence[float], turn: Turn) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known = lows or [temperature.low for temperature in answer_to(trial).of_the_air]
-        return min(known) <= self.cold if known else bool(affirmed(read(trial.output), _COLD))
+        known = lows or [temperature.low for temperature in turn.reading.of_the_air]
+        return min(known) <= self.cold if known else bool(affirmed(turn.answer, _COLD))
 
 
 def _is_wet(groups: Set[Group], answer: Text) -> bool:
@@ -229,12 +231,11 @@ def _is_wet(groups: Set[Group], answer: Text) -> bool:
     return any(mention.stance != "denied" and not mention.groups.isdisjoint(_WET) for mention in conditions(answer))
 
 
-def _weather_asked_about(trial: Trial) -> tuple[Sequence[float], Set[Group]]:
+def _weather_asked_about(turn: Turn) -> tuple[Sequence[float], Set[Group]]:
     """Return the lowest temperatures and the conditions of the moments asked about, as far as the facts know them."""
-    truth = truth_of(trial.sample.facts)
+    truth, about = turn.truth, turn.asked
     if truth is None:
         return (), frozenset()
-    about = asked(trial, truth)
     days = [truth.days[index] for index in about.days if index < len(truth.days)]
     lows = [truth.temperature] if about.now else [day.low for day in days]
     now = truth.conditions if about.now else frozenset()

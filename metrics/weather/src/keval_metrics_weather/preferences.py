@@ -138,18 +138,18 @@ def preferences_stated(text: Text) -> tuple[Stated, ...]:
     found = []
     for place in text.index.get("i", ()):
         at = place + 1
-        while at <= place + _MOST_AFTER_I and text.word_at(at) in _AFTER_I:
+        while at <= place + _MOST_AFTER_I and text.padded[at] in _AFTER_I:
             at += 1
         stands = text.words[at - 2 : at] == ["not", "stand"]
         fan = text.words[at - 2 : at] in (["fan", "of"], ["keen", "on"], ["fond", "of"])
         rather = text.words[place + 1 : place + 3] == ["would", "rather"]
-        conditional = text.word_at(place + 1) == "would" and not rather
+        conditional = text.padded[place + 1] == "would" and not rather
         person = "person" in text.words[at : at + 3] or "type" in text.words[at : at + 3]
-        freezes = text.word_at(at - 1) in ("get", "feel", "the") and text.word_at(at) in ("cold", "hot", "heat")
+        freezes = text.padded[at - 1] in ("get", "feel", "the") and text.padded[at] in ("cold", "hot", "heat")
         is_stated = stands or fan or person or freezes or rather
-        if (text.word_at(at) not in _VERBS and not is_stated) or conditional:
+        if (text.padded[at] not in _VERBS and not is_stated) or conditional:
             continue
-        following = text.words[at if is_stated and text.word_at(at) not in _VERBS else at + 1 :][:6]
+        following = text.words[at if is_stated and text.padded[at] not in _VERBS else at + 1 :][:6]
         if following[:1] in (["when"], ["with"], ["in"]):
             following = following[1:]
         end = next((n for n, word in enumerate(following) if word in _PHRASE_ENDS), len(following))
@@ -197,12 +197,12 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
             found.append(Said.at(text, *hit))
     for at in text.index.get("you", ()):
         end = at + 1
-        while end - at <= _MOST_AFTER_YOU and text.word_at(end) in _AFTER_YOU and text.word_at(end) not in _LIKING:
+        while end - at <= _MOST_AFTER_YOU and text.padded[end] in _AFTER_YOU and text.padded[end] not in _LIKING:
             end += 1
         between = text.words[at + 1 : end]
-        likes = text.word_at(end) in _LIKING or text.words[end : end + 2] == ["one", "for"]
+        likes = text.padded[end] in _LIKING or text.words[end : end + 2] == ["one", "for"]
         if likes and "would" not in between and "could" not in between and not _guesses(text, at, end):
-            if text.words[end] in ("like", "enjoy", "mind", "love") and text.word_at(end + 1) in (
+            if text.words[end] in ("like", "enjoy", "mind", "love") and text.padded[end + 1] in (
                 "to",
                 "me",
                 "it",
@@ -211,16 +211,16 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
                 continue
             found.append(Said.at(text, at, end, " ".join(text.words[at : end + 1])))
     for at in text.index.get("your", ()):
-        if text.word_at(at + 1) in _YOURS and text.word_at(at + 2) != "app":
+        if text.padded[at + 1] in _YOURS and text.padded[at + 2] != "app":
             found.append(Said.at(text, at, at + 1, f"your {text.words[at + 1]}"))
-        elif text.word_at(at + 1) == "thing" and text.word_at(at - 1) in ("not", "is"):
+        elif text.padded[at + 1] == "thing" and text.padded[at - 1] in ("not", "is"):
             found.append(Said.at(text, at, at + 1, "your thing"))
     return tuple(dict.fromkeys(found))
 
 
 def _guesses(text: Text, you: int, last: int) -> bool:
     """Say whether a liking is guessed or offered: "you might like", "if you enjoy walking", "for you to enjoy"."""
-    before = text.word_at(you - 1)
+    before = text.padded[you - 1]
     return before in _BEFORE_A_GUESS or (before == "if" and text.words[last] in _OFFERED)
 
 
@@ -252,8 +252,11 @@ _REACH = 9
 
 def suggested_indoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the places and activities under a roof that an answer suggests."""
-    named = [(at, at, "museum") for at in text.places_of(frozenset(filter(_is_museum, text.said)))]
-    return said(text, [hit for hit in sorted([*find(text, words), *named]) if _suggests(text, hit)])
+    hits = find(text, words)
+    if "muse" in text.plain:
+        named = text.places_of(frozenset(filter(_is_museum, text.said)))
+        hits = sorted([*hits, *[(at, at, "museum") for at in named]])
+    return said(text, [hit for hit in hits if _suggests(text, hit)])
 
 
 def _is_museum(word: str) -> bool:
@@ -291,9 +294,9 @@ def _suggests(text: Text, hit: Hit, *, out: bool = False) -> bool:
 def _is_heading(text: Text, last: int) -> bool:
     """Say whether a word only heads what follows: "Outdoor activities:"."""
     at = last + 1
-    while text.word_at(at) in _ABOUT_ACTIVITIES:
+    while text.padded[at] in _ABOUT_ACTIVITIES:
         at += 1
-    return text.word_at(at) == ":" or (at > last + 1 and text.word_at(at) in ("\n", ""))
+    return text.padded[at] == ":" or (at > last + 1 and text.padded[at] in ("\n", ""))
 
 
 def _is_activity(text: Text, hit: Hit) -> bool:
@@ -305,7 +308,7 @@ def _is_activity(text: Text, hit: Hit) -> bool:
     if keyword in ("run", "running"):
         return not (before[-1:] and before[-1] in ("are", "is", "trains", "will", "in", "long", "up"))
     if keyword == "walk":
-        return not (before[-2:] == ["for", "the"] and text.word_at(last + 1) in ("between", "to", "from"))
+        return not (before[-2:] == ["for", "the"] and text.padded[last + 1] in ("between", "to", "from"))
     return True
 
 
@@ -317,6 +320,6 @@ def _is_liked(text: Text, at: int) -> bool:
             return False
         if word in _LIKED_BEFORE:
             return "you" in text.words[max(place - 4, 0) : place]
-        if word == "your" and text.word_at(place + 1) in _YOURS:
+        if word == "your" and text.padded[place + 1] in _YOURS:
             return True
     return False

@@ -8,16 +8,15 @@ from functools import lru_cache
 
 import attrs
 
-from keval import Message, Trial
+from keval import Message
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, asks_for_data
 from keval_metrics_weather.reading.gazetteer import Place
 from keval_metrics_weather.reading.places import OPENINGS, after_opening, places_asked, places_told
-from keval_metrics_weather.reading.statements import Reading, reading, weather_data
-from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT, times, times_of_day
+from keval_metrics_weather.reading.statements import weather_data
+from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
 from keval_metrics_weather.reading.words import Hit, Text, denied, find, read, said, word_set
-from keval_metrics_weather.truth import Truth, truth_of
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, RECOMMENDING
 
 _EXAMPLES = ("for example", "for instance", "such as")
@@ -164,12 +163,12 @@ def query(message: str | None) -> Query:
 
 def _asks_what_comes(text: Text, hit: Hit) -> bool:
     """Say whether a "should I" asks for the weather: "What should I expect?"."""
-    return hit[2] == "should i" and text.word_at(hit[1] + 1) in ("expect", "know")
+    return hit[2] == "should i" and text.padded[hit[1] + 1] in ("expect", "know")
 
 
 def _asks_what_to_wear(text: Text) -> bool:
     """Say whether a question is about things to wear: "Will I be ok in boots today?"."""
-    asks = "?" in text.said or text.word_at(after_opening(text)) in _WONDERING
+    asks = "?" in text.said or text.padded[after_opening(text)] in _WONDERING
     return asks and bool(find(text, ITEMS))
 
 
@@ -234,7 +233,7 @@ def _leaves_the_time_open(asked: Query) -> bool:
 def _is_farewell(text: Text) -> bool:
     """Say whether a message opens with thanks or a goodbye and asks for nothing: "Thanks, I'll take the umbrella!"."""
     first = after_opening(text)
-    asks = "?" in text.said or (text.word_at(first) in _ASKING and text.word_at(first - 1) != "i")
+    asks = "?" in text.said or (text.padded[first] in _ASKING and text.padded[first - 1] != "i")
     return not (asks or _FAREWELLS.isdisjoint(text.words[:first]))
 
 
@@ -299,88 +298,10 @@ def _keywords(text: Text) -> frozenset[str]:
     return frozenset([word for word in text.said - _NO_KEYWORDS - places if word[:1].isalnum()])
 
 
-def request(trial: Trial) -> Query:
-    """Read the question; one that follows up takes over what it leaves out from the user's messages before it.
-
-    Those are its days, and what is asked for if it does not say so itself: "Do I need an umbrella tomorrow?" and, when
-    asked back, "In Edinburgh." The last message that stands by itself is the furthest back to look.
-    """
-    question = query(trial.question)
-    if not question.follows_up:
-        return question
-    days, forecast = question.days, question.wants_forecast
-    weather, advice = question.about_weather, question.wants_advice
-    open_request = not question.concerns_weather
-    for message in reversed(trial.history):
-        if message.role != "user":
-            continue
-        before = query(message.text)
-        if not question.days:
-            days = days or before.days
-            forecast = forecast or before.wants_forecast
-        if open_request:
-            weather, advice = weather or before.about_weather, advice or before.wants_advice
-        if before.concerns_weather and not before.follows_up:
-            break
-    return attrs.evolve(
-        question,
-        days=days,
-        wants_forecast=wants_forecast(days) if days else forecast,
-        about_weather=weather,
-        wants_advice=advice,
-    )
-
-
-@attrs.frozen
-class Asked:
-    """Whether a question is about the present, and which days of the forecast it is about, as indices."""
-
-    now: bool
-    days: tuple[int, ...]
-
-
-def asked(trial: Trial, truth: Truth) -> Asked:
-    """Return what the question is about.
-
-    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast or
-    only those are known.
-    """
-    question = request(trial)
-    if not question.days:
-        everything = question.wants_forecast or (truth.temperature is None and not truth.conditions)
-        return Asked(True, tuple(range(len(truth.days))) if everything else (0,))
-    days = {index for day in question.days for index in truth.days_meant(day)}
-    return Asked(any(day in (NOW, TODAY, TONIGHT, SEVERAL) for day in question.days), tuple(sorted(days)))
-
-
-def answer_to(trial: Trial) -> Reading:
-    """Read the answer, knowing which places it was asked about."""
-    question = query(trial.question)
-    names = [place.name for place in question.cities]
-    truth = truth_of(trial.sample.facts)
-    if truth is not None and truth.city:
-        names.append(truth.city)
-    return reading(read(trial.output), tuple(dict.fromkeys(names)), question.fahrenheit)
-
-
-def unclear(trial: Trial) -> tuple[str, ...]:
-    """Return what the question leaves open after what was said before it, whatever the answer makes of it."""
-    question = query(trial.question)
-    return gaps_left(question, trial.history) if question.gaps else ()
-
-
 def clarifying(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> tuple[str, ...]:
     """Return the words by which an answer asks back; "please provide me with the weather data" asks for no more."""
     hits = [hit for hit in find(answer, phrases) if not denied(answer, hit) and not asks_for_data(answer, hit[0])]
     return tuple(dict.fromkeys((*asking(answer).found, *said(answer, hits))))
-
-
-def asks_back(trial: Trial, phrases: tuple[str, ...]) -> bool:
-    """Say whether the answer asks for the location or the time that the question lacks."""
-    gaps = unclear(trial)
-    if NO_LOCATION in gaps:
-        return bool(clarifying(read(trial.output), phrases))
-    return bool(gaps) and bool(asking(read(trial.output)))
 
 
 def only_asks_back(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> bool:

@@ -11,7 +11,7 @@ import attrs
 
 from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.preferences import acknowledged, preferences_stated
-from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, cities_mentioned, query, request, unclear
+from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, cities_mentioned, query
 from keval_metrics_weather.reading.asking import asking
 from keval_metrics_weather.reading.gazetteer import Place
 from keval_metrics_weather.reading.places import find_names
@@ -28,6 +28,7 @@ from keval_metrics_weather.reading.times import (
 )
 from keval_metrics_weather.reading.words import Said, Text, find, read, roots
 from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
@@ -81,15 +82,14 @@ class ContextRetention:
     awareness_phrases: tuple[str, ...] = AWARENESS
 
     def score(self, trial: Trial) -> Score:
-        """Score the answer against `trial.history`."""
-        history = trial.history
+        """Score the answer against the history."""
+        turn = turn_of(trial)
+        history, question, answer = turn.history, turn.question, turn.answer
         if not history:
             return neutral("no history")
         known = _remembered(history)
         if not (known.cities or known.themes or known.times):
             return neutral("the history mentions no city, preference or time")
-        answer = read(trial.output)
-        question = query(trial.question)
         named = find_names(answer, [city.name for city in known.cities])
         cities = tuple(
             [Said.from_offset(answer, named[city.name][0], city.name) for city in known.cities if city.name in named]
@@ -102,14 +102,13 @@ class ContextRetention:
         wanting = _draws_on_history(question)
         if not (wanting or cities or themes or kept):
             return neutral("the message wants nothing that the history tells")
-        if not cities and NO_LOCATION in unclear(trial) and asking(answer).place:
+        if not cities and NO_LOCATION in turn.gaps and asking(answer).place:
             return neutral("the question names no location, and the answer asks for it")
         open_place = wanting and bool(known.cities) and not question.cities
-        wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
-        ignored_themes = tuple(map(" ".join, known.themes)) if wanted.wants_advice and not themes else ()
+        ignored_themes = tuple(map(" ".join, known.themes)) if turn.request.wants_advice and not themes else ()
         asks_of_a_time = question.days or times_of_day(question.text)
-        due = frozenset(wanted.days) or (known.latest if open_place else frozenset())
+        due = frozenset(turn.request.days) or (known.latest if open_place else frozenset())
         ignored_times = _ignored(due, question, answer, history) if due and not (asks_of_a_time or kept) else ()
         return tally(
             self.base,
@@ -135,6 +134,7 @@ def _draws_on_history(question: Query) -> bool:
     return "?" in question.text.said and bool(question.days or find(question.text, _DEPENDING_ON_WEATHER))
 
 
+@lru_cache(maxsize=64)
 def _remembered(history: tuple[Message, ...]) -> _Remembered:
     """Return what the conversation has told; preferences and times are remembered of the user only."""
     cities: dict[tuple[str, ...], Place] = {}

@@ -79,7 +79,7 @@ def tally(base: float, points: Iterable[Point], answer: Text | None = None, **de
     """Add the points that count up from a base, at most to 1; then take the penalties off, at least to 0.
 
     The cap comes before the penalties, so that a surplus of points does not hide a fault. What was found in the
-    `answer` is marked there, see `marked`.
+    `answer` is marked there, see `mark`.
     """
     gained, lost = base, 0.0
     reasons = [_beginning(base)]
@@ -92,30 +92,23 @@ def tally(base: float, points: Iterable[Point], answer: Text | None = None, **de
             gained += value
         else:
             lost -= value
-        if isinstance(found, bool):
-            reasons.append(f"{signed(value)} {what}")
-            evidence.append({"what": what, "points": value, "found": []})
-        else:
-            shown = ", ".join(found[:_MOST_SHOWN])
+        names: list[str] = []
+        reason = f"{signed(value)} {what}"
+        if not isinstance(found, bool):
+            names += map(str, found)
+            shown = ", ".join(names[:_MOST_SHOWN])
             if len(shown) > _LONGEST_EXCERPT:
-                shown = ", ".join(map(excerpt, found[:_MOST_SHOWN]))
-            reasons.append(f"{signed(value)} {what} ({shown})")
-            evidence.append({"what": what, "points": value, "found": list(map(str, found))})
-            if answer is not None:
-                marks += marked(answer, found, what, "good" if value > 0 else "bad")
+                shown = ", ".join(map(excerpt, names[:_MOST_SHOWN]))
+            reason = f"{reason} ({shown})"
+            for each in found:
+                if isinstance(each, Said) and each.text is answer:  # else it was found elsewhere, as in the question
+                    marks.append(mark(answer, each.start, each.end, what, "good" if value > 0 else "bad"))
+        reasons.append(reason)
+        evidence.append({"what": what, "points": value, "found": names})
     if marks:
         details["marks"] = marks
     total = max(0.0, min(1.0, gained) - lost)
     return Score(round(total, 6), ", ".join(reasons), details={"base": base, "points": evidence, **details})
-
-
-def marked(answer: Text, found: Iterable[str], label: str, kind: str) -> list[dict[str, Any]]:
-    """Return the marks of what was found in an answer; what was found elsewhere, as in the question, has none."""
-    return [
-        mark(answer, each.start, each.end, label, kind)
-        for each in found
-        if isinstance(each, Said) and each.text is answer
-    ]
 
 
 def mark(answer: Text, start: int, end: int, label: str, kind: str) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import attrs
 
 from keval import Scale, Score, ToolCall, Trial
-from keval_metrics_weather.questions import Query, asks_back, clarifying, only_asks_back, request, unclear
+from keval_metrics_weather.questions import clarifying, only_asks_back
 from keval_metrics_weather.reading.advice import Advice, advice, flow_of
 from keval_metrics_weather.reading.asking import alternatives_offered
 from keval_metrics_weather.reading.failures import failures
@@ -25,6 +25,7 @@ from keval_metrics_weather.scores import (
     share,
     tally,
 )
+from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import (
     ALTERNATIVES,
     CLARIFYING,
@@ -37,8 +38,7 @@ from keval_metrics_weather.wording import (
 )
 
 
-@attrs.frozen
-class LastCalls:
+class LastCalls(NamedTuple):
     """The calls of the last turn: those listed, and how many more are only counted (`None`: not known)."""
 
     listed: Sequence[ToolCall]
@@ -225,23 +225,23 @@ class ActionPlanning:
 
     def score(self, trial: Trial) -> Score:
         """Score the answer's structure and the last turn's tool calls."""
-        answer = read(trial.output)
-        question = request(trial)
+        turn = turn_of(trial)
+        answer, question = turn.answer, turn.request
         calls = last_calls(trial)
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items)
         planned = bool(calls.only_counted) or any(self._gets_data(call.name) for call in calls.listed)
         if not (question.concerns_weather or planned or data.start is not None or advised.given):
             return neutral("no weather was asked for and nothing was planned")
-        if not planned and data.start is None and asks_back(trial, self.clarifying_phrases):
+        if not planned and data.start is None and turn.asks_back(self.clarifying_phrases):
             return neutral("the question names no location, and the answer asks for it")
         names = tuple(dict.fromkeys([call.name for call in calls.worked if self._gets_data(call.name)]))
         retrieved = bool(names or calls.only_counted) or (calls.may_have_worked and data.start is not None)
         ordered = _ordered(data, advised)
-        if ordered is False and answer.words[0] in _DIRECT and answer.word_at(1) in _MARKS:
+        if ordered is False and answer.words[0] in _DIRECT and answer.padded[1] in _MARKS:
             rest = _after_first_sentence(answer)
             ordered = _ordered(weather_data(rest), advice(rest, self.recommending_words, self.items))
-        fitting = names if _fits(question, names, trial) else ()
+        fitting = names if _fits(question.wants_forecast, names, trial) else ()
         flow = flow_of(answer, self.flow_words)
         shown = names or (*data.measured, *data.spoken)
         return tally(
@@ -274,10 +274,10 @@ def _after_first_sentence(text: Text) -> Text:
     return read(text.original[end + 1 :] if end is not None else "")
 
 
-def _fits(question: Query, worked: Sequence[str], trial: Trial) -> bool:
+def _fits(wants_forecast: bool, worked: Sequence[str], trial: Trial) -> bool:
     """Say whether the tools that worked suit the question: a forecast needs a forecast tool, if one was offered."""
     offered = (trial.transcript.tools if trial.transcript else None) or ()
-    if question.wants_forecast and any("forecast" in name.lower() for name in offered):
+    if wants_forecast and any("forecast" in name.lower() for name in offered):
         return any("forecast" in name.lower() for name in worked)
     return bool(worked)
 
@@ -310,7 +310,8 @@ class ErrorRecovery:
 
     def score(self, trial: Trial) -> Score:
         """Score how the answer deals with an error, with missing data or with an unclear question."""
-        answer = read(trial.output)
+        turn = turn_of(trial)
+        answer = turn.answer
         calls = last_calls(trial)
         failed = tuple(dict.fromkeys([call.name for call in calls.listed if call.error is not None]))
         informed = bool(failed) and weather_data(answer).start is not None
@@ -318,7 +319,7 @@ class ErrorRecovery:
         failing = failures(answer, self.error_words, self.missing_words)
         errors, missing = failing.errors, failing.missing
         asked = clarifying(answer, self.clarifying_phrases)
-        open_points = unclear(trial) if asked else ()
+        open_points = turn.gaps if asked else ()
         details = {
             "errors": list(map(str, (*errors, *missing))),
             "failed_tools": list(failed),

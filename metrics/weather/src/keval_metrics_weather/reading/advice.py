@@ -62,7 +62,7 @@ _SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air 
 def is_act(text: Text, at: int) -> bool:
     """Say whether a word of `BEGINNING`, `ACTING` or `GOOD_FOR` tells the reader what to do."""
     word = text.words[at]
-    before, following = text.word_at(at - 1), text.word_at(at + 1)
+    before, following = text.padded[at - 1], text.padded[at + 1]
     if word in GOOD_FOR:
         return _suits(text, at)
     if word in ACTING and word not in BEGINNING:
@@ -71,7 +71,7 @@ def is_act(text: Text, at: int) -> bool:
         return False
     if not _WEBSITES.isdisjoint(text.words[at + 1 : at + 7]) and word in ("visit", "try", "use", "go", "get"):
         return False
-    if before in ("i", "we", "you") or (before in _I_WOULD and text.word_at(at - 2) in ("i", "you", "we")):
+    if before in ("i", "we", "you") or (before in _I_WOULD and text.padded[at - 2] in ("i", "you", "we")):
         return _advised_by_the_speaker(text, at, before)
     if before not in _CLAUSE_BEGINS or before == "":
         return before == "" and text.capitalised(at)
@@ -82,13 +82,13 @@ def is_act(text: Text, at: int) -> bool:
 
 def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
     """Say whether "I'd take …", "you could take …" or "I would wear …" advises."""
-    speaker = text.word_at(at - 2)
-    if before not in _I_WOULD or text.word_at(at + 2) == "any":
+    speaker = text.padded[at - 2]
+    if before not in _I_WOULD or text.padded[at + 2] == "any":
         return False
     if not _IF.isdisjoint(text.words[max(at - 5, 0) : at]):
         return False
     if speaker == "i":
-        goes = text.words[at] == "go" and text.word_at(at + 1) in ("to", "for")
+        goes = text.words[at] == "go" and text.padded[at + 1] in ("to", "for")
         return before == "would" and (goes or text.words[at] not in ("need", "keep", "go", "use", "try"))
     return before in ("should", "could", "can", "might", "may") and text.words[at] not in ("try", "use", "get")
 
@@ -112,7 +112,7 @@ def _company(text: Text, at: int, word: str, before: str, following: str) -> boo
     if word == "sure":
         return before in ("make", "be") and following in ("to", "you", "that")
     if word in ("best", "wise", "sensible", "better"):
-        return (following == "to" and text.word_at(at + 2) in _TO_DO) or (word == "better" and before == "had")
+        return (following == "to" and text.padded[at + 2] in _TO_DO) or (word == "better" and before == "had")
     if word == "worth":
         return following.endswith("ing")
     if word == "idea":
@@ -123,7 +123,7 @@ def _company(text: Text, at: int, word: str, before: str, following: str) -> boo
         if before not in ("will", "may", "might", "definitely", "would", "probably"):
             return False
         return ("you" in text.words[max(at - 3, 0) : at] and following != "to") or (
-            following == "to" and text.word_at(at + 2) in _TO_DO
+            following == "to" and text.padded[at + 2] in _TO_DO
         )
     return word in ("advice", "tip", "tips") and following == ":"
 
@@ -135,7 +135,7 @@ def _suits(text: Text, at: int) -> bool:
         (n for n, word in enumerate(following) if word in (".", ",", "!", "?", "\n", ";", "if")), len(following)
     )
     near = following[:stop]
-    if text.word_at(at - 1) in ("i", "which", "you") or "like" in near[:1]:
+    if text.padded[at - 1] in ("i", "which", "you") or "like" in near[:1]:
         return False
     return (
         bool(near)
@@ -147,14 +147,14 @@ def _suits(text: Text, at: int) -> bool:
 
 def is_no_item(text: Text, first: int, last: int) -> bool:
     """Say whether a thing to wear or take is no advice: "a blanket of fog", "the jackets in the shops", "suit you"."""
-    word, following = text.words[first], text.word_at(last + 1)
-    if following in _NO_ITEM_OF and text.word_at(last + 2) in _SUBSTANCES:
+    word, following = text.words[first], text.padded[last + 1]
+    if following in _NO_ITEM_OF and text.padded[last + 2] in _SUBSTANCES:
         return True
     if word in ("suit", "suits") and following in ("you", "your", "the", "a"):
         return True
-    if word.endswith("s") and text.word_at(first - 1) == "the" and following in ("in", "at", "on", "are", "were"):
+    if word.endswith("s") and text.padded[first - 1] == "the" and following in ("in", "at", "on", "are", "were"):
         return True
-    return word in ("cap", "layers", "boots", "fan", "shell", "tights", "cream") and text.word_at(first - 1) in (
+    return word in ("cap", "layers", "boots", "fan", "shell", "tights", "cream") and text.padded[first - 1] in (
         "ice",
         "cloud",
         "snow",
@@ -261,25 +261,25 @@ def _all_words(recommending: tuple[str, ...], items: tuple[str, ...]) -> tuple[s
 
 def _advises(text: Text, place: int) -> bool:
     """Say whether a "should" is advice ("you should …") rather than expectation ("it should be sunny")."""
-    following = text.word_at(place + 1)
+    following = text.padded[place + 1]
     if following in ("i", "you", "we"):
         return False  # "should you need more" and "what should I add" ask
-    if following == "not" and text.word_at(place + 2) in ("need", "be"):
+    if following == "not" and text.padded[place + 2] in ("need", "be"):
         return False  # "you should not need an umbrella" expects
-    return following in _ACTIONS or text.word_at(place - 1) in _ADVISED
+    return following in _ACTIONS or text.padded[place - 1] in _ADVISED
 
 
 def _promised(text: Text, hit: Hit) -> bool:
     """Say whether advice is only offered, promised, asked about or told of others, rather than given."""
     place, _, keyword = hit
     word = text.words[place]
-    if keyword in ("recommend", "suggest", "advise") and text.word_at(place - 1) in ("have", "has", "had", "and"):
+    if keyword in ("recommend", "suggest", "advise") and text.padded[place - 1] in ("have", "has", "had", "and"):
         return word.endswith("ed") and not {"we", "i"} & {*text.words[max(place - 3, 0) : place]}
     if keyword in ("recommend", "suggest", "advise") and _only_offered(text, place):
         return True
     if not word.endswith(_NOUN_ENDINGS) or keyword.endswith(_NOUN_ENDINGS):
         return False  # a verb, or an item such as "lotion"
-    if text.word_at(place + 1) == ":":
+    if text.padded[place + 1] == ":":
         return False
     for at in range(place - 1, max(place - _NOUN_REACH, 0), -1):
         if text.words[at] in _SENTENCE_ENDS:
@@ -293,7 +293,7 @@ def _promised(text: Text, hit: Hit) -> bool:
 
 def _only_offered(text: Text, place: int) -> bool:
     """Say whether a verb of recommending is only promised: "once I have your dates I can … suggest what to pack"."""
-    if text.word_at(place + 1) not in ("what", "which", "whether", "something", "some"):
+    if text.padded[place + 1] not in ("what", "which", "whether", "something", "some"):
         return False
     before = text.words[max(place - _NOUN_REACH, 0) : place]
     return any(one in ("i", "we") and other in _PROMISING for one, other in pairwise(before))
@@ -303,15 +303,15 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
     """Return the reasoning words a text uses; a "since" of time ("since Monday") is none, nor "as" in "as well"."""
     found = []
     for first, last, keyword in find(text, reasons):
-        following = text.word_at(last + 1)
+        following = text.padded[last + 1]
         if keyword == "since" and (following in _AFTER_A_SINCE_OF_TIME or following.isdecimal()):
             continue
         if keyword in ("as", "given", "considering"):
             if text.words[first] != keyword:
                 continue
-            if text.word_at(first - 1) not in _BEFORE_A_REASON and not (keyword == "as" and _is_clause(text, last + 1)):
+            if text.padded[first - 1] not in _BEFORE_A_REASON and not (keyword == "as" and _is_clause(text, last + 1)):
                 continue
-            if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.word_at(last + 2) == "as"):
+            if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.padded[last + 2] == "as"):
                 continue
         found.append((first, last, keyword))
     return said(text, found)
@@ -319,14 +319,14 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_clause(text: Text, at: int) -> bool:
     """Say whether a clause begins, of something else than the people spoken of: "light snow may …", "it is …"."""
-    return text.word_at(at) not in _PEOPLE and not _SAYS.isdisjoint(text.words[at + 1 : at + 5])
+    return text.padded[at] not in _PEOPLE and not _SAYS.isdisjoint(text.words[at + 1 : at + 5])
 
 
 def flow_of(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of order a text uses; "the next days" and "Safety First" are none."""
     found = []
     for first, last, keyword in find(text, words):
-        following, before = text.word_at(last + 1), text.word_at(first - 1)
+        following, before = text.padded[last + 1], text.padded[first - 1]
         if keyword in ("first", "next") and (
             following in _NO_ORDER_AFTER
             or following[:1].isdigit()

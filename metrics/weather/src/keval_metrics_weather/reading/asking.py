@@ -86,7 +86,7 @@ def asking(text: Text) -> Asking:
         means = any(pair in (("you", "mean"), ("you", "meant")) for pair in pairwise(words))
         if not (where or when or means):
             continue
-        question = text.word_at(last) == "?"
+        question = text.padded[last] == "?"
         if question and means:
             several = True
             place = place or bool(where)
@@ -189,7 +189,7 @@ def alternatives_offered(text: Text) -> tuple[str, ...]:
     found: list[Hit] = []
     for word in sorted(text.said & _POINTING):
         for at in text.index[word]:
-            before = text.word_at(at - 1)
+            before = text.padded[at - 1]
             may = before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
             if may or before in _CLAUSE_BEGINS:
                 found.append((at, at, word))

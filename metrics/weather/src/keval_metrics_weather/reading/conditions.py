@@ -70,7 +70,7 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
     found = []
     for hit in find(text, keywords):
         first, last, keyword = hit
-        if keyword in _NOT_WEATHER_BEFORE and text.word_at(last + 1) in _NOT_WEATHER_BEFORE[keyword]:
+        if keyword in _NOT_WEATHER_BEFORE and text.padded[last + 1] in _NOT_WEATHER_BEFORE[keyword]:
             continue
         if keyword == "clear" and text.words[max(first - 2, 0) : first] == ["to", "be"]:
             continue
@@ -82,8 +82,8 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
         elif hedged(text, hit):
             stance = "possible"
         for groups in groups_by_keyword[keyword]:
-            barely = not groups.isdisjoint(_SKY) and text.word_at(first - 1) in _BARELY
-            found.append(Condition(_SKY if barely else groups, stance, text.starts[first], text.end_of(last), keyword))
+            barely = not groups.isdisjoint(_SKY) and text.padded[first - 1] in _BARELY
+            found.append(Condition(_SKY if barely else groups, stance, text.starts[first], text.ends[last], keyword))
     return tuple(found)
 
 
@@ -107,6 +107,6 @@ def _liked(text: Text, place: int) -> bool:
             return False
         if word in _FEELINGS and not _LIKERS.isdisjoint(text.words[max(at - 4, 0) : at]):
             return True
-        if word == "like" and text.word_at(at - 1) in ("you", "i", "not", "would"):
+        if word == "like" and text.padded[at - 1] in ("you", "i", "not", "would"):
             return True
     return False

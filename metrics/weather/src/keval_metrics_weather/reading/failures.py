@@ -128,23 +128,23 @@ def _quote(text: Text, first: int, last: int) -> str:
     end = text.starts[last + 1] if last + 1 < len(text.starts) else len(text.plain)
     piece = text.plain[text.starts[first] : end]
     name = " ".join(piece.split()).rstrip(_AFTER_A_QUOTE)
-    return Said.between(text, text.starts[first], text.starts[first] + len(piece.rstrip(f"{_AFTER_A_QUOTE}\n")), name)
+    return Said(name, text, text.starts[first], text.starts[first] + len(piece.rstrip(f"{_AFTER_A_QUOTE}\n")))
 
 
 def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> None:
     """Find "couldn't retrieve", "wasn't able to load", "unable to access", "failed to get", "cannot be displayed"."""
-    starts = [at for at in text.index.get("not", ()) if text.word_at(at - 1) in _ABLE]
+    starts = [at for at in text.index.get("not", ()) if text.padded[at - 1] in _ABLE]
     starts += [*text.index.get("unable", ()), *text.index.get("failed", ())]
     for at in starts:
         first = at - 1 if text.words[at] == "not" else at
-        if text.words[at] == "not" and text.words[at - 1] not in ("can", "could") and text.word_at(at + 1) != "able":
+        if text.words[at] == "not" and text.words[at - 1] not in ("can", "could") and text.padded[at + 1] != "able":
             continue
         for last in range(at + 1, min(at + _REACH, len(text.words))):
             word = text.words[last]
             if word in _MARKS:
                 break
             if word in GETTING:
-                if not _of_another(text, (first, last, "")) and text.word_at(first - 1) != "which":
+                if not _of_another(text, (first, last, "")) and text.padded[first - 1] != "which":
                     missing.setdefault(first, _quote(text, first, last))
                     if (
                         text.words[at - 1] == "could"
@@ -169,12 +169,12 @@ def _services(text: Text, missing: dict[int, str]) -> None:
             missing.setdefault(at, _quote(text, at - 1, min(at + 3, len(text.words) - 1)))
     for word in ("timed", "timing", "times"):
         for at in text.index.get(word, ()):
-            if text.word_at(at + 1) == "out":
+            if text.padded[at + 1] == "out":
                 missing.setdefault(at, Said.at(text, at, at + 1, f"{word} out"))
     for at in text.index.get("unavailable", ()):
         missing.setdefault(at, Said.at(text, at, at, "unavailable"))
     if (start := text.plain.find("n/a")) >= 0:
-        missing.setdefault(len(text.words), Said.between(text, start, start + 3, "n/a"))
+        missing.setdefault(len(text.words), Said("n/a", text, start, start + 3))
 
 
 def _subject(text: Text, at: int) -> bool:
@@ -204,8 +204,8 @@ def _troubles(text: Text, errors: dict[int, str], missing: dict[int, str]) -> No
         elif word in ("snag", "hiccup", "glitch") and met:
             errors.setdefault(at, Said.at(text, at, at, word))
     for at in text.index.get("wrong", ()):
-        went = text.word_at(at - 1) in ("went", "gone", "goes")
-        if went and text.word_at(at - 2) in ("something", "has", "have", ""):
+        went = text.padded[at - 1] in ("went", "gone", "goes")
+        if went and text.padded[at - 2] in ("something", "has", "have", ""):
             errors.setdefault(at, Said.at(text, at - 1, at, "went wrong"))
     for word in ("status", "returned", "code", "http"):
         for at in text.index.get(word, ()):
@@ -214,34 +214,34 @@ def _troubles(text: Text, errors: dict[int, str], missing: dict[int, str]) -> No
 
 
 def _bare_error(text: Text, at: int) -> bool:
-    named = text.word_at(at - 1) in ("an", "the", "api", "internal", "server")
-    return named or text.word_at(at + 1) in (":", "occurred", "code", "message", "!", ".", "—")
+    named = text.padded[at - 1] in ("an", "the", "api", "internal", "server")
+    return named or text.padded[at + 1] in (":", "occurred", "code", "message", "!", ".", "—")
 
 
 def _nothing_kept(text: Text, missing: dict[int, str]) -> None:
     """Find "no current reading", "no weather data", "no response", "lack access", "beyond what I can look up"."""
     for at in text.index.get("no", ()):
         last = at + 1
-        while text.word_at(last) in _BETWEEN and last - at < 4:
+        while text.padded[last] in _BETWEEN and last - at < 4:
             last += 1
-        following = text.word_at(last + 1)
-        if text.word_at(last) in KEPT and following not in ("of", "alerts"):
+        following = text.padded[last + 1]
+        if text.padded[last] in KEPT and following not in ("of", "alerts"):
             missing.setdefault(at, _quote(text, at, last))
-        elif text.word_at(last) == "way" and text.word_at(at - 1) == "have" and following in ("of", "to"):
+        elif text.padded[last] == "way" and text.padded[at - 1] == "have" and following in ("of", "to"):
             missing.setdefault(at, Said.at(text, at, last, "no way"))
     for word in ("lack", "lacking", "without"):
         for at in text.index.get(word, ()):
             if not KEPT.isdisjoint(text.words[at + 1 : at + 4]):
                 missing.setdefault(at, _quote(text, at, at + 1))
     for at in text.index.get("beyond", ()):
-        if text.word_at(at + 1) in ("what", "my") and text.word_at(at + 2) in ("i", "we", "reach", "tools"):
+        if text.padded[at + 1] in ("what", "my") and text.padded[at + 2] in ("i", "we", "reach", "tools"):
             missing.setdefault(at, Said.at(text, at, at, "beyond"))
 
 
 def _of_another(text: Text, hit: Hit) -> bool:
     """Say whether "don't have", "can't get" and the like are said of an obligation or of another than the speaker."""
     first, last, _ = hit
-    if text.words[last] == "have" and text.word_at(last + 1) == "to":
+    if text.words[last] == "have" and text.padded[last + 1] == "to":
         return True
     if text.words[first] not in ("can", "do", "could", "would"):
         return False  # "it doesn't have data" is said of a service

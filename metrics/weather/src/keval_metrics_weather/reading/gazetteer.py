@@ -143,8 +143,10 @@ def place_key(words: Iterable[str]) -> str:
 
 def is_code(text: Text, at: int) -> bool:
     """Say whether a word is a code such as `DE`, which says where a place is but names none."""
+    if len(text.words[at]) != 2 or text.caseless:
+        return False
     start = text.starts[at]
-    return len(text.words[at]) == 2 and not text.caseless and text.original[start : start + 2].isupper()
+    return text.original[start : start + 2].isupper()
 
 
 def after_regions(text: Text, at: int) -> int:
@@ -158,7 +160,7 @@ def after_regions(text: Text, at: int) -> int:
                 break
         else:
             return at
-        at = after + 1 if text.word_at(after) == ")" else after
+        at = after + 1 if text.padded[after] == ")" else after
     return at
 
 
@@ -168,7 +170,7 @@ def _is_region(text: Text, at: int, apart: bool) -> bool:
 
 
 def is_name(text: Text, place: int) -> bool:
-    word = text.word_at(place)
+    word = text.padded[place]
     if word[:1].isalpha() and word not in NO_NAMES and text.capitalised(place):
         return len(word) > 1 or not word.isascii()  # a letter is none, as in Washington, D.C.
     return False
@@ -186,7 +188,7 @@ def name_at(text: Text, place: int) -> int:
             end += 1
             while end < len(text.words) and text.starts[end] == text.starts[end - 1]:
                 end += 1  # the second part of a name such as Xi'an
-        elif end > place and text.word_at(end) in _PARTICLES and is_name(text, end + 1):
+        elif end > place and text.padded[end] in _PARTICLES and is_name(text, end + 1):
             end += 2
         else:
             break

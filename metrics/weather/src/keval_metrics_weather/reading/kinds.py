@@ -36,13 +36,15 @@ _GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "w
 def kind_after(text: Text, last: int) -> Kind | None:
     """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
     at = last + 1
-    if text.word_at(at) == "," and text.word_at(at + 1) == "overnight":
+    one, two = text.padded[at], text.padded[at + 1]
+    if one == "," and two == "overnight":
         return "low"
-    while text.word_at(at) in ("(", "-", "with", "the") and at < last + 3:
+    while one in ("(", "-", "with", "the") and at < last + 3:
         at += 1
-    one, two, three = text.word_at(at), text.word_at(at + 1), text.word_at(at + 2)
+        one, two = two, text.padded[at + 1]
     if one in _AFTER:
-        return None if two in _GOES_ON or two[:1].isdigit() or text.word_at(at) == "\n" else _AFTER[one]
+        return None if two in _GOES_ON or two[:1].isdigit() else _AFTER[one]
+    three = text.padded[at + 2]
     if (one, two) in _BY:
         return None if three[:1].isdigit() or three in _GOES_ON else _BY[one, two]
     if one == "during" and two == "the" and three in ("day", "night"):
@@ -52,7 +54,7 @@ def kind_after(text: Text, last: int) -> Kind | None:
     return None
 
 
-def of_the_air(kind: str) -> bool:
+def of_the_air(kind: Kind | None) -> bool:
     """Say whether a kind states the air's own temperature, which can be held against the truth."""
     return kind in ("temperature", "high", "low")
 
@@ -160,8 +162,8 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
             elif at > last_end:
                 state = _step(text, at, state)
             done += 1
-        after = kind_after(text, last)
-        found.append(_bounded(text, first, state)._replace(after=after))
+        says, after = _bounded(text, first, state), kind_after(text, last)
+        found.append(says if after is None else says._replace(after=after))
         last_end = last
         while done < len(marks) and marks[done] <= last:
             done += 1
@@ -169,7 +171,7 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
             while done < len(marks) and marks[done] <= last + 4 and text.words[marks[done]] in _KNOWN:
                 done += 1
         if not _continues(text, last):
-            state = Seen(whole=state.whole if state.whole != "bound" else None)
+            state = Seen(whole=state.whole) if state.whole not in (None, "bound") else _NOTHING
     return found
 
 
@@ -180,17 +182,16 @@ def _cell_start(text: Text, first: int) -> int:
 
 def _continues(text: Text, last: int) -> bool:
     """Say whether another quantity is joined to one that ends at a place: "highs of 33 °C and 34 °C"."""
-    following = text.word_at(last + 1)
-    return following in _JOINING and text.word_at(last + 2)[:1].isdigit()
+    following = text.padded[last + 1]
+    return following in _JOINING and text.padded[last + 2][:1].isdigit()
 
 
 def _bounded(text: Text, first: int, state: Seen) -> Seen:
     at = first - 1
-    if text.word_at(at) in _ABOUT:
+    if text.padded[at] in _ABOUT:
         at -= 1
-    if text.word_at(at) in _BOUNDS and text.word_at(at - 1) not in _NEARLY and text.word_at(at + 1) not in ("zero",):
-        return state._replace(kind="plain", whole="bound") if state.kind != "felt" else state
-    return state
+    bound = text.padded[at] in _BOUNDS and text.padded[at - 1] not in _NEARLY and text.padded[at + 1] != "zero"
+    return state._replace(kind="plain", whole="bound") if bound and state.kind != "felt" else state
 
 
 def _step(text: Text, at: int, state: Seen) -> Seen:
@@ -199,13 +200,13 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
     if word in _ENDS:
         return _NOTHING
     if word == ",":
-        return state if state.sticky else Seen(whole=state.whole)
+        return state if state.sticky or state is _NOTHING else Seen(whole=state.whole)
     if word in _TURNS:
         return state if state.sticky and word in ("though", "although") else _NOTHING
     if word in ("(", ")"):
         return state
     said = _WORDS[word]
-    following, before = text.word_at(at + 1), text.word_at(at - 1)
+    following, before = text.padded[at + 1], text.padded[at - 1]
     if said == "felt":
         return _felt(text, at, state)
     if said == "now":
@@ -227,16 +228,16 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
 
 
 def _felt(text: Text, at: int, state: Seen) -> Seen:
-    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
+    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
     if (word == "index" and before != "heat") or (word == "chill" and before != "wind"):
         return state
     if word in ("closer", "nearer"):
         near = text.words[max(at - 12, 0) : at]
         return state if _MADE_TO_FEEL.isdisjoint(near) else Seen("felt", True, True, whole=state.whole)
     if word in ("feels", "feel", "feeling", "felt"):
-        if following in _PLEASANT and text.word_at(at + 2) not in ("like", "as"):
+        if following in _PLEASANT and text.padded[at + 2] not in ("like", "as"):
             return state
-        third = text.word_at(at + 2)
+        third = text.padded[at + 2]
         if following == "like" and third.isalpha() and third not in _FIGURES_AFTER:
             return state  # "it feels like winter"
         sticky = not _COMPARING.isdisjoint(text.words[at + 1 : at + 5])
@@ -245,7 +246,7 @@ def _felt(text: Text, at: int, state: Seen) -> Seen:
 
 
 def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state: Seen) -> Seen:
-    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
+    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
     if word in ("normal", "usual") and (following not in _USUAL_OF or text.capitalised(at)):
         return state
     if word == "record" and following in ("your", "my", "it", "how"):
@@ -260,7 +261,7 @@ def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state:
 
 
 def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
-    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
+    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
     if said in ("rise", "fall"):
         to = "to" in text.words[at + 1 : at + 4] or following in ("at", "from")
         if word in _NEEDING_TO and not to and word != "down":
@@ -274,6 +275,6 @@ def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
         return state
     if word == "night" and before in ("last", "tonight"):
         return state
-    if state.firm and state.kind != said and text.word_at(at - 1) in _FIRM and word in _FIRM:
+    if state.firm and state.kind != said and text.padded[at - 1] in _FIRM and word in _FIRM:
         return Seen("plain", True, False, whole=state.whole)  # "High / Low: 30 °C / 14 °C"
     return Seen(said, word in _FIRM or state.firm, False, whole=state.whole)

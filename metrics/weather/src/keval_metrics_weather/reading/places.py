@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import compress, count
 
 from keval_metrics_weather.reading.gazetteer import (
     ANOTHER,
@@ -64,27 +65,27 @@ def places_told(text: Text) -> tuple[Place, ...]:
     found: list[Place] = []
     known, words, original = gazetteer(), text.words, text.original
     done = 0
-    for at in [place for place, start in enumerate(text.starts) if original[start].isupper()]:
+    for at in compress(count(), map(str.isupper, map(original.__getitem__, text.starts))):
         if at < done or (words[at] in NO_NAMES and words[at] != "the") or is_code(text, at):
             continue
-        count = known.longest(text.words, at)
-        stands = count and text.capitalised(at + count - 1) and _stands_in_prose(text, at, count)
+        length = known.longest(words, at)
+        stands = length and text.capitalised(at + length - 1) and _stands_in_prose(text, at, length)
         if not stands:
-            count = _unknown_in_prose(text, at)
-        if count:
-            found.append(place_at(text, at, at + count))
-            done = after_regions(text, at + count)
+            length = _unknown_in_prose(text, at)
+        if length:
+            found.append(place_at(text, at, at + length))
+            done = after_regions(text, at + length)
     return tuple(found)
 
 
 def _stands_in_prose(text: Text, at: int, count: int) -> bool:
     name = " ".join(text.words[at : at + count])
-    before, following = text.word_at(at - 1), text.word_at(at + count)
+    before, following = text.padded[at - 1], text.padded[at + count]
     if name in gazetteer().regions or _part_of_a_name(text, at, count):
         return False
     leads = before in ("", ".", "!", "?", "\n", "|", ":", ";", "(")
     if name in gazetteer().words:
-        return before in LOCATING and (text.word_at(at - 2) != "up") and following not in ("weather",)
+        return before in LOCATING and (text.padded[at - 2] != "up") and following not in ("weather",)
     return leads or before in BEFORE_A_PLACE or before in CONTRASTING or before == "," or following in SAYING
 
 
@@ -103,18 +104,18 @@ def _part_of_a_name(text: Text, at: int, count: int) -> bool:
         at > 0
         and text.capitalised(at - 1)
         and text.words[at - 1] not in NO_NAMES
-        and text.word_at(at - 1).isalpha()
-        and text.word_at(at - 2) not in ("", ".", "\n", "!", "?", ":")
+        and text.padded[at - 1].isalpha()
+        and text.padded[at - 2] not in ("", ".", "\n", "!", "?", ":")
     )
 
 
 def _unknown_in_prose(text: Text, at: int) -> int:
     """Count the words of a name that is not in the table but stands as a place: "in Rapla", "while Rapla enjoys"."""
-    before = text.word_at(at - 1)
+    before = text.padded[at - 1]
     if before not in ("in", "while", "whereas"):
         return 0
     count = name_at(text, at)
-    if before != "in" and text.word_at(at + count) not in SAYING:
+    if before != "in" and text.padded[at + count] not in SAYING:
         return 0
     return count if text.words[at] not in gazetteer().regions else 0
 
@@ -161,7 +162,7 @@ def places_asked(text: Text) -> tuple[Place, ...]:
 def _origin(text: Text, place: Place) -> bool:
     """Say whether a place is only where somebody comes from: "I'm from Oslo, how is it in Rome?"."""
     at = bisect_left(text.starts, place.start)
-    return text.word_at(at - 1) == "from" and text.word_at(at - 2) in ("am", "come", "are", "is")
+    return text.padded[at - 1] == "from" and text.padded[at - 2] in ("am", "come", "are", "is")
 
 
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
@@ -175,8 +176,8 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
         return 0
     capital = not text.caseless and text.capitalised(at)
     name = " ".join(text.words[at : at + count])
-    before = text.word_at(at - 1)
-    if before in _GREETINGS and at < 3 and capital and text.word_at(at + 1) not in _TOPICS:
+    before = text.padded[at - 1]
+    if before in _GREETINGS and at < 3 and capital and text.padded[at + 1] not in _TOPICS:
         return 0
     if before == "am" or text.words[max(at - 2, 0) : at] == ["name", "is"] or _declined(text, at):
         return 0  # somebody's name, or "not Oslo"
@@ -192,7 +193,7 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
 
 def _declined(text: Text, at: int) -> bool:
     """Say whether the words before a name rule it out: "not Oslo", "not in Oslo", "instead of Oslo"."""
-    first = at - 1 if text.word_at(at - 1) in LOCATING else at
+    first = at - 1 if text.padded[at - 1] in LOCATING else at
     before = text.words[max(first - 2, 0) : first]
     if before in (["instead", "of"], ["rather", "than"]):
         return True
@@ -200,15 +201,15 @@ def _declined(text: Text, at: int) -> bool:
 
 
 def _capital_topic(text: Text, at: int) -> bool:
-    return text.word_at(at) in _TOPICS or text.word_at(at) in gazetteer().regions
+    return text.padded[at] in _TOPICS or text.padded[at] in gazetteer().regions
 
 
 def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
     """Say whether a name that is a word, too, stands as a place: "in Nice?", "bath thursday?", "goes or breda"."""
-    before, following = text.word_at(at - 1), text.word_at(at + count)
+    before, following = text.padded[at - 1], text.padded[at + count]
     leads = at == 0 or before in (".", "!", "?", "\n", ",") or at == after_opening(text)
     region = following in gazetteer().regions or (
-        following == "," and text.word_at(at + count + 1) in gazetteer().regions
+        following == "," and text.padded[at + count + 1] in gazetteer().regions
     )
     ends = following in _AFTER_A_PLACE or region
     if capital and not leads:
@@ -220,7 +221,7 @@ def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: li
     if (
         before in ("in", "near")
         or (before in _TOPICS and text.words[at] not in _ADJECTIVES)
-        or (before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS)
+        or (before in ("for", "at", "of") and text.padded[at - 2] in _TOPICS)
     ):
         return ends
     if before in ("or", "and", "vs") and found:
@@ -229,7 +230,7 @@ def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: li
 
 
 def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) -> bool:
-    before, following = text.word_at(at - 1), text.word_at(at + count)
+    before, following = text.padded[at - 1], text.padded[at + count]
     if before in BEFORE_A_PLACE or (before in CONTRASTING and following in SAYING):
         return True
     begins = text.words[at] in OPENINGS or at == after_opening(text)
@@ -245,19 +246,19 @@ def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) ->
 
 def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> int:
     """Count the words of a place that is not in the table: "in Rapla", "Rapla weather", "weather in wogga wogga"."""
-    before = text.word_at(at - 1)
+    before = text.padded[at - 1]
     if capital:
         count = name_at(text, at)
         return count if count and _unknown_name_stands(text, at, count, found) else 0
-    placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
+    placed = before in ("in", "near") or (before in ("for", "at") and text.padded[at - 2] in _TOPICS)
     if not placed:
         return 0
     end = at
-    while end - at <= 3 and text.word_at(end).isalpha() and text.word_at(end) not in NO_UNKNOWN_PLACES:
-        if end > at and text.word_at(end) in gazetteer().regions:
+    while end - at <= 3 and text.padded[end].isalpha() and text.padded[end] not in NO_UNKNOWN_PLACES:
+        if end > at and text.padded[end] in gazetteer().regions:
             break
         end += 1
-    following = text.word_at(end)
+    following = text.padded[end]
     stands = (
         following in _AFTER_A_PLACE or following == "like" or following in gazetteer().regions or following in SAYING
     )

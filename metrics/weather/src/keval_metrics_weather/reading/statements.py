@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
-from math import inf
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import attrs
@@ -29,18 +28,18 @@ _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "si
 _RIGHT_AFTER = 4
 
 
-@attrs.frozen
-class Anchors:
+class Anchors(NamedTuple):
     """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
 
-    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
+    For those that do not hold to the end, `until` is the offset up to which they do, and `lasting` the value that holds
+    from there on.
     """
 
     starts: Sequence[int]
     clauses: Sequence[int]
     values: Sequence[str]
-    until: Sequence[float]
-    lasting: Sequence[str | None]
+    until: Mapping[int, int]
+    lasting: Mapping[int, str | None]
 
     def near(self, clauses: tuple[int, int], offset: int, end: int, following: int) -> int | None:
         """Return the number of the anchor that a mention from `offset` to `end` belongs to, `None` if there is none.
@@ -49,9 +48,12 @@ class Anchors:
         the last before it in the same clause, else the next in the same clause (unless another mention, at `following`,
         comes first), else the last one anywhere before.
         """
-        after = bisect_right(self.starts, offset)
-        next_one = after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clauses[1]
-        if next_one and self.starts[after] - end <= _RIGHT_AFTER:
+        starts = self.starts
+        if not starts:
+            return None
+        after = bisect_right(starts, offset)
+        next_one = after < len(starts) and starts[after] < following and self.clauses[after] == clauses[1]
+        if next_one and starts[after] - end <= _RIGHT_AFTER:
             return after
         if after and self.clauses[after - 1] == clauses[0]:
             return after - 1
@@ -59,15 +61,19 @@ class Anchors:
             return after
         return after - 1 if after else None
 
+    def within(self, begin: int, end: int, otherwise: int | None) -> int | None:
+        """Return the number of the first anchor from one offset to another."""
+        number = bisect_left(self.starts, begin)
+        return number if number < len(self.starts) and self.starts[number] < end else otherwise
+
     def value(self, number: int | None, offset: int) -> str | None:
         """Return what holds at an offset that belongs to an anchor."""
         if number is None:
             return None
-        return self.values[number] if offset < self.until[number] else self.lasting[number]
+        return self.lasting[number] if number in self.until and offset >= self.until[number] else self.values[number]
 
 
-@attrs.frozen
-class Where:
+class Where(NamedTuple):
     """How the clauses of a text hang together, and which places and times its parts are about."""
 
     text: Text
@@ -80,8 +86,7 @@ class Where:
         """Read a text's clauses."""
         seams = [text.starts[place] for place in text.places_of(_SEAMS)]
         named = [(place.start, place.key) for place in places if not _compared_with(text, place)]
-        days = _anchors(text, seams, [(time.start, time.day) for time in times])
-        return cls(text, seams, days, _anchors(text, seams, named))
+        return cls(text, seams, _anchors(text, seams, times), _anchors(text, seams, named))
 
     def clause(self, offset: int) -> Span:
         """Return from where to where the clause around an offset goes."""
@@ -89,37 +94,41 @@ class Where:
         begin = self.seams[number - 1] if number else 0
         return begin, self.seams[number] if number < len(self.seams) else len(self.text.plain)
 
-    def told(self, anchors: Anchors, mention: Span, following: int, heads: Sequence[Span] = ()) -> int | None:
-        """Return the anchor of a mention, given by its offsets: the one in its column's head, else the one near it."""
-        for first, last in heads:
-            begin, end = self.text.start_of(first), self.text.start_of(last)
-            number = bisect_left(anchors.starts, begin)
-            if number < len(anchors.starts) and anchors.starts[number] < end:
-                return number
-        clauses = bisect_right(self.seams, mention[0]), bisect_left(self.seams, mention[1])
-        return anchors.near(clauses, *mention, following)
+    def told(self, start: int, end: int, following: int, heads: Sequence[Span]) -> tuple[int | None, int | None]:
+        """Return the anchors of a mention from offset `start` to `end`: that of its place and that of its day.
+
+        Each is the one in its column's head, else the one near it.
+        """
+        clauses = bisect_right(self.seams, start), bisect_left(self.seams, end)
+        place = self.places.near(clauses, start, end, following)
+        day = self.days.near(clauses, start, end, following)
+        for first, last in reversed(heads):
+            begin, until = self.text.start_of(first), self.text.start_of(last)
+            place, day = self.places.within(begin, until, place), self.days.within(begin, until, day)
+        return place, day
 
 
 def _compared_with(text: Text, place: Place) -> bool:
     """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
     at = bisect_left(text.starts, place.start)
-    if text.word_at(at - 1) in ("near", "outside"):
+    if text.padded[at - 1] in ("near", "outside"):
         return True
-    return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
+    return text.padded[at - 1] in ("than", "unlike") and text.padded[at + len(place.words)] not in ("(", "at", "is")
 
 
-def _anchors(text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> Anchors:
-    found.sort()
+def _anchors(text: Text, seams: Sequence[int], found: Iterable[tuple[int, str]]) -> Anchors:
+    found = sorted(found)
     starts = [start for start, _ in found]
     values = [value for _, value in found]
-    until = [inf] * len(found)
-    lasting: list[str | None] = [*values]
+    until: dict[int, int] = {}
+    lasting: dict[int, str | None] = {}
     if PAST in values:
         ends = [*(text.starts[place] for place in text.places_of(SENTENCE_ENDS)), len(text.plain)]
         for number, (start, value) in enumerate(found):
             if value == PAST:
                 until[number] = _end_of_the_past(text, start, ends[bisect_right(ends, start)])
-                lasting[number] = lasting[number - 1] if number else None
+                before = number - 1
+                lasting[number] = lasting.get(before, values[before]) if number else None
     return Anchors(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
 
 
@@ -130,7 +139,7 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
         return sentence_end
     commas = text.index.get(",", ())
     at = bisect_right(commas, place)
-    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.word_at(commas[at] + 1) != "when":
+    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.padded[commas[at] + 1] != "when":
         return text.starts[commas[at]]
     return sentence_end
 
@@ -183,7 +192,6 @@ class Statement(NamedTuple):
 def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list[Statement]:
     """Return what the temperatures of a text are said to be, of which place and for when."""
     text = where.text
-    starts = [quantity.start for quantity in quantities]
     spans = [(bisect_left(text.starts, q.start), bisect_left(text.starts, q.end) - 1) for q in quantities]
     heads = [heads_of(text, first) for first, _ in spans]
     hours = hours_named(text)
@@ -191,13 +199,12 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
     seen = kinds(text, spans, heads)
     usual = _usual_sentences(text) if "typical" in text.said else ()
     for number, (quantity, says) in enumerate(zip(quantities, seen, strict=True)):
-        following = starts[number + 1] if number + 1 < len(starts) else len(text.plain) + 1
+        following = quantities[number + 1].start if number + 1 < len(quantities) else len(text.plain) + 1
         previous = found[-1] if found else None
         kind = _told_kind(says) or _moving_kind(where, says, quantity, hours, previous)
-        if any(begin <= quantity.start < end for begin, end in usual):
+        if usual and any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
-        place = where.told(where.places, (quantity.start, quantity.end), following, heads[number])
-        day = where.told(where.days, (quantity.start, quantity.end), following, heads[number])
+        place, day = where.told(quantity.start, quantity.end, following, heads[number])
         named = where.places.value(place, quantity.start)
         today = _has_an_hour(where, quantity, hours) and _is_later(where, quantity, len(hours) > 1)
         for named_day in _days(where, day, quantity, quantities, number):
@@ -247,6 +254,8 @@ def _moving_kind(
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
     """Say whether the clause of a quantity names an hour: then it is the temperature of that hour."""
+    if not hours:
+        return False
     begin, end = where.clause(quantity.start)
     at = bisect_left(hours, begin)
     return at < len(hours) and hours[at] < end
@@ -303,26 +312,23 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
     """Return the weather that a text speaks of, with its place and its time."""
     found = []
     end = len(where.text.plain) + 1
-    usual = _usual_sentences(where.text)
+    usual, in_table = _usual_sentences(where.text), "|" in where.text.said
     for number, condition in enumerate(conditions):
         if usual and any(first <= condition.start < last for first, last in usual):
             continue
         following = conditions[number + 1].start if number + 1 < len(conditions) else end
-        mention = condition.start, condition.end
-        heads: Sequence[Span] = ()
-        if "|" in where.text.said:
-            heads = heads_of(where.text, bisect_left(where.text.starts, condition.start))
-        place = where.told(where.places, mention, following, heads)
-        day = where.told(where.days, mention, following, heads)
-        on, named = where.days.value(day, condition.start), where.places.value(place, condition.start)
-        found.append(Statement(None, on, named, *mention, condition.word, condition=condition))
+        start, last = condition.start, condition.end
+        heads = heads_of(where.text, bisect_left(where.text.starts, start)) if in_table else ()
+        place, day = where.told(start, last, following, heads)
+        on, named = where.days.value(day, start), where.places.value(place, start)
+        found.append(Statement(None, on, named, start, last, condition.word, condition=condition))
     return found
 
 
 def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     """Return from where to where a text says what is usual, rather than what is."""
     marks = text.places_of(_USUAL)
-    marks += [at for at in text.index.get("typical", ()) if text.word_at(at + 1) not in ("for", "of")]
+    marks += [at for at in text.index.get("typical", ()) if text.padded[at + 1] not in ("for", "of")]
     found = []
     for place in marks:
         first = last = place
@@ -372,8 +378,8 @@ def weather_data(text: Text) -> WeatherData:
         measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
     measured.sort()
     spoken = [each for each in conditions(text) if each.stance != "possible"]
-    figures = [Said.between(text, start, end, said) for start, said, end in measured]
-    words = [Said.between(text, each.start, each.end, each.word) for each in spoken]
+    figures = [Said(said, text, start, end) for start, said, end in measured]
+    words = [Said(each.word, text, each.start, each.end) for each in spoken]
     return WeatherData(
         tuple(dict.fromkeys(figures)),
         tuple(dict.fromkeys(words)),
@@ -381,48 +387,32 @@ def weather_data(text: Text) -> WeatherData:
     )
 
 
-@attrs.frozen(eq=False, slots=False)
-class Reading:
-    """What an answer says; each part is read when it is first asked for.
-
-    `names` are places that it is known to be about, which a table of places may not list.
-    """
+class Reading(NamedTuple):
+    """What an answer says: the places that it names, and everything that it states in degrees."""
 
     text: Text
-    names: tuple[str, ...]
-    fahrenheit: bool
+    places: Sequence[Place]
+    where: Where
+    temperatures: Sequence[Statement]
 
-    @cached_property
-    def places(self) -> Sequence[Place]:
-        """The places it names."""
-        told = {place.start: place for place in places_told(self.text)}
-        for name, starts in find_names(self.text, self.names).items():
-            words = tuple(read(name).words)
-            told |= {start: Place(name, words, start, place_key(words)) for start in starts}
-        return [told[start] for start in sorted(told)]
-
-    @cached_property
-    def _where(self) -> Where:
-        return Where.of(self.text, self.places, times(self.text))
-
-    @cached_property
-    def temperatures(self) -> Sequence[Statement]:
-        """Everything that it states in degrees."""
-        found = quantities(self.text, self.fahrenheit)
-        return temperature_statements(self._where, found) if found else ()
-
-    @cached_property
+    @property
     def of_the_air(self) -> Sequence[Statement]:
         """The temperatures of the air."""
-        return [statement for statement in self.temperatures if of_the_air(statement.kind or "")]
+        return [statement for statement in self.temperatures if of_the_air(statement.kind)]
 
     def conditions(self, vocabulary: Vocabulary = VOCABULARY) -> Sequence[Statement]:
-        """Return the weather it speaks of."""
+        """Return the weather that it speaks of."""
         found = conditions(self.text, vocabulary)
-        return condition_statements(self._where, found) if found else ()
+        return condition_statements(self.where, found) if found else ()
 
 
-@lru_cache(maxsize=64)
-def reading(text: Text, names: tuple[str, ...] = (), fahrenheit: bool = False) -> Reading:
-    """Return what a text says, the same for as long as the same is asked for."""
-    return Reading(text, names, fahrenheit)
+def reading(text: Text, names: Iterable[str] = (), fahrenheit: bool = False) -> Reading:
+    """Return what a text says; `names` are places that it is known to be about, which the table may not list."""
+    places = {place.start: place for place in places_told(text)}
+    for name, starts in find_names(text, names).items():
+        words = tuple(read(name).words)
+        places |= {start: Place(name, words, start, place_key(words)) for start in starts}
+    named = [places[start] for start in sorted(places)]
+    where = Where.of(text, named, times(text))
+    found = quantities(text, fahrenheit)
+    return Reading(text, named, where, temperature_statements(where, found) if found else ())

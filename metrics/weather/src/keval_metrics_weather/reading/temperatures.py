@@ -31,13 +31,13 @@ def numeral_before(text: Text, place: int) -> tuple[float, int] | None:
     if number is None:
         return None
     value, at = float(number[0]), number[1]
-    if text.word_at(at - 1) == "point":
+    if text.padded[at - 1] == "point":
         whole = _whole_before(text, at - 1)
         if whole is None or value > 9:
             return None
         value, at = whole[0] + value / 10, whole[1]
-    before = text.word_at(at - 1)
-    goes_on = text.word_at(at - 2) if before == "and" else before
+    before = text.padded[at - 1]
+    goes_on = text.padded[at - 2] if before == "and" else before
     if before in _NUMERALS or goes_on in _LARGER:
         return None
     return (-value, at - 1) if before in _MINUS else (value, at)
@@ -45,16 +45,16 @@ def numeral_before(text: Text, place: int) -> tuple[float, int] | None:
 
 def _whole_before(text: Text, place: int) -> tuple[int, int] | None:
     at, value = place, 0
-    if text.word_at(at - 1) in _NUMERALS:
+    if text.padded[at - 1] in _NUMERALS:
         at -= 1
         value = _NUMERALS[text.words[at]]
-        if value < 10 and text.word_at(at - 1) in _TENS:
+        if value < 10 and text.padded[at - 1] in _TENS:
             at -= 1
             value += _NUMERALS[text.words[at]]
-    hundred = at - 2 if at < place and text.word_at(at - 1) == "and" else at - 1
-    if text.word_at(hundred) != "hundred":
+    hundred = at - 2 if at < place and text.padded[at - 1] == "and" else at - 1
+    if text.padded[hundred] != "hundred":
         return (value, at) if at < place else None
-    hundreds = 1 if text.word_at(hundred - 1) == "a" else _NUMERALS.get(text.word_at(hundred - 1), 0)
+    hundreds = 1 if text.padded[hundred - 1] == "a" else _NUMERALS.get(text.padded[hundred - 1], 0)
     return (100 * hundreds + value, hundred - 1) if 0 < hundreds < 10 else None
 
 
@@ -75,7 +75,7 @@ def band_at(text: Text, place: int) -> tuple[float, float, int]:
         first -= 1
     low, high = (min(a for a, _ in parts), max(b for _, b in parts)) if parts and first < place else (0, 9)
     least = 3 if word == "teens" else 0
-    sign = -1.0 if text.word_at(first - 1) in _MINUS else 1.0
+    sign = -1.0 if text.padded[first - 1] in _MINUS else 1.0
     ends = sorted((sign * (tens + max(low, least)), sign * (tens + max(high, least))))
     return ends[0], ends[1], first
 
@@ -108,7 +108,7 @@ def is_named(text: Text, start: int) -> bool:
     place = bisect_left(text.starts, start)
     for at in range(place - 1, max(place - 2 - _MOST_LINKS, -1), -1):
         word = text.words[at]
-        if word in NAMING and (word != "index" or text.word_at(at - 1) == "heat"):
+        if word in NAMING and (word != "index" or text.padded[at - 1] == "heat"):
             begin = max(start - 48, 0)
             return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, begin, start)
         if word not in _LINKING:
@@ -118,7 +118,7 @@ def is_named(text: Text, start: int) -> bool:
 
 def is_day_and_night(text: Text, start: int) -> bool:
     """Say whether a pair such as "Mon 17/24" in a list of degrees is a day's span."""
-    before = text.word_at(bisect_left(text.starts, start) - 1)
+    before = text.padded[bisect_left(text.starts, start) - 1]
     return (before in _WEEKDAYS or before.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
 
 
@@ -279,12 +279,12 @@ def _numerals(text: Text) -> Iterator[Figure]:
             continue
         (value, first), word = number, text.words[place]
         values = [value]
-        if text.word_at(first - 1) in ("to", "and", "or"):
+        if text.padded[first - 1] in ("to", "and", "or"):
             lower = numeral_before(text, first - 1)
             if lower is not None:
                 values.insert(0, lower[0])
                 first = lower[1]
-        unit = next((w[0] for w in (word, text.word_at(place + 1)) if w in ("celsius", "fahrenheit", "c", "f")), "")
+        unit = next((w[0] for w in (word, text.padded[place + 1]) if w in ("celsius", "fahrenheit", "c", "f")), "")
         end = text.starts[place] + (len(word) if word != "below" else 0)
         yield Figure(tuple(values), unit, text.starts[first], end)
     for place in text.places_of(_BANDS):
@@ -325,7 +325,7 @@ class Quantity(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
+def quantities(text: Text, fahrenheit: bool) -> tuple[Quantity, ...]:
     """Return the temperatures a text states, in its order; one that is told in both scales is one.
 
     Degrees without a scale are Celsius, unless the text only ever names Fahrenheit, `fahrenheit` says that it was

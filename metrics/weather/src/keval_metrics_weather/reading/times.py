@@ -23,7 +23,7 @@ HOURS = PARTS_OF_DAY | word_set(
     "later midday daytime dawn sunrise dusk sunset breakfast lunchtime mornings afternoons evenings o'clock"
 )
 _CLOCK = re.compile(r"(\d(?<![\w:.,]\d)\d?)(?:[:.h](\d{2}))? ?(?:([ap])\.?m\b|(?<=[:h]\d\d)(?!\d)|o'clock\b)")
-_CLOCK_MARKS = (":", "am", "pm", "a.m", "p.m", "h0", "h1", "h3")
+_HINT_OF_A_CLOCK = re.compile(r":|am|a\.m|pm|p\.m|h0|h1|h3")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAYS = {
     name: number
@@ -88,16 +88,16 @@ def times(text: Text) -> tuple[Time, ...]:
         if number := _number_beside(text, place):
             found.append(Time(text.starts[place], f"{_MONTHS[text.words[place]]:02}-{number:02}"))
     for place in text.index.get("this", ()):
-        if text.word_at(place + 1) in _TODAYS_PARTS:
+        if text.padded[place + 1] in _TODAYS_PARTS:
             found.append(Time(text.starts[place], TONIGHT))
     for place in text.index.get("last", ()):
-        if text.word_at(place + 1) in _GONE_BY:
+        if text.padded[place + 1] in _GONE_BY:
             found.append(Time(text.starts[place], PAST))
     for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
-        if text.word_at(place - 1) in ("the", "this", "at"):
+        if text.padded[place - 1] in ("the", "this", "at"):
             found.append(Time(text.starts[place], NOW))
     for place in text.index.get("current", ()):
-        if text.word_at(place + 1) in _MEASURED_NOW and text.word_at(place + 2) != "forecast":
+        if text.padded[place + 1] in _MEASURED_NOW and text.padded[place + 2] != "forecast":
             found.append(Time(text.starts[place], NOW))
     if "day" in text.index:
         found += _counted_days(text)
@@ -149,13 +149,13 @@ def times_of_day(text: Text) -> frozenset[str]:
 
 def _greets(text: Text, place: int) -> bool:
     """Say whether a part of the day is said in greeting: "Good morning!"."""
-    return text.word_at(place - 1) == "good" and text.word_at(place + 1) in ("!", ",", ".", "\n", "")
+    return text.padded[place - 1] == "good" and text.padded[place + 1] in ("!", ",", ".", "\n", "")
 
 
 def hours_named(text: Text) -> list[int]:
     """Return the offsets at which a text names an hour or a part of a day."""
     found = [text.starts[place] for place in text.places_of(HOURS)]
-    if any(mark in text.plain for mark in _CLOCK_MARKS):  # most texts name no time by the clock
+    if _HINT_OF_A_CLOCK.search(text.plain):  # most texts name no time by the clock
         found += [match.start() for match in _CLOCK.finditer(text.plain)]
     found.sort()
     return found
@@ -165,8 +165,8 @@ def _counted_days(text: Text) -> Iterator[Time]:
     """Yield the days that are counted: "day 2", "a 5-day forecast", "the third day, on the fourth", "the day after"."""
     ordinals = False
     for place in text.index["day"]:
-        start, before = text.starts[place], text.word_at(place - 1)
-        number = _counted(text.word_at(place + 1))
+        start, before = text.starts[place], text.padded[place - 1]
+        number = _counted(text.padded[place + 1])
         if number:
             yield Time(start, f"+{number - 1}")
         elif before.isdecimal():
@@ -174,10 +174,10 @@ def _counted_days(text: Text) -> Iterator[Time]:
         elif before in _ORDINALS:
             ordinals = True
             yield Time(start, f"+{_ORDINALS[before]}")
-        elif text.word_at(place + 1) == "after" and text.word_at(place + 2) != "tomorrow":
+        elif text.padded[place + 1] == "after" and text.padded[place + 2] != "tomorrow":
             yield Time(start, "+2")
     for place in text.places_of(_ORDINALS.keys()) if ordinals else ():
-        if text.words[place - 2 : place] == ["on", "the"] and text.word_at(place + 1) != "day":
+        if text.words[place - 2 : place] == ["on", "the"] and text.padded[place + 1] != "day":
             yield Time(text.starts[place], f"+{_ORDINALS[text.words[place]]}")
 
 
@@ -188,7 +188,7 @@ def _simple(text: Text, place: int) -> Time:
         day = "+2"
     elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
         day = f"+{n}"
-    elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.word_at(place + 1) == "ago":
+    elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.padded[place + 1] == "ago":
         day = PAST
     return Time(text.starts[place], day)
 
@@ -199,8 +199,8 @@ def _abbreviates(text: Text, place: int) -> bool:
     It does when written in capitals with a date, a mark or another weekday beside it; one that is no other word does
     in lower case, too, and so do `sat` and `sun` side by side.
     """
-    following, word = text.word_at(place + 1), text.words[place]
-    beside = {following, text.word_at(place + 2), text.word_at(place - 1), text.word_at(place - 2)}
+    following, word = text.padded[place + 1], text.words[place]
+    beside = {following, text.padded[place + 2], text.padded[place - 1], text.padded[place - 2]}
     if not beside.isdisjoint(_SHORT_WEEKDAY_WORDS) or not text.capitalised(place):
         return not beside.isdisjoint(_SHORT_WEEKDAY_WORDS) or word in ("tue", "tues", "thu", "thur", "thurs", "fri")
     sure = word not in ("sun", "sat", "wed", "mon")
@@ -215,7 +215,7 @@ def _number_beside(text: Text, place: int) -> int:
     """Return the day of the month next to a month's name, 0 if none."""
     if text.words[place] in ("may", "march") and not text.capitalised(place):
         return 0
-    for beside in (text.word_at(place + 1), text.word_at(place - 1), text.word_at(place - 2)):
+    for beside in (text.padded[place + 1], text.padded[place - 1], text.padded[place - 2]):
         digits = beside.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
         if digits.isdecimal() and len(digits) < 3 and 1 <= int(digits) <= 31:
             return int(digits)

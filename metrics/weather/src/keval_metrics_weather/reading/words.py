@@ -7,16 +7,17 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import accumulate
 from typing import TypeAlias
 
 import attrs
 
 # Every repeat in this package's patterns is bounded, so that no text takes more than linear time to read.
 # A token is a word or a mark: full stops and commas only where no word goes on, dashes only between spaces.
+_LONGEST_WORD = 64
+_MARKS_AFTER_A_WORD = "!?;|:().,—"
 _TOKEN = re.compile(
-    r"([^\W_]{1,64}(?:'[^\W_]{1,64})?"
-    r"|[!?;\n|:()—.,–-](?:(?<![.,–-])|(?<=[.,])(?!\w)(?<!\bst\.)|(?<= [–-])(?= )))"
+    r"[^\W_]{1,64}(?:'[^\W_]{1,64})?"
+    r"|[!?;\n|:()—.,–-](?:(?<![.,–-])|(?<=[.,])(?!\w)(?<!\bst\.)|(?<= [–-])(?= ))"
 )
 _COMPOSABLE = re.compile(r"[^\W_][\u0300-\u036f]{1,8}")
 _TYPOGRAPHY = str.maketrans(
@@ -26,6 +27,7 @@ _TYPOGRAPHY |= str.maketrans({"º": "°", "˚": "°", "⁰": "°", "〜": "–"}
 _UNUSUAL = re.compile(f"[\u0300-\u036f{''.join(map(chr, _TYPOGRAPHY))}]")
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
 _SPELLED_OUT = {"ll": "will", "ve": "have", "re": "are", "m": "am", "d": "would"}
+_PADDING = [""] * 16
 _NOT = {"won": "will", "ca": "can", "sha": "shall"}
 _APOSTROPHE_LEFT_OUT = {
     "cannot": "can",
@@ -46,16 +48,19 @@ class Text:
     """A text as its reader sees it.
 
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
-    punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
-    offsets, `index` the places of each word, and `said` all words as a set. In a `caseless` text, all in capitals or in
-    lower case, capitals tell nothing. Letters were `joined` with their combining accents: the offset after each such
-    letter, and how many characters it took more.
+    punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` and `ends`
+    their offsets, `index` the places of each word, and `said` all words as a set. `padded` goes on from `words` with
+    empty texts, so that the places shortly before the first word and after the last have one, too. In a `caseless`
+    text, all in capitals or in lower case, capitals tell nothing. Letters were `joined` with their combining accents:
+    the offset after each such letter, and how many characters it took more.
     """
 
     original: str
     plain: str
     words: Sequence[str]
+    padded: Sequence[str]
     starts: Sequence[int]
+    ends: Sequence[int]
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
     caseless: bool
@@ -69,24 +74,16 @@ class Text:
         """Return the places of all these words, in the text's order."""
         return sorted([place for word in self.said & words for place in self.index[word]])
 
-    def word_at(self, place: int) -> str:
-        """Return the word at a place, or an empty text beyond either end."""
-        return self.words[place] if 0 <= place < len(self.words) else ""
-
     def start_of(self, place: int) -> int:
         """Return the offset of the word at a place, or the text's end beyond the last."""
         return self.starts[place] if place < len(self.starts) else len(self.plain)
 
-    def end_of(self, place: int) -> int:
-        """Return the offset after the word at a place."""
-        found = _TOKEN.match(self.plain, self.starts[place])
-        return found.end() if found else self.starts[place] + len(self.words[place])
-
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
-        if place and self.starts[place] == self.starts[place - 1]:
+        start = self.starts[place]
+        if place and start == self.starts[place - 1]:
             return False  # the second part of a contraction such as I'm
-        first = self.original[self.starts[place]]
+        first = self.original[start]
         return first.isalpha() and not first.islower()
 
     def written(self, place: int) -> str:
@@ -135,18 +132,49 @@ def _lowered(text: str) -> str:
     return lowered
 
 
-def _spelled_out(tokens: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
-    """Return words and their offsets with two words for each contraction, both at its offset."""
+def _tokens(plain: str) -> tuple[list[str], list[int], list[int]]:
+    """Return the words and marks of a text, and where each of them begins and ends.
+
+    What stands between two spaces is a word as a rule, or a word and a mark, which takes less time than a search.
+    """
     words: list[str] = []
-    offsets: list[int] = []
-    done = 0
-    for place, token in enumerate(tokens):
-        if "'" in token or token in _APOSTROPHE_LEFT_OUT:
-            parts = _contracted(token)
-            words += (*tokens[done:place], *parts)
-            offsets += (*starts[done:place], *([starts[place]] * len(parts)))
-            done = place + 1
-    return words + tokens[done:], offsets + starts[done:]
+    starts: list[int] = []
+    ends: list[int] = []
+    start = 0
+    for piece in plain.split(" "):
+        end = start + len(piece)
+        if len(piece) > _LONGEST_WORD:
+            plainly = False
+        elif plainly := piece.isalnum():
+            words.append(piece)
+            starts.append(start)
+            ends.append(end)
+        elif plainly := piece[:-1].isalnum() and piece[-1] in _MARKS_AFTER_A_WORD and piece != "st.":
+            words += piece[:-1], piece[-1]
+            starts += start, end - 1
+            ends += end - 1, end
+        if not plainly:
+            for found in _TOKEN.finditer(plain, start, end + 1):
+                words.append(found[0])
+                starts.append(found.start())
+                ends.append(found.end())
+        start = end + 1
+    return words, starts, ends
+
+
+def _spelled_out(
+    tokens: Sequence[str], starts: Sequence[int], ends: Sequence[int]
+) -> tuple[list[str], list[int], list[int]]:
+    """Return tokens with two words for each contraction, both of which begin and end where it does."""
+    words: list[str] = []
+    begins: list[int] = []
+    stops: list[int] = []
+    for token, start, end in zip(tokens, starts, ends, strict=True):
+        parts = _contracted(token) if "'" in token or token in _APOSTROPHE_LEFT_OUT else (token,)
+        words += parts
+        begins += [start] * len(parts)
+        stops += [end] * len(parts)
+    return words, begins, stops
 
 
 def _contracted(token: str) -> tuple[str, ...]:
@@ -170,14 +198,13 @@ def read(text: str | None) -> Text:
     if unusual:
         original, joined = _composed(original)
     plain = _lowered(original).translate(_TYPOGRAPHY) if unusual else _lowered(original)
-    # Splitting gives, in turn, what lies between tokens and the tokens; a loop over matches takes twice as long.
-    pieces = _TOKEN.split(plain)
-    words = pieces[1::2]
-    starts = list(accumulate(map(len, pieces)))[:-1:2]
+    words, starts, ends = _tokens(plain)
     if not "".join(words).isascii():
         words = list(map(fold, words))
-    if "'" in plain or not _APOSTROPHE_LEFT_OUT.keys().isdisjoint(words):
-        words, starts = _spelled_out(words, starts)
+    said = frozenset(words)
+    if "'" in plain or not said.isdisjoint(_APOSTROPHE_LEFT_OUT):
+        words, starts, ends = _spelled_out(words, starts, ends)
+        said = frozenset(words)
     index: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         if word in index:
@@ -185,7 +212,7 @@ def read(text: str | None) -> Text:
         else:
             index[word] = [place]
     caseless = original.islower() or original.isupper()
-    return Text(original, plain, words, starts, index, frozenset(index), caseless, joined)
+    return Text(original, plain, words, words + _PADDING, starts, ends, index, said, caseless, joined)
 
 
 class Said(str):
@@ -200,24 +227,21 @@ class Said(str):
     start: int
     end: int
 
+    def __new__(cls, name: str, text: Text, start: int, end: int) -> Said:
+        found = super().__new__(cls, name)
+        found.text, found.start, found.end = text, start, end
+        return found
+
     @classmethod
     def at(cls, text: Text, first: int, last: int, name: str) -> Said:
         """Return a name of the words from one place to another."""
-        return cls.between(text, text.starts[first], text.end_of(last), name)
+        return cls(name, text, text.starts[first], text.ends[last])
 
     @classmethod
     def from_offset(cls, text: Text, start: int, name: str) -> Said:
         """Return a name of the word that begins at an offset, or of the rest of the text if it has none from there."""
         place = bisect_left(text.starts, start)
-        end = text.end_of(place) if place < len(text.starts) else len(text.plain)
-        return cls.between(text, start, end, name)
-
-    @classmethod
-    def between(cls, text: Text, start: int, end: int, name: str) -> Said:
-        """Return a name of what stands between two offsets."""
-        found = cls(name)
-        found.text, found.start, found.end = text, start, end
-        return found
+        return cls(name, text, start, text.ends[place] if place < len(text.ends) else len(text.plain))
 
 
 def said(text: Text, hits: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
