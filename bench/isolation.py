@@ -1,8 +1,8 @@
-"""What a server of its own costs a trial: seconds and CPU at 8 trials at once, against one server that they share.
+"""What a server of its own costs a trial: seconds and CPU, against one server that all trials share.
 
-Each trial is two model calls, which take a while, and one call of a stdio server: one that the MCP SDK serves, which
-takes most of a second of CPU to start, and one without an SDK. Without a hint, keval starts such a server for each
-trial, ahead of it; with `isolation: trial` when the trial begins.
+Each trial is two model calls and one call of a stdio server: one that the MCP SDK serves, which takes most of a second
+of CPU to start, and one without an SDK. Without a hint, keval starts such a server for each trial, ahead of it; with
+`isolation: trial` when the trial begins; and with `start_method: fork` it is forked.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
 from measure import Cost, keval, part
-
-AT_ONCE = 8
 
 _MODEL = """
 import asyncio, json, sys
@@ -72,8 +71,32 @@ for line in sys.stdin:
         result = RESULTS.get(message["method"], {})
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
-SERVERS = [("a server without an SDK", _LIGHT, part(48), 1.0), ("a server of the MCP SDK", _SDK, part(24), 4.0)]
-"""The name, the script, how many trials, and what a model call takes, so that the servers need less than one core."""
+
+
+@attrs.frozen
+class Case:
+    """A server, and the trials with it: how many, how many at once, and the seconds that a model call takes."""
+
+    name: str
+    script: str
+    trials: int
+    at_once: int
+    latency: float
+    ways: tuple[str, ...]
+
+
+WAYS = {
+    "started ahead": {},
+    "started when asked for": {"isolation": "trial"},
+    "forked ahead": {"start_method": "fork"},
+}
+CASES = (
+    # Models that take a while, so that the servers need less than one core.
+    Case("a server without an SDK", _LIGHT, part(48), 8, 1.0, ("started ahead", "started when asked for")),
+    Case("a server of the MCP SDK", _SDK, part(24), 8, 4.0, tuple(WAYS)),
+    # Models that answer at once: what the starts take is what the run takes.
+    Case("a server of the MCP SDK", _SDK, part(300), 20, 0.05, ("started ahead", "forked ahead")),
+)
 
 
 @contextmanager
@@ -88,35 +111,33 @@ def model(latency: float) -> Iterator[None]:
         server.communicate()
 
 
-def run(script: str, isolation: str, trials: int) -> Cost:
-    """Run trials that share a server, or that do not."""
-    server = {"type": "stdio", "command": sys.executable, "args": ["-c", script], "isolation": isolation}
+def run(case: Case, **options: str) -> Cost:
+    """Run trials that share a server, or that do not, as the options say."""
+    server = {"type": "stdio", "command": sys.executable, "args": ["-c", case.script], **options}
     config = {
         "dataset": {"path": "q.jsonl"},
         "agents": {"openai": {"model": "openai/m"}},
         "contexts": {"notes": server},
         "conditions": {"with_notes": {"contexts": ["notes"]}},
         "metrics": ["basic/tool_called"],
-        "execution": {"max_concurrent": AT_ONCE},
+        "execution": {"max_concurrent": case.at_once},
     }
     with tempfile.TemporaryDirectory() as folder:
-        return keval(Path(folder), config, trials)
+        return keval(Path(folder), config, case.trials)
 
 
 def main() -> None:
-    for name, script, trials, latency in SERVERS[: part(len(SERVERS))]:
-        with model(latency):
-            shared = run(script, "condition", trials)
-            print(f"{name}, {trials} trials of {2 * latency:g} s at {AT_ONCE} at once, {os.cpu_count()} cores;")
-            print(f"  one for all: {shared.wall * AT_ONCE / trials:.2f} s a trial, start-up included")
-            for isolation, way in (("auto", "ahead"), ("trial", "when asked for")):
-                own = run(script, isolation, trials)
-                wall, cpu = (own.wall - shared.wall) * AT_ONCE / trials, (own.cpu - shared.cpu) / trials
-                print(
-                    f"  one for each, started {way}: {wall:+.2f} s a trial, {own.wall / shared.wall:.2f} times as long,"
-                )
-                print(f"    and {cpu * 1000:+.0f} ms of CPU a trial")
-    print("wanted, started ahead: at most 1.1 times as long")
+    for case in CASES[: part(len(CASES))]:
+        with model(case.latency):
+            shared = run(case, isolation="condition")
+            took = f"{case.trials} trials of {2 * case.latency:g} s, {case.at_once} at once, {os.cpu_count()} cores"
+            print(f"{case.name}, {took}:")
+            print(f"  one for all: {shared.wall:.1f} s and {shared.cpu:.1f} s of CPU, start-up included")
+            for way in case.ways:
+                own = run(case, **WAYS[way])
+                print(f"  one for each, {way}: {own.wall / shared.wall:.2f} times as long ({own.wall:.1f} s),")
+                print(f"    and {(own.cpu - shared.cpu) / case.trials * 1000:+.0f} ms of CPU a trial")
+    print("wanted, started ahead or forked, with models of 4 s: at most 1.1 times as long")
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ from keval.records.servers import (
     CallLog as CallLog,
     McpServer as McpServer,
     ServerChannel as ServerChannel,
+    ServerStarts as ServerStarts,
     Sharing as Sharing,
     ToolListing as ToolListing,
     Transport as Transport,

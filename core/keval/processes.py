@@ -5,7 +5,8 @@ code on, and kills every process that descends from it when keval ends, in whate
 On Linux it adopts processes whose parent has exited (`PR_SET_CHILD_SUBREAPER`), so `setsid` and double forks do not
 lead out of its reach. On other systems commands are started as they are.
 
-Each server waits for this script to start, so it imports as little as possible and nothing of keval.
+Each server waits for this script to start, so it imports as little as possible and nothing of keval. A program without
+keval may load this file and call `supervise` for a process that it forks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL. The MCP SDK kills the supervisor itself after two."""
@@ -37,8 +38,23 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", __file__, str(os.getpid()), *command)
 
 
-def _supervise(keval: int, command: list[str]) -> int:
+def _supervise_command(keval: int, command: list[str]) -> int:
     """Run a command until it, or the process `keval`, ends; returns its exit code."""
+    try:
+        watched = os.pidfd_open(keval)  # readable when the process ends
+    except ProcessLookupError:
+        return 1
+    except OSError:  # a kernel before 5.3
+        return supervise(lambda: _execute(command), None, lambda: os.path.exists(f"/proc/{keval}"))
+    return supervise(lambda: _execute(command), watched)
+
+
+def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[], bool] = lambda: True) -> int:
+    """Call `run`, which does not return, in a process of its own, and return its exit code.
+
+    That process, and all that descend from it, are ended when there is something to read from the descriptor `watched`,
+    which stays open here alone, or without one when `lives` says no.
+    """
     # The public modules `ctypes` and `signal` take five milliseconds each to import.
     from _signal import (  # type: ignore[import-not-found]
         SIGCHLD,
@@ -54,18 +70,13 @@ def _supervise(keval: int, command: list[str]) -> int:
 
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     poller = poll()
-    try:
-        watched = os.pidfd_open(keval)
-        poller.register(watched, POLLIN)  # readable when the process ends
-        interval, kept = None, {0, 1, 2, watched}
-    except ProcessLookupError:
-        return 1
-    except OSError:  # a kernel before 5.3
-        interval, kept = 500, {0, 1, 2}
+    if watched is not None:
+        poller.register(watched, POLLIN)
+    interval, kept = (None, {0, 1, 2, watched}) if watched is not None else (500, {0, 1, 2})
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
-    server = _start(command)
+    server = _start(run)
     # Only the server holds what it was given, such as the other ends of its pipes, so that keval sees it close them.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -79,13 +90,11 @@ def _supervise(keval: int, command: list[str]) -> int:
         signal(number, lambda number, _: told.append(number))
 
     def wait(milliseconds: int | None) -> bool:
-        """Wait for a signal or keval's end; returns whether keval runs."""
+        """Wait for a signal or the end of whom the process is for; returns whether it is still wanted."""
         ready = [descriptor for descriptor, _ in poller.poll(milliseconds)]
         if woken in ready:
             os.read(woken, 4096)
-        return all(descriptor == woken for descriptor in ready) and (
-            interval is None or os.path.exists(f"/proc/{keval}")
-        )
+        return all(descriptor == woken for descriptor in ready) and lives()
 
     code, alone = _reap(server)
     while code is None and not told and wait(interval):
@@ -114,26 +123,34 @@ def _close_all_but(kept: set[int]) -> None:
                 continue
 
 
-def _start(command: list[str]) -> int:
-    """Start a command with the environment as it came, and return its process; it is killed if this process is."""
-    from _signal import SIG_DFL, SIGKILL, SIGPIPE, SIGXFSZ, signal
+def _start(run: Callable[[], object]) -> int:
+    """Call `run` in a process of its own, which is killed if this process is, and return its id."""
+    from _signal import SIGKILL
 
-    # Python has added to `os.environ`.
-    with open("/proc/self/environ", "rb") as file:
-        environ = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
     parent = os.getpid()
     if process := os.fork():
         return process
     try:
-        for number in (SIGPIPE, SIGXFSZ):  # which Python ignores
-            signal(number, SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, SIGKILL)
         if os.getppid() == parent:
-            os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is wanted
-    except OSError as error:
-        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode(errors="replace"))
+            run()
     finally:
         os._exit(_CANNOT_START)
+
+
+def _execute(command: list[str]) -> None:
+    """Become a command, with the environment as it came."""
+    from _signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal
+
+    # Python has added to `os.environ`.
+    with open("/proc/self/environ", "rb") as file:
+        environ = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
+    for number in (SIGPIPE, SIGXFSZ):  # which Python ignores
+        signal(number, SIG_DFL)
+    try:
+        os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is wanted
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode(errors="replace"))
 
 
 def _prctl(option: int, value: int) -> None:
@@ -184,4 +201,4 @@ def _send(process: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(_supervise(int(sys.argv[1]), sys.argv[2:]))
+    os._exit(_supervise_command(int(sys.argv[1]), sys.argv[2:]))

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from keval.report.words import time_span
 from keval_gateway import ChatCall, ChatReply, ChatRequest
-from tests.conftest import Project
+from tests.conftest import Outcome, Project
 from tests.end_to_end.servers.model import gateway
 from tests.stdio_server import ENVIRONMENT
 
@@ -25,6 +26,9 @@ CONFIG: dict[str, Any] = {
     "metrics": ["basic/tool_called"],
     "execution": {"num_repetitions": 3, "max_concurrent": 8},
 }
+
+
+SHARED = {"isolation": "condition"}
 
 
 def counter(*args: str, **options: Any) -> dict[str, Any]:
@@ -196,5 +200,83 @@ def test_a_dry_run_says_which_servers_trials_will_share(project: Project) -> Non
         "apart": (True, True),
     } == {label: (told["shared"], told["verified"]) for label, told in outcome.data["sharing"].items()}
     told = [line.split(None, 1)[1] for line in lines if line.startswith("  sharing")]
-    assert "hints: shared if every tool is read-only by its hint, which shows when it starts" == told[0]
-    assert "remote: one for each trial (isolation: trial); whether it isolates trials is not verified" == told[5]
+    hints = "hints: shared if every tool is read-only by its hint, which shows when it starts"
+    assert f"{hints}; otherwise 6 starts, one for each trial" == told[0]
+    assert "word: shared by trials (isolation: condition); whether it isolates trials is not verified" == told[1]
+    session = "remote: one for each trial (isolation: trial); whether it isolates trials is not verified"
+    assert f"{session}: 6 starts" == told[5]
+    assert not any("start_method: fork" in line for line in lines)
+    many = project.run("eval.yaml", "--dry-run", "--repetitions", "25").stdout.splitlines()
+    (less,) = [line for line in many if "start_method: fork" in line]
+    assert less.strip().startswith("Trials can share one if it keeps nothing between calls (isolation: condition, or")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({}, ", up to 6 starts of servers"), ({"isolation": "trial"}, ", up to 6 starts of servers"), (SHARED, "")],
+)
+def test_validate_says_how_many_servers_may_start(project: Project, options: dict[str, Any], told: str) -> None:
+    arms = {"contexts": {"server": counter(**options)}, "conditions": {"it": {"contexts": ["server"]}}}
+    project.write(eval_yaml=json.dumps({**CONFIG, **arms}), questions_jsonl='{"id": "one", "question": "count"}')
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert f"eval.yaml: valid; 6 trials (1 samples){told}\n" == outcome.stdout
+
+
+def test_a_run_says_what_starting_servers_takes_and_took(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keval.report.server_starts._NOTABLE_SECONDS", 0.0)
+    monkeypatch.setattr("keval.report.server_starts._NOTABLE_SHARE", 0.0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+
+    project, outcome = _started(tmp_path, environ, counter())
+
+    (starts,) = project.read("summary.json")["server_starts"]
+    assert [starts] == project.read("manifest.json")["server_starts"]
+    assert ("it", "server", 6, 6) == tuple(starts[key] for key in ("condition", "server", "planned", "processes"))
+    assert 0 < starts["cpu_seconds"] < starts["seconds"] < 6 * 10
+    expected, took = time_span(starts["expected"]), time_span(starts["cpu_seconds"])
+    begins = (
+        f"note: 6 server processes are to be started, one for each trial (server), which takes about {expected} of CPU"
+    )
+    assert begins in outcome.stderr
+    assert f", at least {time_span(starts['expected'] / 2)} on 2 cores. Trials can share one if" in outcome.stderr
+    assert f"6 server starts ({took} of CPU)" in " ".join(outcome.stdout.split())
+    wide = project.keval("report", str(project.run_directory()), "--wide").stdout
+    assert f"6 of 6 trials, 0 failed, 0 retried, 6 server starts ({took} of CPU)." in wide
+
+
+@pytest.mark.parametrize("options", [SHARED, {"start_method": "fork"}, {}], ids=["shared", "forked", "quick"])
+def test_a_run_is_silent_of_starts_that_take_little(
+    tmp_path: Path, environ: dict[str, str], options: dict[str, Any]
+) -> None:
+    project, outcome = _started(tmp_path, environ, counter(**options))
+
+    (starts,) = project.read("manifest.json")["server_starts"]
+    shared = options == SHARED
+    assert (0 if shared else 6, 1 if shared else 6) == (starts["planned"], starts["processes"])
+    assert ("start_method" in options) == (starts["expected"] is None), "the first process of a template is not typical"
+    assert "server processes" not in outcome.stderr
+    assert "server start" not in outcome.stdout
+
+
+def test_a_run_that_goes_on_adds_to_the_starts(tmp_path: Path, environ: dict[str, str]) -> None:
+    project, _ = _started(tmp_path, environ, counter())
+
+    again = project.keval("resume", str(project.run_directory()), "--add-repetitions", "1", env=environ)
+
+    (starts,) = project.read("manifest.json")["server_starts"]
+    assert (0, 8, 8) == (again.code, starts["planned"], starts["processes"]), again.stderr
+
+
+def _started(root: Path, environ: dict[str, str], server: dict[str, Any]) -> tuple[Project, Outcome]:
+    project = Project(root)
+    arms = {"contexts": {"server": server}, "conditions": {"it": {"contexts": ["server"]}}}
+    project.write(
+        eval_yaml=json.dumps({**CONFIG, **arms}), questions_jsonl='{"id": "one", "question": "count", "tool": "count"}'
+    )
+    outcome = project.run("eval.yaml", env=environ)
+    assert outcome.code == 0, outcome.stderr
+    return project, outcome

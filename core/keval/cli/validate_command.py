@@ -12,7 +12,7 @@ from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.report.terminal.console import message_console
 from keval.report.terminal.messages import foreign, redactor
-from keval.report.terminal.planning import print_notices
+from keval.report.terminal.planning import planned_sharing, print_notices
 
 
 @click.command("validate")
@@ -33,4 +33,6 @@ def command(config: Path, selection: Selection) -> None:
     judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
     more = "".join(f", and those of {of} without each of its tools" for of in plan.evaluation.header.ablate)
     more += f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
+    starts = sum(trials for sharing, trials in planned_sharing(plan).values() if sharing is None or not sharing.shared)
+    more += f", up to {starts:,} starts of servers" if starts else ""
     click.echo(foreign(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}"))

@@ -282,6 +282,7 @@ class InteractiveRun:
         run = self._active
         elapsed, stopped = round(self._worked, 3), run.run_budget.told() or None
         run.manifest = attrs.evolve(run.manifest, elapsed=elapsed, stopped=stopped)
+        steps.count_starts(run, self._plan)
         run.writer.write_manifest(run.manifest)
         summary = attrs.evolve(
             self._summariser.summary(),

@@ -194,6 +194,24 @@ class ResumeEntry(Entry):
 
 
 @attrs.frozen
+class ServerStartsEntry(Entry):
+    """The processes that keval has started of one condition's server.
+
+    `planned` is how many trials are to have one of their own; 0 if they share one. `processes` came up, `seconds` is
+    what they took until each had listed its tools, all together, and `cpu_seconds` how much of CPU; `None` if that is
+    unknown. `expected` is the CPU time that the planned ones were expected to take, by that of the first one.
+    """
+
+    condition: str
+    server: str
+    planned: int = 0
+    processes: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float | None = None
+    expected: float | None = None
+
+
+@attrs.frozen
 class RecordingEntry(Entry):
     """That the run keeps its traffic in `recording/`, and since when, as ISO time.
 
@@ -236,7 +254,8 @@ class Manifest(Entry):
     resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
-    `primary` names the metrics and rubrics that the run is to decide.
+    `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
+    were started where keval itself runs.
     """
 
     run: str
@@ -269,6 +288,7 @@ class Manifest(Entry):
     replay: ReplayEntry | None = None
     play: bool = False
     primary: tuple[str, ...] = ()
+    server_starts: tuple[ServerStartsEntry, ...] = ()
 
     @property
     def repetitions(self) -> int:

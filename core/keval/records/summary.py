@@ -18,7 +18,7 @@ from keval.records.effects import (
     Repetitions,
     VarianceComponents,
 )
-from keval.records.manifest import Entry, JudgeEntry, ReplayEntry
+from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.reviews import ReviewFindings
 from keval.records.scores import Scale, Scored
@@ -330,7 +330,7 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own.
+    of their own. `server_starts` are the processes of servers that were started.
     """
 
     run: str
@@ -367,6 +367,7 @@ class Summary(Entry):
     reviews: ReviewFindings | None = None
     unlike_histories: int = 0
     unlike_facts: int = 0
+    server_starts: tuple[ServerStartsEntry, ...] = ()
 
     @property
     def ablated(self) -> frozenset[str]:

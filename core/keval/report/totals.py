@@ -13,6 +13,7 @@ from rich.text import Text
 from keval.records.models import Cost, dollars
 from keval.records.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.records.transcript import ContentKind
+from keval.report.server_starts import start_total
 from keval.report.terminal.console import safe
 from keval.report.words import counted, flowed, joined, number, time_span
 
@@ -34,6 +35,8 @@ def _parts(summary: Summary) -> Iterator[str]:
     yield f"{of}, {f'{failed:,}' if failed else 'none'} failed{again}" if trials else of
     if summary.elapsed is not None:
         yield time_span(summary.elapsed)
+    if (starts := start_total(summary)) is not None:
+        yield starts
     asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
     model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
     if model_calls is not None:

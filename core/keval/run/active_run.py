@@ -23,7 +23,7 @@ from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
 from keval.plan.build import hook_plugins
 from keval.plan.plan import Plan, ScoringPlan
-from keval.records.manifest import Manifest, RecordingEntry
+from keval.records.manifest import Manifest, RecordingEntry, ServerStartsEntry
 from keval.records.models import Price
 from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
@@ -86,7 +86,8 @@ class WorkingTime:
 class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
 
-    `samples` are those that are asked otherwise than they are written, by id. `replaying` is what plays a recorded run.
+    `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
+    servers that a run that goes on had started. `replaying` is what plays a recorded run.
     """
 
     plan: Plan | ScoringPlan
@@ -98,6 +99,7 @@ class ActiveRun:
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     working: WorkingTime = attrs.field(factory=WorkingTime)
     samples: dict[str, Sample] = attrs.field(factory=dict)
+    starts_before: tuple[ServerStartsEntry, ...] = ()
     replaying: Replaying | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)

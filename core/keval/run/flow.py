@@ -56,7 +56,9 @@ async def resume_run(
             before, frozen = run.run.manifest, run.run.samples
             check_resumable(earlier.path, before)
             run.working = attrs.evolve(run.working, earlier=before.elapsed)
-            await steps.bring_up(run, recorded=options.record or before.recording is not None, before=before)
+            recorded = options.record or before.recording is not None
+            done = run.run.trial_ids(failed=not resumption.retry_failed)
+            await steps.bring_up(run, recorded=recorded, before=before, done=done)
             run.started = datetime.now(UTC)
             steps.describe(run, plan, before)
             new, changed = resumption.compare(before, run.manifest, frozen, plan.samples, run.redact)

@@ -15,7 +15,7 @@ import attrs
 from keval.config.evaluation import failure_limit
 from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
-from keval.execute.bringup.description import describe_run, describe_scoring, listing_blobs
+from keval.execute.bringup.description import describe_run, describe_scoring, describe_starts, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
@@ -42,14 +42,17 @@ _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
-async def bring_up(run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None) -> None:
-    """Start what the plan needs, and find what models cost; `before` is the manifest of a run that goes on.
+async def bring_up(
+    run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None, done: Collection[str] = ()
+) -> None:
+    """Start what the plan needs, and find what models cost.
 
-    Raises PreflightError.
+    Of a run that goes on, `before` is the manifest, and `done` are the trials that are not run again. Raises
+    PreflightError.
     """
     plan = run.plan
     if isinstance(plan, Plan):
-        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, recorded=recorded)
+        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, done=done, recorded=recorded)
     else:
         run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded)
     run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
@@ -88,6 +91,14 @@ def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None
         prices=run.prices,
         redact=redact,
     )
+    run.starts_before = before.server_starts if before is not None else ()
+    count_starts(run, plan)
+
+
+def count_starts(run: ActiveRun, plan: Plan) -> None:
+    """Say in the manifest which processes of servers were started until now."""
+    starts = describe_starts(plan, run.ready, run.starts_before)
+    run.manifest = attrs.evolve(run.manifest, server_starts=starts)
 
 
 def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | None = None) -> None:
@@ -251,6 +262,8 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
         run.recording.append(b"")  # before the scores of these judgements count
     told = "; ".join(filter(None, (told, run.run_budget.told())))
     run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
+    if isinstance(run.plan, Plan):
+        count_starts(run, run.plan)
     if run.replaying is not None:
         run.manifest = run.replaying.counted(run.manifest)
     run.writer.write_manifest(run.manifest)

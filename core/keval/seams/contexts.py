@@ -11,7 +11,7 @@ import attrs
 
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.interventions import Intervention, ShuffledResults
-from keval.records.servers import McpServer, ServerLogin, Transport
+from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
 from keval.records.transcript import Message
 from keval.records.trial import Sample
 from keval.seams.live_events import EmitEvent
@@ -83,7 +83,8 @@ class ServerSpec:
     `server_instructions` says whether agents are told the server's instructions.
 
     `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
-    is given the server, and yields the one to connect to, which may have another `command` or `url`.
+    is given the server, and yields the one to connect to, which may have another `command` or `url`. A `template` is
+    what its processes are forked from, in place of starting its command.
 
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
     `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
@@ -125,6 +126,7 @@ class ServerSpec:
     shuffled_results: ShuffledResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
+    template: ServerTemplate | None = attrs.field(default=None, eq=False, repr=False)
     traffic_log: ServerTrafficLog | None = attrs.field(default=None, eq=False, repr=False)
     cassette: ServerCassette | None = attrs.field(default=None, eq=False, repr=False)
     asks_live: bool = False

@@ -16,7 +16,7 @@ from keval.errors import Problem
 from keval.records.cassettes import Traffic
 from keval.records.manifest import Manifest
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
-from keval.records.servers import McpServer, ToolListing
+from keval.records.servers import McpServer, ServerStarts, ToolListing
 from keval.records.transcript import Blob
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import ServerSpec
@@ -119,6 +119,11 @@ class ConnectedServer(Protocol):
     @property
     def tool_listing(self) -> ToolListing:
         """What the server listed when it was first connected to."""
+        ...
+
+    @property
+    def starts(self) -> ServerStarts:
+        """The processes that were started until now; none of a server that runs already, or is played."""
         ...
 
     def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:

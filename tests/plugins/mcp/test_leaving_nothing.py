@@ -78,9 +78,10 @@ def test_after_an_error_in_a_trial(bare: Callable[..., Stdio], attempt: Callable
     assert _is_gone(pid)
 
 
-def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Callable[[], Any]) -> None:
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Callable[[], Any], method: str) -> None:
     async def start(port: int) -> None:
-        async with started(server("mute", str(port)), "mute"):
+        async with started(server("mute", str(port), start_method=method), "mute"):
             pass
 
     async def run() -> tuple[bool, bool]:
@@ -94,15 +95,17 @@ def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Call
     assert (True, True) == asyncio.run(run())
 
 
-@pytest.mark.parametrize("isolation", ["condition", "trial"])
+@pytest.mark.parametrize(
+    "options", [{"isolation": "condition"}, {"isolation": "trial"}, {"isolation": "trial", "start_method": "fork"}]
+)
 def test_after_cancelling_in_the_middle_of_a_call(
-    bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any], isolation: str
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any], options: dict[str, Any]
 ) -> None:
     pid = ""
 
     async def use(port: int) -> None:
         nonlocal pid
-        async with started(bare(isolation=isolation), "every") as source, attempt(source) as tapped:
+        async with started(bare(**options), "every") as source, attempt(source) as tapped:
             pid = await tapped.call("pid")
             await tapped.call("hang", port=port)
 

@@ -137,7 +137,7 @@ def test_server_that_answers_nothing_any_more_is_replaced(
     bare: Callable[..., Stdio], outcomes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keval_mcp.server.upstream.CHECK_SECONDS", 0.2)
-    monkeypatch.setattr("keval_mcp.server.stdio._STDIN_SECONDS", 0.1)
+    monkeypatch.setattr("keval_mcp.server.process._STDIN_SECONDS", 0.1)
 
     ((before, problem), _), ((after,), log) = outcomes(
         bare(timeout=0.5), [("pid", {}), ("hang", {"everything": True})], [("pid", {})]

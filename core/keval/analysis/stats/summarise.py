@@ -165,4 +165,5 @@ class Summariser:
             servers=dict(_servers(manifest)),
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),
+            server_starts=manifest.server_starts,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from keval.records.manifest import (
     ScorerEntry,
     SelectionEntry,
     ServerEntry,
+    ServerStartsEntry,
 )
 from keval.records.models import Endpoint, Price
 from keval.records.scores import Rubric
@@ -48,6 +49,30 @@ def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[
     return {
         listing.server: _entry(listing, context, redact) for context in contexts for listing in context.tool_listings
     }
+
+
+def describe_starts(
+    plan: Plan, ready: Ready, before: Sequence[ServerStartsEntry] = ()
+) -> tuple[ServerStartsEntry, ...]:
+    """Describe the processes of servers that were started until now, and `before` of a run that goes on."""
+    found = {(entry.condition, entry.server): entry for entry in before}
+    for condition, contexts in ready.contexts.items():
+        for name, server in ((name, each) for context in contexts for name, each in context.servers.items()):
+            starts, sharing = server.starts, server.tool_listing.sharing
+            if not starts.processes:
+                continue
+            planned = plan.trials_of_arm if sharing is not None and not sharing.shared else 0
+            had = found.get((condition, name)) or ServerStartsEntry(condition, name, cpu_seconds=0.0)
+            cpu = None if starts.cpu is None or had.cpu_seconds is None else round(starts.cpu + had.cpu_seconds, 3)
+            found[condition, name] = attrs.evolve(
+                had,
+                planned=planned,
+                processes=had.processes + starts.processes,
+                seconds=round(had.seconds + starts.seconds, 3),
+                cpu_seconds=cpu,
+                expected=None if starts.typical is None else round(planned * starts.typical, 3),
+            )
+    return tuple(found.values())
 
 
 def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,21 +62,25 @@ async def preflight(
     redactor: Redactor | None = None,
     hooks: Hooks | None = None,
     *,
+    done: Collection[str] = (),
     recorded: bool = False,
     player: Player | None = None,
 ) -> Ready:
-    """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
+    """Bring everything up at once, held by `scope`, for the trials that are not `done`.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
     plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
     `player`, nothing is connected to but what it does not play.
+
+    Raises:
+        PreflightError: with every problem.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
-    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    ahead = {} if hooks.prepare_trials else plan.count_left(done)
     proxy = cache(_server_proxy)
     opening = [
         open_context(
@@ -84,7 +88,7 @@ async def preflight(
             plan.evaluation,
             scope,
             redactor,
-            ahead=ahead,
+            ahead=ahead.get(condition, 0),
             proxy=proxy,
             recorded=recorded,
             condition=condition,

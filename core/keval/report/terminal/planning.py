@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -14,20 +15,24 @@ from rich.table import Table
 from keval.analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval.plan.plan import Plan
 from keval.records.models import dollars
+from keval.records.servers import Sharing
+from keval.report.server_starts import LESS
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_text
 from keval.report.words import counted, time_span
 from keval.seams.interfaces import PlansSharing
 
 _MOST = 20
+_NOTABLE_STARTS = 50
+"""How many starts of a server are told with what takes less."""
 
 
 def describe(plan: Plan) -> dict[str, Any]:
     """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
     execution = plan.evaluation.execution
     asked = sum(agent.prerecorded is None for agent in plan.agents)
+    planned = planned_sharing(plan)
     turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
-    used = {label: plan.contexts[label] for arm in plan.arms for label in arm.contexts}
     model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
     return {
         "evaluation": plan.evaluation.name,
@@ -46,11 +51,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             if item.interventions
         },
         "models": [str(model) for model in plan.models],
-        "sharing": {
-            label: _sharing(item.plugin)
-            for label, item in used.items()
-            if asked and isinstance(item.plugin, PlansSharing)
-        },
+        "sharing": {label: _sharing(*each) for label, each in planned.items()},
         "servers": sum(not plan.contexts[label].played for arm in plan.arms for label in arm.contexts) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
         "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
@@ -65,11 +66,25 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _sharing(context: PlansSharing) -> dict[str, Any]:
-    """Return whether trials will share a context's server, as far as that is known before it starts."""
-    sharing = context.planned_sharing()
+def planned_sharing(plan: Plan) -> dict[str, tuple[Sharing | None, int]]:
+    """Return for each context whether trials will share its server, `None` if that shows when it starts.
+
+    With it comes how many trials there are that otherwise have one of their own.
+    """
+    used = Counter(label for arm in plan.arms for label in arm.contexts if plan.trials_of_arm)
+    plugins = {label: plan.contexts[label].plugin for label in used}
+    return {
+        label: (plugin.planned_sharing(), used[label] * plan.trials_of_arm)
+        for label, plugin in plugins.items()
+        if isinstance(plugin, PlansSharing)
+    }
+
+
+def _sharing(sharing: Sharing | None, trials: int) -> dict[str, Any]:
     known = {"shared": None, "why": None, "verified": None} if sharing is None else attrs.asdict(sharing)
-    return {**known, "told": sharing_text(sharing)}
+    more = f"; otherwise {counted(trials, 'start')}, one for each trial" if sharing is None else ""
+    more = f": {counted(trials, 'start')}" if sharing is not None and not sharing.shared else more
+    return {**known, "trials": trials, "told": f"{sharing_text(sharing)}{more}"}
 
 
 def print_plan(plan: Plan, console: Console) -> None:
@@ -100,6 +115,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     show(f"  servers    {told['servers']} to start")
     for label, sharing in told["sharing"].items():
         show(f"  sharing    {label}: {sharing['told']}")
+    if any(not sharing["shared"] and sharing["trials"] >= _NOTABLE_STARTS for sharing in told["sharing"].values()):
+        show(f"             {LESS}")
     show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
     for label, judge in told["judges"].items():
         show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")

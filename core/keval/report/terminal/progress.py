@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,8 @@ from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine
 from keval.records.summary import Summary
 from keval.records.trial import Failure, Trial
+from keval.report.server_starts import start_notice
+from keval.report.terminal.console import safe
 from keval.report.terminal.messages import foreign, log_event
 from keval.seams.hooks import hookimpl
 
@@ -62,6 +65,9 @@ class Progress:
     @hookimpl
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
+        left = (self._total - self._done) / (self._total or 1)
+        if (told := start_notice(manifest.server_starts, left, os.cpu_count() or 1)) is not None:
+            self._display.console.print(safe(f"note: {told}", "yellow"), soft_wrap=True)
         if self._answering is not None:
             self._display.reset(self._answering, completed=self._done, description="trials", failed=0, rate="", pace="")
 

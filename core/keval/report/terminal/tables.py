@@ -17,6 +17,7 @@ from keval.records.summary import ArmScore, Summary
 from keval.report.averages import average_lines
 from keval.report.blocks import grouped
 from keval.report.reviews import confusion_tables, judging_lines, review_lines
+from keval.report.server_starts import start_total
 from keval.report.terminal.console import safe
 from keval.report.terminal.overview import replay_lines
 from keval.report.terminal.tools import tool_tables
@@ -177,6 +178,7 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
     took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""
-    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.{took}")
+    started = f", {starts}" if (starts := start_total(summary)) is not None else ""
+    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried{started}.{took}")
     for line in trial_lines(summary, under_way=under_way):
         console.print(line)

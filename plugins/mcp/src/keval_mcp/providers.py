@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import attrs
@@ -60,11 +61,21 @@ def _answered_by_tap(provider: Stdio | _Remote, field: attrs.Attribute[Any], giv
         )
 
 
+def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None:
+    if method == "fork" and sys.platform != "linux":
+        raise ValueError("'fork' needs Linux; leave out start_method, and each process is started by itself")
+    if method == "fork" and not provider.tap:
+        raise ValueError(
+            "keval starts no server that agents start themselves: 'fork' must go with the tap; set tap: true"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Stdio:
     """An MCP server that keval starts as a process and talks to over its standard input and output.
 
-    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`.
+    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. With `start_method:
+    fork`, the processes of a Python server are forked from one that has imported its packages.
     """
 
     command: str
@@ -73,6 +84,7 @@ class Stdio:
     cwd: Path | WorkingFolder | None = None
     tap: bool = True
     isolation: Isolation = "auto"
+    start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     max_timeout: float = attrs.field(default=600.0, validator=gt(0))
@@ -108,14 +120,24 @@ class Stdio:
 
     @asynccontextmanager
     async def _bring_up(self, server: ServerSpec) -> AsyncIterator[ServerSpec]:
-        """Find the command. Raises PreflightError when that, or a folder, is missing."""
+        """Find the command, and start the template if there is one.
+
+        Raises:
+            PreflightError: the command or a folder is missing, or the command cannot be forked.
+        """
         begun = server.folder.copy if server.folder else None
         if begun is not None and not begun.is_dir():
             raise PreflightError(f"server '{server.name}': '{begun}', which is to be copied, is not a folder")
         cwd = self.cwd if isinstance(self.cwd, Path) else begun
-        command = find_command(server.name, self.command, self.env, cwd)
+        server = attrs.evolve(server, command=find_command(server.name, self.command, self.env, cwd))
         check_roots(server.name, self.roots)
-        yield attrs.evolve(server, command=command)
+        if self.start_method == "spawn":
+            yield server
+            return
+        from keval_mcp.server.forking import forking  # the MCP SDK takes 0.4 s to import
+
+        async with forking(server, cwd) as template:
+            yield attrs.evolve(server, template=template)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""

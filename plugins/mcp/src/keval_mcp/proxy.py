@@ -18,6 +18,7 @@ from keval.plugin import (
     ServerCassette,
     ServerLostError,
     ServerSpec,
+    ServerStarts,
     Sharing,
     ToolListing,
 )
@@ -30,7 +31,7 @@ from keval_mcp.passage.recording_link import RecordingLink, error_in, recorded_e
 from keval_mcp.passage.replayed_link import PartlyReplayedLink, ReplayedLink
 from keval_mcp.providers import sharing_of
 from keval_mcp.server.audience import Audience
-from keval_mcp.server.connection import ServerConnection, Starter, connection_to, in_folder
+from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
 from keval_mcp.server.pool import Pool
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CHECK_SECONDS
@@ -75,12 +76,12 @@ class McpProxy:
                 offering = Offering.of(server, listing)
                 if not server.tap:
                     await first.aclose()
-                    yield _Direct(server, offering.tool_listing)
+                    yield _Direct(server, offering.tool_listing, connection.start_meter)
                     return
                 pool: Pool[ServerConnection] | None = None
                 shared = offering.sharing.shared
                 if not shared and server.start_ahead and not _is_told(server):
-                    pool = Pool(partial(self._starter.started, server, connection.digest), server.start_ahead)
+                    pool = Pool(partial(self._starter.started, server, connection), server.start_ahead)
                     stack.push_async_callback(pool.close)
                     pool.add(connection, first.pop_all())
                 elif not shared:
@@ -120,6 +121,11 @@ class _Direct:
 
     server: ServerSpec
     tool_listing: ToolListing
+    start_meter: StartMeter
+
+    @property
+    def starts(self) -> ServerStarts:
+        return self.start_meter.total
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
@@ -154,6 +160,12 @@ class _Live:
     @property
     def tool_listing(self) -> ToolListing:
         return self.tapped.offering.tool_listing
+
+    @property
+    def starts(self) -> ServerStarts:
+        total = self.connection.start_meter.total
+        # Of processes that are forked, the first one imports what all others find imported.
+        return total if self.server.template is None else attrs.evolve(total, typical=None)
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
@@ -198,7 +210,7 @@ class _Live:
             return None
         if not self.tapped.offering.sharing.shared and _is_told(self.server):
             server = tell(server)
-        started = self.starter.started(server, self.connection.digest)
+        started = self.starter.started(server, self.connection)
         if self.pool is not None and _is_same_process(server, self.server):
             started = self.pool.take()
         try:
@@ -214,7 +226,9 @@ class _Live:
 
 def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
     """Return a trial's server as it is connected to: by what was brought up for the first connection."""
-    return attrs.evolve(server, command=connected.command, url=connected.url, login=connected.login)
+    return attrs.evolve(
+        server, command=connected.command, url=connected.url, login=connected.login, template=connected.template
+    )
 
 
 def _is_told(server: ServerSpec) -> bool:
@@ -297,6 +311,10 @@ class PlayedServer:
     @property
     def tool_listing(self) -> ToolListing:
         return self.tapped.offering.tool_listing
+
+    @property
+    def starts(self) -> ServerStarts:
+        return ServerStarts()
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:

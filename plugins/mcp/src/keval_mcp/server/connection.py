@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, ServerSpec, supervised
+from keval.plugin import ServerLostError, ServerSpec, ServerStarts, supervised
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
@@ -26,15 +27,32 @@ _log = logging.getLogger("keval_mcp")
 
 
 @attrs.define(eq=False)
+class StartMeter:
+    """Counts the processes of a server, and what it took until they had listed their tools."""
+
+    total: ServerStarts = attrs.field(factory=ServerStarts, init=False)
+
+    def add(self, seconds: float, cpu: float | None) -> None:
+        """Count a process that has come up."""
+        if not self.total.processes:
+            self.total = ServerStarts(1, seconds, cpu, typical=cpu)
+            return
+        total = None if cpu is None or self.total.cpu is None else self.total.cpu + cpu
+        self.total = ServerStarts(self.total.processes + 1, self.total.seconds + seconds, total, self.total.typical)
+
+
+@attrs.define(eq=False)
 class ServerConnection:
     """Holds one session with `server` and opens another when it was lost.
 
     With a `digest`, a server that comes back with other tools is refused, as its trials would be of another condition,
-    unless its `dynamic_tools` says otherwise. The attempts that use it are told when it lists its tools anew.
+    unless its `dynamic_tools` says otherwise. The attempts that use it are told when it lists its tools anew. All
+    connections with one server have the same `start_meter`.
     """
 
     server: ServerSpec
     digest: str | None = None
+    start_meter: StartMeter = attrs.field(factory=StartMeter)
     audience: Audience = attrs.field(init=False)
     _upstream: Upstream | None = attrs.field(default=None, init=False)
     _connecting: asyncio.Task[Upstream] | None = attrs.field(default=None, init=False)
@@ -94,7 +112,10 @@ class ServerConnection:
         if self._upstream is not None:
             _log.warning("server '%s' is connected to again: %s", self.server.name, self._upstream.reason)
             await self._upstream.close()
+        began = time.perf_counter()
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
+        if self.server.transport == "stdio":
+            self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
         changed = self.digest is not None and self.digest != upstream.listing.digest
         if changed and self.server.dynamic_tools == "fail":
             await upstream.close()
@@ -139,9 +160,13 @@ class Starter:
     """URLs of servers that did not come back in their time; nobody waits for them again."""
 
     @asynccontextmanager
-    async def started(self, server: ServerSpec, digest: str | None) -> AsyncIterator[ServerConnection]:
-        """Yield a live connection that nobody else uses. Raises ServerLostError; also if its tools have changed."""
-        async with connection_to(server, digest) as connection:
+    async def started(self, server: ServerSpec, first: ServerConnection) -> AsyncIterator[ServerConnection]:
+        """Yield a live connection that nobody else uses, to the server of `first`.
+
+        Raises:
+            ServerLostError: it does not come up, or has other tools.
+        """
+        async with connection_to(server, first) as connection:
             async with self.cores:
                 await self.reach(connection)
             yield connection
@@ -166,14 +191,18 @@ class Starter:
 
 
 @asynccontextmanager
-async def connection_to(server: ServerSpec, digest: str | None = None) -> AsyncIterator[ServerConnection]:
+async def connection_to(server: ServerSpec, first: ServerConnection | None = None) -> AsyncIterator[ServerConnection]:
     """Yield a connection that is opened when it is first used, and ended with the folder that was made for its server.
+
+    `first` is the connection by which the server was known first, if this is another one.
 
     Raises:
         ServerLostError: the folder cannot be made.
     """
     async with in_folder(server) as placed:
-        connection = ServerConnection(_supervised(placed), digest)
+        connection = ServerConnection(_supervised(placed))
+        if first is not None:
+            connection.digest, connection.start_meter = first.digest, first.start_meter
         try:
             yield connection
         finally:
@@ -181,8 +210,8 @@ async def connection_to(server: ServerSpec, digest: str | None = None) -> AsyncI
 
 
 def _supervised(server: ServerSpec) -> ServerSpec:
-    """Return a server that keval starts, if it does, so that it ends with keval."""
-    if server.transport != "stdio" or server.command is None:
+    """Return a server that keval starts, if it does, so that it ends with keval, as a template and its forks do."""
+    if server.transport != "stdio" or server.command is None or server.template is not None:
         return server
     command, *args = supervised((server.command, *server.args))
     return attrs.evolve(server, command=command, args=tuple(args))

@@ -1,40 +1,36 @@
-"""A server's process: the messages on its standard input and output, and what it writes to standard error.
+"""Stdio: the messages on a server's standard input and output.
 
 The SDK's own transport reads a line however long it is.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, TextIO, cast
 
 import anyio
 import attrs
-from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from keval.plugin import McpServer, ServerSpec
+from keval_mcp.server.process import ProcessLog, ServerProcess, environment
 from keval_mcp.server.streams import KEPT, MESSAGE_ID, TOO_LARGE, TooLargeError, too_deep
 
-if TYPE_CHECKING:  # the SDK exports no name for its stream types
+if TYPE_CHECKING:  # the SDK exports no name for its stream types, and a server is forked on request
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
 
+    from keval_mcp.server.forking import ForkTemplate
+
 
 _READ = 2**16
-_STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
-"""What a process may take to end: by itself when its input closes, when it is asked to, and when it is killed."""
 
 
 @asynccontextmanager
 async def stdio_streams(
-    server: McpServer | ServerSpec, stderr: TextIO, limit: int | None
+    server: McpServer | ServerSpec, log: ProcessLog, stderr: TextIO, limit: int | None
 ) -> AsyncIterator[TransportStreams]:
     """Start the server and yield the messages from it and to it; afterwards it has ended.
 
@@ -43,16 +39,12 @@ async def stdio_streams(
     Raises:
         OSError: the server cannot be started.
     """
-    process = await asyncio.create_subprocess_exec(
-        server.command or "",
-        *server.args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=stderr,
-        env={**get_default_environment(), **server.env},
-        cwd=server.cwd,
-        start_new_session=True,
-    )
+    template = cast("ForkTemplate | None", server.template) if isinstance(server, ServerSpec) else None
+    if template is not None:
+        process = await template.fork(environment(server), server.cwd, stderr)
+    else:
+        process = await ServerProcess.spawn(server, stderr)
+    log.pid = process.pid
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -65,17 +57,16 @@ async def stdio_streams(
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(process)
+            await process.end()
         for stream in (incoming, received, sent, outgoing):
             stream.close()
 
 
 async def _read(
-    process: asyncio.subprocess.Process,
+    process: ServerProcess,
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
     limit: int | None,
 ) -> None:
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
     line, told = _Line(limit), False
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         while chunk := await process.stdout.read(_READ):
@@ -95,11 +86,10 @@ async def _read(
 
 
 async def _write(
-    process: asyncio.subprocess.Process,
+    process: ServerProcess,
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
     try:
         async with outgoing:
             async for message in outgoing:
@@ -155,77 +145,3 @@ class _Line:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
             return too_deep(error, line) or ValueError(line[:KEPT].decode("utf-8", "replace"))
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close the server's input; end it, and all in its process group, if it does not end then."""
-    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-    process.stdin.close()
-    drain = asyncio.create_task(_discard(process.stdout))  # it may be busy writing
-    try:
-        if await _ended(process, _STDIN_SECONDS):
-            return
-        for number, seconds in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-            if await _ended(process, seconds):
-                return
-    finally:
-        drain.cancel()
-        await asyncio.wait({drain})
-        # A process that got away may hold the pipes.
-        process._transport.close()  # type: ignore[attr-defined]
-
-
-async def _discard(output: asyncio.StreamReader) -> None:
-    while await output.read(_READ):
-        pass
-
-
-async def _ended(process: asyncio.subprocess.Process, within: float) -> bool:
-    # Not `wait()`, which also waits until no process holds the pipes.
-    deadline = asyncio.get_running_loop().time() + within
-    while process.returncode is None:
-        if asyncio.get_running_loop().time() > deadline:
-            return False
-        await asyncio.sleep(0.01)
-    return True
-
-
-_LINES = 20
-_BYTES = 8192
-_PATIENCE = 1.0
-"""Seconds for what was written last to arrive; all of it has, unless a process that the server left holds the pipe."""
-
-
-@attrs.define
-class Stderr:
-    """The end of what one server process wrote to its standard error; however much that is, no more is kept."""
-
-    _kept: bytes = attrs.field(default=b"", init=False)
-
-    @contextmanager
-    def file(self) -> Iterator[TextIO]:
-        """Yield the file for the process to write to: a pipe, as a captured `sys.stderr` has no file number."""
-        reading, writing = os.pipe()
-        # A thread, so that the server can write also while the event loop is busy.
-        reader = threading.Thread(target=self._read, args=(reading,), name="keval-mcp-stderr", daemon=True)
-        reader.start()
-        try:
-            with os.fdopen(writing, "w", encoding="utf-8") as file:
-                yield file
-        finally:
-            reader.join(_PATIENCE)
-
-    def tail(self) -> str:
-        """Return the last lines written so far."""
-        lines = self._kept.decode("utf-8", errors="replace").strip().splitlines()
-        return "\n".join(lines[-_LINES:])
-
-    def _read(self, descriptor: int) -> None:
-        try:
-            while said := os.read(descriptor, _READ):
-                self._kept = (self._kept + said)[-_BYTES:]
-        finally:
-            os.close(descriptor)

@@ -18,7 +18,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.server.stdio import Stderr, stdio_streams
+from keval_mcp.server.process import ProcessLog
+from keval_mcp.server.stdio import stdio_streams
 from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
@@ -102,24 +103,24 @@ def _http_client(
 
 @asynccontextmanager
 async def connect(
-    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event, junk: Junk
+    server: McpServer | ServerSpec, log: ProcessLog, ended: asyncio.Event, junk: Junk
 ) -> AsyncIterator[TransportStreams]:
     """Open the streams of a session with `server`.
 
-    A process started for it writes to `stderr`; `ended` is set when the server closes its side. What is no message
+    A process started for it is kept in `log`; `ended` is set when the server closes its side. What is no message
     is noted in `junk`.
     """
     async with AsyncExitStack() as stack:
-        incoming, outgoing = await stack.enter_async_context(await _transport(server, stderr, stack))
+        incoming, outgoing = await stack.enter_async_context(await _transport(server, log, stack))
         yield WatchedStream(incoming, ended, junk), outgoing
 
 
-async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: AsyncExitStack) -> Transport:
+async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: AsyncExitStack) -> Transport:
     limit = server.max_result_bytes if isinstance(server, ServerSpec) else None
     if server.transport == "stdio":
-        file = stack.enter_context(stderr.file())
+        file = stack.enter_context(log.stderr())
         if sys.platform != "win32":
-            return stdio_streams(server, file, limit)
+            return stdio_streams(server, log, file, limit)
         parameters = StdioServerParameters(
             command=server.command or "",
             args=list(server.args),

@@ -21,8 +21,8 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
+from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
-from keval_mcp.server.stdio import Stderr
 from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout, settle
@@ -62,7 +62,7 @@ class Upstream:
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _checking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
-    _stderr: Stderr = attrs.field(factory=Stderr, init=False)
+    _log: ProcessLog = attrs.field(factory=ProcessLog, init=False)
     _junk: Junk = attrs.field(factory=Junk, init=False)
     _kind: str | None = attrs.field(default=None, init=False)
     _given_up: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
@@ -90,6 +90,10 @@ class Upstream:
     def alive(self) -> bool:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
+
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time of the server's process until now; `None` if that is unknown."""
+        return self._log.cpu_seconds()
 
     async def call(self, params: Mapping[str, Any], progress_timeout: ProgressTimeout | None = None) -> dict[str, Any]:
         """Call a tool once, with the parameters of `tools/call`, and return what the server answers, as it wrote it.
@@ -174,7 +178,7 @@ class Upstream:
         with self._scope, refusals() as refused:
             try:
                 async with (
-                    connect(self.server, self._stderr, self._ended, self._junk) as (incoming, outgoing),
+                    connect(self.server, self._log, self._ended, self._junk) as (incoming, outgoing),
                     anyio.create_task_group() as group,
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
@@ -274,7 +278,7 @@ class Upstream:
                 )
             else:
                 problem += f"\nit sent what is no MCP message: {self._junk.first}"
-        said = self._stderr.tail()
+        said = self._log.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 

@@ -1,0 +1,149 @@
+"""A server's process: how it is started and ended, and what it writes to standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+import attrs
+from mcp.client.stdio import get_default_environment
+
+from keval.plugin import McpServer, ServerSpec
+
+_READ = 2**16
+_STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
+"""What a process may take to end: by itself when its input closes, when it is asked to, and when it is killed."""
+
+
+def environment(server: McpServer | ServerSpec) -> dict[str, str]:
+    """Return the environment of a server's process."""
+    return {**get_default_environment(), **server.env}
+
+
+@attrs.frozen(eq=False)
+class ServerProcess:
+    """A server's process, with a group of its own; `let_go` closes the pipes, also if another process holds them.
+
+    `has_ended` does not wait for others that hold the pipes either.
+    """
+
+    pid: int
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    has_ended: Callable[[], bool]
+    let_go: Callable[[], None]
+
+    @classmethod
+    async def spawn(cls, server: McpServer | ServerSpec, stderr: TextIO) -> ServerProcess:
+        """Start the server's command. Raises OSError when that is not possible."""
+        process = await asyncio.create_subprocess_exec(
+            server.command or "",
+            *server.args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            env=environment(server),
+            cwd=server.cwd,
+            start_new_session=True,
+        )
+        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        let_go = process._transport.close  # type: ignore[attr-defined]
+        return cls(process.pid, process.stdin, process.stdout, lambda: process.returncode is not None, let_go)
+
+    async def end(self) -> None:
+        """Close the server's input; end it, and all in its process group, if it does not end then."""
+        self.stdin.close()
+        drain = asyncio.create_task(_discard(self.stdout))  # it may be busy writing
+        try:
+            if await self._ended(_STDIN_SECONDS):
+                return
+            for number, seconds in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, number)
+                if await self._ended(seconds):
+                    return
+        finally:
+            drain.cancel()
+            await asyncio.wait({drain})
+            self.let_go()
+
+    async def _ended(self, within: float) -> bool:
+        deadline = asyncio.get_running_loop().time() + within
+        while not self.has_ended():
+            if asyncio.get_running_loop().time() > deadline:
+                return False
+            await asyncio.sleep(0.01)
+        return True
+
+
+async def _discard(output: asyncio.StreamReader) -> None:
+    while await output.read(_READ):
+        pass
+
+
+_SCHEDULED = 2
+"""Marks the clock of a process's CPU time, by its id: `clock_getcpuclockid` of Linux, which Python does not have."""
+_LINES = 20
+_BYTES = 8192
+_PATIENCE = 1.0
+"""Seconds for what was written last to arrive; all of it has, unless a process that the server left holds the pipe."""
+
+
+@attrs.define
+class ProcessLog:
+    """What is kept of one server process: its id, and the end of what it wrote to standard error, however much that is.
+
+    The `pid` is `None` where keval does not start the process itself.
+    """
+
+    pid: int | None = attrs.field(default=None, init=False)
+    _kept: bytes = attrs.field(default=b"", init=False)
+
+    @contextmanager
+    def stderr(self) -> Iterator[TextIO]:
+        """Yield the file for the process to write to: a pipe, as a captured `sys.stderr` has no file number."""
+        reading, writing = os.pipe()
+        # A thread, so that the server can write also while the event loop is busy.
+        reader = threading.Thread(target=self._read, args=(reading,), name="keval-mcp-stderr", daemon=True)
+        reader.start()
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as file:
+                yield file
+        finally:
+            reader.join(_PATIENCE)
+
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time that the process and what it has started used until now; `None` if that is unknown."""
+        if self.pid is None or sys.platform != "linux":
+            return None
+        try:
+            return _cpu_seconds(self.pid)
+        except OSError:  # it has ended
+            return None
+
+    def tail(self) -> str:
+        """Return the last lines written so far."""
+        lines = self._kept.decode("utf-8", errors="replace").strip().splitlines()
+        return "\n".join(lines[-_LINES:])
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            while said := os.read(descriptor, _READ):
+                self._kept = (self._kept + said)[-_BYTES:]
+        finally:
+            os.close(descriptor)
+
+
+def _cpu_seconds(process: int) -> float:
+    used = time.clock_gettime(~process << 3 | _SCHEDULED)
+    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
+    return used + sum(_cpu_seconds(int(child)) for child in children.split())
