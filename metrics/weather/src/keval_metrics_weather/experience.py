@@ -197,12 +197,11 @@ class Debuggability(_OfTheFramework):
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics, and the clarity of an error message if the answer is one."""
-        answer = read(trial.output)
-        told = len(answer.original.strip()) >= self.descriptive
-        message = failures(answer, self.error_words).errors if told else ()
-        if not message:
-            return self.rate_agent(trial.characteristics)
-        return self.rate(read_characteristics(trial.characteristics), answer, message)
+        rating, answer = self.rate_agent(trial.characteristics), read(trial.output)
+        if rating.neutral or len(answer.original.strip()) < self.descriptive:
+            return rating
+        message = failures(answer, self.error_words).errors
+        return self.rate(read_characteristics(trial.characteristics), answer, message) if message else rating
 
     def rate(self, known: Characteristics, answer: Text | None = None, message: tuple[str, ...] = ()) -> Score:
         """Score an agent by its errors, logs and documentation, and by the error message that it answered."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-
-import attrs
+from typing import NamedTuple
 
 from keval import Message
 from keval_metrics_weather.preferences import preferences_stated
@@ -102,8 +101,7 @@ _FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})
 _MARKS = frozenset("?!.,;:-–—()|\n")
 
 
-@attrs.frozen
-class Query:
+class Query(NamedTuple):
     """A user's message: the places and days it names and what it wants.
 
     It `follows_up` when it goes on from what was said: "And in London?", "So what should I pack?", "Is it warm then?",
@@ -158,7 +156,7 @@ def query(message: str | None) -> Query:
         follows_up=False,
         vague=bool(find(text, _VAGUE)),
     )
-    return attrs.evolve(asked, follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
+    return asked._replace(follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
 
 
 def _asks_what_comes(text: Text, hit: Hit) -> bool:

@@ -100,8 +100,7 @@ def _request(question: Query, history: tuple[Message, ...]) -> Query:
             weather, advice = weather or before.about_weather, advice or before.wants_advice
         if before.concerns_weather and not before.follows_up:
             break
-    return attrs.evolve(
-        question,
+    return question._replace(
         days=days,
         wants_forecast=wants_forecast(days) if days else forecast,
         about_weather=weather,
