@@ -99,4 +99,4 @@ async def rescore(
             steps.watch_spending(run)
             with steps.keep_recording(run):
                 await steps.score(run, missing=missing)
-                return run.run, steps.summarise(run)
+                return run.run, steps.summarise(run, run.run)

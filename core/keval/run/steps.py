@@ -28,7 +28,7 @@ from keval.records.scores import Rubric, Scorer
 from keval.records.summary import Summary
 from keval.records.trial import Sample
 from keval.run.active_run import ActiveRun
-from keval.score.backlog import Backlog, Submit, late_judges
+from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.infrastructure import Job
 from keval.store.journal import Journal
@@ -127,8 +127,9 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[str] = (), mi
     with keep_recording(run):
         begin(run)
         with run.working.kept(run.writer):
-            await execute_and_score(run, plan, done, missing=missing)
-            return summarise(run)
+            written = run.run  # one for all steps, as it keeps the samples that it has read
+            await execute_and_score(run, written, plan, done, missing=missing)
+            return summarise(run, written.again())
 
 
 def begin(run: ActiveRun) -> None:
@@ -166,19 +167,19 @@ def watch_spending(run: ActiveRun) -> None:
     run.ready.exchange.watchers.append(changed)
 
 
-async def execute_and_score(run: ActiveRun, plan: Plan, done: Collection[str] = (), *, missing: bool = False) -> None:
+async def execute_and_score(
+    run: ActiveRun, written: Run, plan: Plan, done: Collection[str] = (), *, missing: bool = False
+) -> None:
     """Run the trials that are not `done`, and score them as they finish; then score all that is left.
 
     Raises RunError, StoppedError.
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
-    written = run.run  # one for both, as it keeps the samples that it has read
     with _scoring(run, written, missing=missing, done=done, late=late) as backlog:
         async with backlog.as_they_finish() as submit:
             told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
-        if backlog.left:
-            await backlog.score(trial for trial in written.trials_as_finished() if trial.id in backlog.left)
+        await backlog.score_left(written.trials_as_finished())
         _end(run, told, run.working.total())
 
 
@@ -190,11 +191,11 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
         _end(run, "", run.manifest.elapsed)
 
 
-def summarise(run: ActiveRun) -> Summary:
+def summarise(run: ActiveRun, written: Run) -> Summary:
     """Summarise the trials and scores on disk, and write the summary with its verdicts. Raises RunError."""
     from keval.analysis.expectations import ExpectationCheck  # what runs trials elsewhere decides no gates
 
-    written, expectations = run.run, ExpectationCheck()  # a run keeps its manifest, once read
+    expectations = ExpectationCheck()
     return conclude(run, written.summary(expectations.watch(written.trials())), expectations)
 
 
@@ -253,7 +254,8 @@ def _scoring(
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
-        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, dict.fromkeys(done or (), False))
+        left = bytearray([UNSCORED]) * written.count_trials()[0]
+        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left)
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:

@@ -62,6 +62,9 @@ def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tupl
 Submit: TypeAlias = Callable[[str, bytes], None]
 """Takes a trial that has finished, by its id and its line in the run's file, and returns at once."""
 
+SCORED, UNSCORED, PARTLY_SCORED = range(3)
+"""What of a trial is scored; a byte each, as a run may have a million."""
+
 _MOST_WAITING = 128
 """Trials that wait in memory to be scored; those that finish when there are more are left to the end."""
 
@@ -72,8 +75,10 @@ class Backlog:
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
-    `left` has the ids of the trials that are not scored, or not by all scorers, each with whether some of its scores
-    are kept. `down` are the judges whose endpoint was lost, and which are late from then on.
+    `down` are the judges whose endpoint was lost, and which are late from then on.
+
+    `left` has a mark for each trial of the run's file, in the order of the file, which is that in which they are
+    submitted: whether it is scored, and if not by all scorers, whether some of its scores are kept.
     """
 
     grader: Grader
@@ -82,7 +87,7 @@ class Backlog:
     note: Callable[[Sequence[ScoreLine]], None]
     at_once: int
     late: set[str]
-    left: dict[str, bool]
+    left: bytearray
     down: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
@@ -90,42 +95,51 @@ class Backlog:
         """Yield what takes trials; the block ends when those that it took are scored."""
         slots, waiting = asyncio.Semaphore(self.at_once), set[asyncio.Task[None]]()
 
-        async def score(id: str, line: bytes) -> None:
+        async def score(place: int, line: bytes) -> None:
             async with slots:
                 try:
                     trial = self.read(line)
                 except DAMAGE:  # told with its place when the file is read
-                    self.left[id] = False
                     return
-                self._keep_early(await self.grader.score(trial, self.late))
+                self._keep_early(await self.grader.score(trial, self.late), place)
 
         def submit(id: str, line: bytes) -> None:
+            self.left.append(UNSCORED)
             if len(waiting) >= self.at_once + _MOST_WAITING:
-                self.left[id] = False
                 return
-            task = group.create_task(score(id, line))
+            task = group.create_task(score(len(self.left) - 1, line))
             waiting.add(task)
             task.add_done_callback(waiting.discard)
 
         async with asyncio.TaskGroup() as group:
             yield submit
 
+    async def score_left(self, trials: Iterable[Trial]) -> None:
+        """Score by all scorers what is left of the trials of the run's file, given in the order of the file."""
+        if any(self.left):
+            marked = zip(trials, self.left, strict=True)
+            await self._score((trial, mark == PARTLY_SCORED) for trial, mark in marked if mark != SCORED)
+
     async def score(self, trials: Iterable[Trial]) -> None:
         """Score trials by all scorers."""
+        await self._score((trial, False) for trial in trials)
+
+    async def _score(self, trials: Iterable[tuple[Trial, bool]]) -> None:
+        """Score trials, each given with whether some of its scores are kept already."""
         slots = asyncio.Semaphore(self.at_once)
 
-        async def score(trial: Trial) -> None:
+        async def score(trial: Trial, begun: bool) -> None:
             try:
-                self.keep(await self.grader.score(trial), self.left.get(trial.id, False))
+                self.keep(await self.grader.score(trial), begun)
             finally:
                 slots.release()
 
         async with asyncio.TaskGroup() as group:
-            for trial in trials:
+            for trial, begun in trials:
                 await slots.acquire()
-                group.create_task(score(trial))
+                group.create_task(score(trial, begun))
 
-    def _keep_early(self, scored: ScoredTrial) -> None:
+    def _keep_early(self, scored: ScoredTrial, place: int) -> None:
         """Keep the scores of a trial, but for those that failed as an endpoint was lost, which may come back."""
         lost = {line.judge for line in scored.lines if line.judge and line.failure and line.failure.kind == "outage"}
         self.down |= lost
@@ -133,6 +147,8 @@ class Backlog:
         if lost:
             scored = scored.without(lost)
         if self.late and scored.trial.failure is None:
-            self.left[scored.trial.id] = True
+            self.left[place] = PARTLY_SCORED
             self.note(scored.lines)
+        else:
+            self.left[place] = SCORED
         self.keep(scored, False)

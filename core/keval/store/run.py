@@ -230,6 +230,13 @@ class Run:
         except OSError as error:
             raise unreadable(path, error) from error
 
+    def again(self) -> Run:
+        """Return the run as it is on disk by now, with the samples that were read already, as these do not change."""
+        run = Run(self.path)
+        if (samples := vars(self).get("samples")) is not None:
+            vars(run)["samples"] = samples
+        return run
+
     def kept_request(self, transcript: Transcript | None) -> bytes | None:
         """Return the first model request as it was sent; `None` if none was, or the run keeps none of the trial.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -50,8 +49,7 @@ class Expenses:
 
     def mean(self, name: Expense) -> float | None:
         """Return the mean over samples; `None` if nothing is known."""
-        values = self.by_sample(name).values()
-        return math.fsum(values) / len(values) if values else None
+        return self._sums[name].mean()
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ not make an error smaller.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable
@@ -47,6 +48,12 @@ class Sums:
         return {
             slot: total / count for slot, (total, count) in enumerate(zip(self.sums, self.counts, strict=True)) if count
         }
+
+    def mean(self) -> float | None:
+        """Return the mean over the slots that have values, of the mean of each; `None` if none has."""
+        slots = len(self.counts) - self.counts.count(0)
+        means = (total / count for total, count in zip(self.sums, self.counts, strict=True) if count)
+        return math.fsum(means) / slots if slots else None
 
     def values(self) -> SampleValues:
         """Return what the slots hold, if each is of a sample."""
