@@ -213,7 +213,7 @@ class Run:
         path = self.path / "samples.jsonl"
         if not path.exists():
             raise RunError(f"{path} is missing; restore the file")
-        ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
+        ids = [*read_lines(path, lambda line: intern(str(orjson.loads(line)["id"])))]
         lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
         def read(position: int) -> Sample:

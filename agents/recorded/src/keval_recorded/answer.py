@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -103,12 +103,14 @@ def read_answer(record: Any) -> Answer:
     return Answer(**given)
 
 
-def _refuse_misspelt(record: Mapping[str, Any], keys: Iterable[str], place: str) -> None:
+def _refuse_misspelt(record: Mapping[str, Any], keys: Collection[str], place: str) -> None:
     """Refuse a key that looks like one that is missing; other keys are the record's own business."""
-    missing = [key for key in keys if key not in record]
     for key in record:
+        if key in keys:
+            continue
+        missing = [name for name in keys if name not in record]
         meant = _SLIPS.get(key) or next(iter(get_close_matches(key, missing, 1, cutoff=0.92)), None)
-        if key not in keys and meant in missing:
+        if meant in missing:
             raise ValueError(f"unknown key {f'{place}{key}'!r}; did you mean {meant!r}?")
 
 
