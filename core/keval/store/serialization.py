@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
+import msgspec
 import orjson
 
 from keval.config.structure import structure
@@ -16,9 +17,10 @@ from keval.errors import RunError
 from keval.files import read_json
 from keval.records.effects import EXPENSES
 from keval.records.manifest import FORMAT, Manifest
-from keval.records.scores import LARGEST, Score, Scored, ScoreLine
+from keval.records.scores import LARGEST, Judgement, Score, Scored, ScoreLine
 from keval.records.summary import Summary
-from keval.records.trial import Sample, Trial
+from keval.records.transcript import Transcript
+from keval.records.trial import Attempt, Failure, Sample, Trial
 
 T = TypeVar("T")
 
@@ -26,10 +28,10 @@ _FREE = frozenset({"result", "error", "reason", "message", "traceback"})
 """Fields that are only shown, and in which an adapter may have left something else than a text: its JSON is read."""
 
 
-_KNOWN: dict[tuple[Any, ...], tuple[tuple[str, Callable[[Any], Any]], ...]] = {}
-"""What is left to be read in records like one that was read before: of one kind, with the same fields and types."""
-_MOST_KNOWN = 1_000
-"""There is no end of records that a damaged file may have."""
+class _Shape(NamedTuple):
+    name: str
+    types: tuple[type, ...]
+    items: tuple[type, ...]
 
 
 def fields_of(record: Any) -> dict[str, Any]:
@@ -46,35 +48,32 @@ def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
     Raises TypeError: a field is lacking or has a wrong type.
     """
     fields = {**data}  # a TypeError, if it is no mapping
-    layout = (kind, *fields, *map(type, fields.values()))
-    nested = _KNOWN.get(layout)
-    if nested is None:
-        return _read_new(kind, fields, layout)
-    for name, read in nested:
-        fields[name] = read(fields[name])
-    return kind(**fields)
-
-
-def _read_new(kind: Callable[..., T], fields: dict[str, Any], layout: tuple[Any, ...]) -> T:
-    """Make a record as `read_record` does, and note how others with this layout are made if it is as it should be."""
-    nested = tuple((name, read) for name, read in _readers(kind) if isinstance(fields.get(name), dict | list))
-    for name, read in nested:
-        fields[name] = read(fields[name])
-    is_plain = True
+    for name, read in _readers(kind):
+        if fields.get(name) is not None:
+            fields[name] = read(fields[name])
     for name, types in _free(kind):
         if not isinstance(value := fields.get(name, ""), types):
             fields[name] = "" if value is None else dump(value).decode()
-            is_plain = False
-    known = {name: value for name, value in fields.items() if name in _names(kind)}
-    record = kind(**known)
-    for name, types in _shapes(kind):
-        value = getattr(record, name)
+    try:
+        return _shaped(kind(**fields))
+    except TypeError:  # unknown keys are rare, so they are looked for only after an error
+        known = {name: value for name, value in fields.items() if name in _names(kind)}
+        if len(known) == len(fields):
+            raise
+        return _shaped(kind(**known))
+
+
+def _shaped(record: T) -> T:
+    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
+    kind: Any = record.__class__
+    for name, types, items in _shapes(kind):
+        value: Any = getattr(record, name)
         if not isinstance(value, types):
             raise TypeError(f"{name!r} has the value {value!r:.60}")
-    if is_plain and len(known) == len(fields):
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[layout] = nested
+        if items and isinstance(value, tuple | list):
+            for item in value:
+                if not isinstance(item, items):
+                    raise TypeError(f"{name!r} holds {item!r:.60}")
     return record
 
 
@@ -108,31 +107,21 @@ def _reader(hint: Any) -> Callable[[Any], Any] | None:
     origin, args = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         return next(filter(None, map(_reader, args)), None)
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        make = tuple if origin is tuple else list
-        if (item := _reader(args[0])) is not None:
-            return lambda value: make(map(item, value)) if isinstance(value, list) else value
-        types = _types(args[0])
-        return lambda value: make(_checked(value, types)) if isinstance(value, list) else value
+    if origin is tuple:
+        item = _reader(args[0])
+        if item is None:
+            return lambda value: tuple(value) if isinstance(value, list) else value
+        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
     if isinstance(hint, type) and attrs.has(hint):
         return lambda value: value if isinstance(value, hint) else read_record(hint, value)
     return None
 
 
-def _checked(items: list[Any], types: tuple[type, ...]) -> list[Any]:
-    """Return the items of a list. Raises TypeError: one has another type than it should."""
-    for item in items:
-        if not isinstance(item, types):
-            raise TypeError(f"a list holds {item!r:.60}")
-    return items
-
-
 @cache
-def _shapes(kind: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
-    """Return the types of the fields of a record that has any."""
+def _shapes(kind: Any) -> tuple[_Shape, ...]:
     hints = get_type_hints(kind)
-    shapes = ((name, _types(hints[name])) for name in _names(kind))
-    return tuple((name, types) for name, types in shapes if object not in types)
+    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in _names(kind))
+    return tuple(shape for shape in shapes if object not in shape.types)
 
 
 def _types(hint: Any) -> tuple[type, ...]:
@@ -148,6 +137,57 @@ def _types(hint: Any) -> tuple[type, ...]:
     if hint in {int, float}:
         return (int, float)
     return (hint,) if isinstance(hint, type) else (object,)
+
+
+def _items(hint: Any) -> tuple[type, ...]:
+    """Return the types of a list's items, as far as they are plain; records are checked when they are read."""
+    if get_origin(hint) in {Union, UnionType}:
+        return tuple(kind for part in get_args(hint) for kind in _items(part))
+    origin = get_origin(hint)
+    if not isinstance(origin, type) or not issubclass(origin, Sequence):
+        return ()
+    first = get_args(hint)[0]
+    return _types(first) if first in {str, int, float} else ()
+
+
+class _TrialLine(msgspec.Struct):
+    """A line of trials.jsonl, as keval writes it."""
+
+    id: str
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    transcript: Transcript | None = None
+    failure: Failure | None = None
+    attempts: tuple[Attempt, ...] = ()
+    complied: bool | None = None
+    model: str | None = None
+
+
+class _ScoreLine(msgspec.Struct):
+    """A line of scores.jsonl, as keval writes it."""
+
+    trial: str
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    metric: str
+    value: int | float | None
+    judge: str | None = None
+    reason: str = ""
+    neutral: bool = False
+    details: dict[str, Any] = {}
+    failure: Failure | None = None
+    judgement: Judgement | None = None
+    digest: str = ""
+
+
+@cache
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Return what reads records of a kind; what it refuses may be of an adapter that wrote something else into them."""
+    return msgspec.json.Decoder(kind)
 
 
 _DEEPEST = 200
@@ -170,7 +210,11 @@ def sample_line(sample: Sample) -> bytes:
 
 def read_sample(line: bytes) -> Sample:
     """Read a line of samples.jsonl. Raises LookupError, TypeError or ValueError."""
-    return read_record(Sample, orjson.loads(line))
+    try:
+        sample: Sample = _decoder(Sample).decode(line)
+        return sample
+    except ValueError:
+        return read_record(Sample, orjson.loads(line))
 
 
 def trial_line(trial: Trial) -> bytes:
@@ -199,12 +243,27 @@ def read_trial(
 
     `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
     """
-    data = orjson.loads(line)
-    data.pop("output", None)  # the transcript has it
-    data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
-    trial = read_record(Trial, data)
-    had = trial.sample.as_had(trial.transcript)
-    return trial if had is trial.sample else attrs.evolve(trial, sample=had)
+    try:
+        told = _decoder(_TrialLine).decode(line)
+    except ValueError:
+        data = orjson.loads(line)
+        data.pop("output", None)  # the transcript has it
+        data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
+        trial = read_record(Trial, data)
+        return attrs.evolve(trial, sample=trial.sample.as_had(trial.transcript))
+    return Trial(
+        id=told.id,
+        sample=sample(told.sample).as_had(told.transcript),
+        agent=told.agent,
+        condition=told.condition,
+        repetition=told.repetition,
+        transcript=told.transcript,
+        failure=told.failure,
+        attempts=told.attempts,
+        complied=told.complied,
+        characteristics=characteristics(told.agent),
+        model=told.model,
+    )
 
 
 def score_line(line: ScoreLine) -> bytes:
@@ -231,6 +290,29 @@ def score_line(line: ScoreLine) -> bytes:
 
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
+    try:
+        told = _decoder(_ScoreLine).decode(line)
+    except ValueError:
+        return _read_odd_score(line)
+    if abs(told.value or 0.0) > LARGEST:
+        raise ValueError(f"no scorer gives a score of {told.value:g}")
+    return ScoreLine(
+        trial=told.trial,
+        sample=told.sample,
+        agent=told.agent,
+        condition=told.condition,
+        repetition=told.repetition,
+        metric=told.metric,
+        judge=told.judge,
+        score=Score(told.value, told.reason, told.neutral, told.details),
+        failure=told.failure,
+        judgement=told.judgement,
+        digest=told.digest,
+    )
+
+
+def _read_odd_score(line: bytes) -> ScoreLine:
+    """Read a score into which a scorer put something else than keval writes."""
     data = orjson.loads(line)
     fields = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
     score = read_record(Score, fields)
