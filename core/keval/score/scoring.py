@@ -156,6 +156,8 @@ class Grader:
 
     async def _measured(self, trial: Trial) -> list[ScoreLine]:
         wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
+        if not wanted:
+            return []
         verdicts: dict[str, Verdict] = {}
         async with self._turn as turn:
             for metric in wanted:

@@ -88,22 +88,38 @@ class Sender:
         headers = response_headers(response.headers.items())
         if response.content_type == "text/event-stream":
             return ModelResponse(response.status, headers, self._pieces(response))
-        body = b"".join([piece async for piece in self._pieces(response)])
-        return ModelResponse.of(response.status, headers, body)
+        return ModelResponse.of(response.status, headers, await self._whole(response))
 
-    async def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the decoded body as it arrives. aiohttp decodes no more at once than is read here."""
-        length = 0
+    async def _whole(self, response: ClientResponse) -> bytes:
+        pieces: list[bytes] = []
         try:
-            while piece := await response.content.readany():
-                length += len(piece)
-                if self._max_reply_bytes is not None and length > self._max_reply_bytes:
-                    raise _too_large(self._max_reply_bytes)
-                yield piece
-        except (ClientError, OSError) as error:
-            raise _no_answer(error) from error
+            while piece := await self._read(response, sum(map(len, pieces))):
+                pieces.append(piece)
         finally:
             response.close()
+        return b"".join(pieces)
+
+    async def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
+        length = 0
+        try:
+            while piece := await self._read(response, length):
+                length += len(piece)
+                yield piece
+        finally:
+            response.close()
+
+    async def _read(self, response: ClientResponse, length: int) -> bytes:
+        """Read what has arrived of a decoded body of which so much was read; nothing at its end.
+
+        aiohttp decodes no more at once than is read here.
+        """
+        try:
+            piece = await response.content.readany()
+        except (ClientError, OSError) as error:
+            raise _no_answer(error) from error
+        if self._max_reply_bytes is not None and length + len(piece) > self._max_reply_bytes:
+            raise _too_large(self._max_reply_bytes)
+        return piece
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
