@@ -230,7 +230,7 @@ class Run:
         except OSError as error:
             raise unreadable(path, error) from error
 
-    def again(self) -> Run:
+    def reread(self) -> Run:
         """Return the run as it is on disk by now, with the samples that were read already, as these do not change."""
         run = Run(self.path)
         if (samples := vars(self).get("samples")) is not None:

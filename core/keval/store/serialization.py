@@ -292,33 +292,26 @@ def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     try:
         told = _decoder(_ScoreLine).decode(line)
+        read = ScoreLine(
+            trial=told.trial,
+            sample=told.sample,
+            agent=told.agent,
+            condition=told.condition,
+            repetition=told.repetition,
+            metric=told.metric,
+            judge=told.judge,
+            score=Score(told.value, told.reason, told.neutral, told.details),
+            failure=told.failure,
+            judgement=told.judgement,
+            digest=told.digest,
+        )
     except ValueError:
-        return _read_odd_score(line)
-    if abs(told.value or 0.0) > LARGEST:
-        raise ValueError(f"no scorer gives a score of {told.value:g}")
-    return ScoreLine(
-        trial=told.trial,
-        sample=told.sample,
-        agent=told.agent,
-        condition=told.condition,
-        repetition=told.repetition,
-        metric=told.metric,
-        judge=told.judge,
-        score=Score(told.value, told.reason, told.neutral, told.details),
-        failure=told.failure,
-        judgement=told.judgement,
-        digest=told.digest,
-    )
-
-
-def _read_odd_score(line: bytes) -> ScoreLine:
-    """Read a score into which a scorer put something else than keval writes."""
-    data = orjson.loads(line)
-    fields = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
-    score = read_record(Score, fields)
-    if abs(score.value or 0.0) > LARGEST:
-        raise ValueError(f"no scorer gives a score of {score.value:g}")
-    return read_record(ScoreLine, {"judge": None, **data, "score": score})
+        data = orjson.loads(line)
+        fields = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
+        read = read_record(ScoreLine, {"judge": None, **data, "score": read_record(Score, fields)})
+    if abs(read.score.value or 0.0) > LARGEST:
+        raise ValueError(f"no scorer gives a score of {read.score.value:g}")
+    return read
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError, is_blank
-from keval_clients import no_reply, responses_usage
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, is_blank
+from keval_clients import RefusedError, no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
@@ -95,8 +95,8 @@ class ResponsesChat:
         if self._reasoning.encrypted:
             try:
                 return await self._sent({**body, "include": ["reasoning.encrypted_content"]})
-            except ModelError as refused:
-                if getattr(refused, "field", None) != "include":
+            except RefusedError as refused:
+                if refused.field != "include":
                     raise
                 self._reasoning.encrypted = False
         return await self._sent(body)

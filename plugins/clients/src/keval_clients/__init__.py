@@ -5,6 +5,7 @@ takes a tenth of a second; what is here does not.
 """
 
 from keval_clients.replies import (
+    RefusedError,
     broken_off,
     completions_usage,
     messages_usage,
@@ -15,6 +16,7 @@ from keval_clients.replies import (
 )
 
 __all__ = [
+    "RefusedError",
     "broken_off",
     "completions_usage",
     "messages_usage",

@@ -23,17 +23,8 @@ from keval.plugin import (
     Wire,
     retry_after_seconds,
 )
-from keval_clients.replies import no_reply, quoted, read_json
+from keval_clients.replies import RefusedError, no_reply, quoted, read_json
 from keval_clients.sender import Sender
-
-
-class RefusedError(ModelError):
-    """The endpoint answered with an HTTP status of an error; `field` is what it says it is about, of the request."""
-
-    def __init__(self, message: str, status: int, retry_after: float | None, field: str | None) -> None:
-        super().__init__(message, status=status, retry_after=retry_after)
-        self.field = field
-
 
 _HEADERS = {"accept": "application/json", "content-type": "application/json", "user-agent": "keval"}
 _EVENTS = "text/event-stream"

@@ -7,9 +7,17 @@ import math
 from typing import Any, NoReturn
 
 from keval import Usage
-from keval.plugin import TrialError
+from keval.plugin import ModelError, TrialError
 
 _QUOTED = 1000
+
+
+class RefusedError(ModelError):
+    """The endpoint answered with an HTTP status of an error; `field` is what it says it is about, of the request."""
+
+    def __init__(self, message: str, status: int, retry_after: float | None, field: str | None) -> None:
+        super().__init__(message, status=status, retry_after=retry_after)
+        self.field = field
 
 
 def no_reply(said: object) -> TrialError:
