@@ -227,12 +227,7 @@ class EndpointGate:
         patience = RetryPolicy(self.retry, asyncio.sleep, self.rng)
         attempts = failures = 0
         while True:
-            probe = False
-            if self._passes:
-                self._under_way += 1
-            else:
-                with scope.paused():
-                    probe = await self._admitted()
+            probe = await self._admitted(scope)
             try:
                 outcome = await self._sent(request, send, scope.id, probe=probe)
             finally:
@@ -267,7 +262,16 @@ class EndpointGate:
         """Whether a request may be sent at once."""
         return self._down_since is None and self._under_way < self.limit
 
-    async def _admitted(self) -> bool:
+    async def _admitted(self, scope: RequestScope) -> bool:
+        """Admit a request once it may be sent, and stop its time until then; returns whether it is the one that probes."""
+        probe = False
+        if not self._passes:
+            with scope.paused():
+                probe = await self._waited()
+        self._under_way += 1
+        return probe
+
+    async def _waited(self) -> bool:
         """Wait until a request may be sent; returns whether it is the one that probes."""
         loop = asyncio.get_running_loop()
         while True:
@@ -285,7 +289,6 @@ class EndpointGate:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._free.wait()
-        self._under_way += 1
         return self._probing and self._down_since is not None
 
     async def _sent(self, request: ModelRequest, send: Next, asker: str, *, probe: bool) -> ModelResponse | Failed:

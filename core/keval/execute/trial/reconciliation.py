@@ -168,7 +168,8 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
         return {"bytes": len(content), "sha256": blob.sha256}
 
     instructions = cut(transcript.instructions)
-    if not transcript.tool_calls and not transcript.exchanges and instructions is transcript.instructions:
+    has_results = any(message.role == "tool" for message in transcript.messages)
+    if instructions is transcript.instructions and not (transcript.tool_calls or transcript.exchanges or has_results):
         return transcript
     calls = [attrs.evolve(call, result=cut(call.result), error=cut(call.error)) for call in transcript.tool_calls]
     messages = [
