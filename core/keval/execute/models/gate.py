@@ -263,7 +263,7 @@ class EndpointGate:
         return self._down_since is None and self._under_way < self.limit
 
     async def _admitted(self, scope: RequestScope) -> bool:
-        """Admit a request once it may be sent, and stop its time until then; returns whether it is the one that probes."""
+        """Admit a request once it may be sent; its time stops until then. Returns whether it is the one that probes."""
         probe = False
         if not self._passes:
             with scope.paused():
