@@ -14,11 +14,12 @@ import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
-from keval.config.evaluation import Retry
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import PlayedGate
 from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Agent, Asker, Closable, Context, Endpoint, Model, TranscriptBuilder
+from keval_command import Session
 from keval_gateway import ChatCall, ChatReply, ChatRequest, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import CLOSE, serve
@@ -39,7 +40,8 @@ class Adapter:
     """An adapter with its options.
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
-    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests.
+    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests, and then it
+    `reports` neither calls, texts beside the answer, nor tools.
     """
 
     module: str
@@ -48,9 +50,10 @@ class Adapter:
     passes_retry_after: bool = True
     checks_replies: bool = True
     by_proxy: bool = False
+    reports: bool = True
 
     def build(self, model: Model) -> Agent:
-        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
+        agent: Agent = getattr(import_module(self.module), self.name)(model=model, **self.options)
         return agent
 
 
@@ -69,13 +72,52 @@ OTHER_WIRES = {
     "ms responses": Adapter("keval_ms", "Ms", {"api": "responses"}),
 }
 """Frameworks over the protocols that they do not choose by themselves."""
+LOOP = Path(__file__).parent / "command" / "loop.py"
+PROGRAMS = {
+    "command": Adapter(
+        "keval_command",
+        "Command",
+        {
+            "command": (
+                sys.executable,
+                "-S",
+                str(LOOP),
+                "--model={model}",
+                "--system={system_prompt_file}",
+                "--history={history_file}",
+                "--mcp={mcp_config}",
+                "{question}",
+            ),
+            "session": Session(
+                (
+                    sys.executable,
+                    "-S",
+                    str(LOOP),
+                    "--model={model}",
+                    "--mcp={mcp_config}",
+                    "--resume={session}",
+                    "{question}",
+                ),
+                "id",
+            ),
+            "events": "jsonl",
+            "answer": "answer",
+            "env": {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"},
+        },
+        by_proxy=True,
+        reports=False,
+    ),
+}
+"""Agents that do not report what they do, or not all of it; the tap and the proxy do."""
 
 
 @asynccontextmanager
 async def proxied(agent_model: Model, builder: TranscriptBuilder) -> AsyncIterator[tuple[Model, Mapping[str, str]]]:
     """Yield a model by way of keval's proxy, as an agent gets it whose requests only that can see, and its headers."""
-    asker, exchange = Asker("agent", "a"), ModelExchange(retry=Retry(max_request_attempts=1))
+    asker, exchange = Asker("agent", "a"), ModelExchange()
     assert agent_model.endpoint is not None
+    there = (agent_model.endpoint.model, *sorted(agent_model.endpoint.urls.values()))
+    exchange._gates[there] = PlayedGate()  # which repeats no request
     route = exchange.route(asker, agent_model.endpoint, metered=True)
     async with model_proxy().open([route]) as (endpoint,):
         scope = exchange.request_scope(

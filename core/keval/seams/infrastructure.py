@@ -21,6 +21,7 @@ from keval.records.transcript import Blob, Usage
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import ServerSpec
 from keval.seams.live_events import LiveEvent
+from keval.seams.transcript_builder import FinishReason
 
 
 @runtime_checkable
@@ -105,13 +106,14 @@ class UsageByProxy(Protocol):
 class ProxyRoute:
     """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware.
 
-    A proxy reads the tokens of each reply to a request that asks for one, if there is a `meter`, and calls it.
+    If there is a `meter`, the proxy calls it after each reply to a request that asks for one, with its tokens and what
+    ended it before its time.
     """
 
     asker: Asker
     endpoint: Endpoint
     exchange: Exchange
-    meter: Callable[[ModelRequest, Usage], object] | None = None
+    meter: Callable[[ModelRequest, Usage, FinishReason | None], object] | None = None
 
 
 @runtime_checkable
