@@ -14,9 +14,13 @@ import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
+from keval.execute.attempts import Stopwatch
+from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import PlayedGate
 from keval.execute.trial.reconciliation import check, merge
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, TranscriptBuilder
-from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
+from keval.plugin import Agent, Asker, Closable, Context, Endpoint, Model, TranscriptBuilder
+from keval_command import Session
+from keval_gateway import ChatCall, ChatReply, ChatRequest, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import CLOSE, serve
 from keval_mcp import Stdio
@@ -36,7 +40,8 @@ class Adapter:
     """An adapter with its options.
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
-    that is none from one that says nothing.
+    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests, and then it
+    `reports` neither calls, texts beside the answer, nor tools.
     """
 
     module: str
@@ -44,9 +49,11 @@ class Adapter:
     options: dict[str, Any] = attrs.field(factory=dict)
     passes_retry_after: bool = True
     checks_replies: bool = True
+    by_proxy: bool = False
+    reports: bool = True
 
     def build(self, model: Model) -> Agent:
-        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
+        agent: Agent = getattr(import_module(self.module), self.name)(model=model, **self.options)
         return agent
 
 
@@ -65,6 +72,64 @@ OTHER_WIRES = {
     "ms responses": Adapter("keval_ms", "Ms", {"api": "responses"}),
 }
 """Frameworks over the protocols that they do not choose by themselves."""
+LOOP = Path(__file__).parent / "command" / "loop.py"
+PROGRAMS = {
+    "command": Adapter(
+        "keval_command",
+        "Command",
+        {
+            "command": (
+                sys.executable,
+                "-S",
+                str(LOOP),
+                "--model={model}",
+                "--system={system_prompt_file}",
+                "--history={history_file}",
+                "--mcp={mcp_config}",
+                "{question}",
+            ),
+            "session": Session(
+                (
+                    sys.executable,
+                    "-S",
+                    str(LOOP),
+                    "--model={model}",
+                    "--mcp={mcp_config}",
+                    "--resume={session}",
+                    "{question}",
+                ),
+                "id",
+            ),
+            "events": "jsonl",
+            "answer": "answer",
+            "env": {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"},
+        },
+        by_proxy=True,
+        reports=False,
+    ),
+}
+"""Agents that do not report what they do, or not all of it; the tap and the proxy do."""
+
+
+@asynccontextmanager
+async def proxied(agent_model: Model, builder: TranscriptBuilder) -> AsyncIterator[tuple[Model, Mapping[str, str]]]:
+    """Yield a model by way of keval's proxy, as an agent gets it whose requests only that can see, and its headers."""
+    asker, exchange = Asker("agent", "a"), ModelExchange()
+    assert agent_model.endpoint is not None
+    there = (agent_model.endpoint.model, *sorted(agent_model.endpoint.urls.values()))
+    exchange._gates[there] = PlayedGate()  # which repeats no request
+    route = exchange.route(asker, agent_model.endpoint, metered=True)
+    async with model_proxy().open([route]) as (endpoint,):
+        scope = exchange.request_scope(
+            asker,
+            builder.refused,
+            Stopwatch(),
+            builder.relayed,
+            metered=builder.metered,
+            failed=builder.model_failed,
+        )
+        with scope as headers:
+            yield attrs.evolve(agent_model, endpoint=endpoint), headers
 
 
 @attrs.frozen
@@ -143,13 +208,22 @@ class Stage:
         """Begin a trial, as a task."""
         self.script, self.requests, self.events, self.send = script, [], [], send or as_it_is
         self.read = asyncio.Event()
-        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
-        async with self.source.open(sample, "t1") as part:
+        model = Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key"))
+        async with AsyncExitStack() as stack:
             builder = TranscriptBuilder(emit=self.note)
-            context = attrs.evolve(part, instructions=INSTRUCTIONS, streams=streams, builder=builder)
-            yield context, asyncio.create_task(agent.run(sample, context))
-        if isinstance(agent, Closable):
-            await agent.aclose()
+            headers: Mapping[str, str] = {}
+            if adapter.by_proxy:
+                model, headers = await stack.enter_async_context(proxied(model, builder))
+            agent = adapter.build(model)
+            if isinstance(agent, Closable):
+                stack.push_async_callback(agent.aclose)
+            part = await stack.enter_async_context(self.source.open(sample, "t1"))
+            yield (
+                context := attrs.evolve(
+                    part, instructions=INSTRUCTIONS, streams=streams, builder=builder, model_headers=headers
+                ),
+                asyncio.create_task(agent.run(sample, context)),
+            )
 
     async def play(self, adapter: Adapter, script: Script, sample: Sample, **rest: Any) -> Outcome:
         async with self.trial(adapter, script, sample, **rest) as (context, running):

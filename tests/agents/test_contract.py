@@ -22,6 +22,7 @@ from tests.agents.stage import (
     ADAPTERS,
     INSTRUCTIONS,
     OTHER_WIRES,
+    PROGRAMS,
     QUESTION,
     TOOLS,
     Adapter,
@@ -33,7 +34,7 @@ from tests.agents.stage import (
     says,
 )
 
-pytestmark = pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHER_WIRES], indirect=True)
+pytestmark = pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHER_WIRES, *PROGRAMS], indirect=True)
 
 
 @pytest.fixture
@@ -61,21 +62,22 @@ def in_order(texts: Sequence[str], wanted: Sequence[str]) -> bool:
     return all(any(want in text for text in left) for want in wanted)
 
 
-def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any) -> None:
+def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any, adapter: Adapter) -> None:
     outcome = play(calls(("add", {"a": 2, "b": 3}), text="Let me add."), says("It is 5."))
 
     transcript = outcome.transcript
     assert outcome.error is None
-    assert [message.role for message in transcript.messages] == ["user", "assistant", "tool", "assistant"]
-    assert spoken(transcript) == [
-        ("user", "What is 2 + 3?", 0),
-        ("assistant", "Let me add.", 0),
-        ("assistant", "It is 5.", 0),
-    ]
+    beside = [("assistant", "Let me add.", 0)] if adapter.reports else []
+    roles = ["user", *(role for role, _, _ in beside), "tool", "assistant"]
+    assert [message.role for message in transcript.messages] == roles
+    assert spoken(transcript) == [("user", "What is 2 + 3?", 0), *beside, ("assistant", "It is 5.", 0)]
     (call,) = transcript.tool_calls
     assert (call.name, dict(call.arguments), call.result, call.error) == ("add", {"a": 2, "b": 3}, "5", None)
     assert (call.server, call.executions, call.model_call, call.turn) == ("sums", 1, 1, 0)
-    assert (transcript.model_calls, transcript.tools, transcript.output) == (2, TOOLS, "It is 5.")
+    tools = TOOLS if adapter.reports else None
+    assert (transcript.model_calls, transcript.tools, transcript.output) == (2, tools, "It is 5.")
+    told_by = ("agent", "agent") if adapter.reports else ("tap", "proxy")
+    assert (transcript.tool_calls_by, transcript.model_calls_by) == told_by
     assert transcript.usage.input_tokens
     assert transcript.usage.output_tokens
     assert len(transcript.turn_durations) == 1
@@ -250,8 +252,8 @@ def test_usage_that_is_none_is_unknown_or_may_be_asked_for_again(told_by: Any) -
 @pytest.fixture
 def told_by(runner: asyncio.Runner, adapter: Adapter) -> Callable[..., list[Transcript | Exception]]:
     """Run a trial per body that a model's endpoint answers with, and return the transcripts and errors."""
-    if adapter.module == "keval_claude_code":
-        pytest.skip("Claude Code reads a reply itself, and tells an error in its place")
+    if adapter.module == "keval_claude_code" or not adapter.reports:
+        pytest.skip("a program reads a reply itself, and tells an error in its place")
 
     async def told(bodies: Sequence[bytes]) -> list[Transcript | Exception]:
         outcomes: list[Transcript | Exception] = []

@@ -143,6 +143,18 @@ class ShowsServerInstructions(Protocol):
 
 
 @runtime_checkable
+class RefusesServers(Protocol):
+    """An agent that may have no way to hand MCP servers on, depending on its options."""
+
+    def servers_refusal(self) -> str | None:
+        """Return why it cannot be given servers, with the remedy; `None` if it can.
+
+        A run in which a condition gives it some does not begin.
+        """
+        ...
+
+
+@runtime_checkable
 class DeclaresVolatile(Protocol):
     """An agent or judge whose model requests differ from run to run although nothing has changed."""
 

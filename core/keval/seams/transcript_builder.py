@@ -13,6 +13,7 @@ import attrs
 
 from keval.errors import TrialError
 from keval.records.scores import Judgement
+from keval.records.servers import CallLog, McpServer
 from keval.records.transcript import Blob, Content, ContentKind, Message, Refusal, ToolCall, Transcript, Usage
 from keval.records.trial import Failure
 from keval.seams.blank_text import is_blank
@@ -20,6 +21,7 @@ from keval.seams.live_events import EmitEvent, EventKind
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
+_LONGEST_WRITTEN = 2_000
 _MOST_CLAIMS = 100
 
 
@@ -54,6 +56,13 @@ class TranscriptBuilder:
     _is_relayed: bool = attrs.field(default=False, init=False)
     _carried: int = attrs.field(default=0, init=False)
     _truncated: bool = attrs.field(default=False, init=False)
+    _metered: Usage | None = attrs.field(default=None, init=False)
+    _metered_replies: list[float] = attrs.field(factory=list, init=False)
+    _model_fault: TrialError | None = attrs.field(default=None, init=False)
+    _finish: FinishReason | None = attrs.field(default=None, init=False)
+    _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
+    _all_tapped: bool = attrs.field(default=True, init=False)
+    written: str = attrs.field(default="", init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -61,10 +70,11 @@ class TranscriptBuilder:
 
         Raises:
             TrialError: of kind `no_answer`; the turn ended, and after its last tool call the agent said nothing. An
-                adapter that knows why raises that itself, with `keval.plugin.FinishReason`.
+                adapter that knows why raises that itself, with `keval.plugin.FinishReason`. Where a proxy saw the
+                agent's last model request fail, that is raised, whatever a program made of it.
         """
         self._turn += 1
-        self._truncated = False
+        self._truncated, self._finish = False, None
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
@@ -72,11 +82,18 @@ class TranscriptBuilder:
             self._began, self._wall = began, self._now()
         try:
             yield
+        except TrialError as error:
+            if error.stage == "agent" and (fault := self._model_fault or (self._finish and self._finish.no_answer())):
+                raise fault from error
+            raise
         finally:
             self._durations.append(self._clock() - began)
+            self._take_tapped()
+        if self._model_fault is not None:
+            raise self._model_fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
-            raise SILENCE.no_answer()
+            raise self._silence.no_answer()
 
     def said(self, text: str, *, truncated: bool = False) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
@@ -84,7 +101,8 @@ class TranscriptBuilder:
         `truncated` says that a limit of length ended it before the model did.
         """
         if text:
-            self._truncated = truncated
+            self._truncated = truncated or (self._finish is not None and self._finish.truncates)
+            self._messages += self._take_tapped()
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
 
@@ -93,11 +111,14 @@ class TranscriptBuilder:
         if text:
             self._tell("text_streamed", turn=max(self._turn, 0), text=text)
 
-    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
-        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
+    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False) -> None:
+        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first.
+
+        `own` says that the tool is the agent's own, and no server of the context has it.
+        """
         self._started[len(self._calls)] = self._clock()
         turn, at = max(self._turn, 0), self._elapsed()
-        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, at=at))
+        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
 
     def returned(
@@ -145,6 +166,33 @@ class TranscriptBuilder:
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
 
+    def metered(self, usage: Usage, finish: FinishReason | None = None) -> None:
+        """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it.
+
+        `finish` is what ended the reply before its time: the last one says whether the answer is truncated, or why
+        there is none.
+        """
+        self._model_fault, self._finish = None, finish
+        self._metered_replies.append(self._elapsed() or 0.0)
+        self._metered = usage if self._metered is None else self._metered + usage
+
+    def model_failed(self, error: TrialError) -> None:
+        """Note that the proxy saw a model request fail for good; the next one that is answered makes up for it."""
+        self._model_fault = error
+
+    def leave_calls_to_tap(self, servers: Iterable[McpServer]) -> None:
+        """Say that the agent does not report its calls to these servers, so that those that their taps record count.
+
+        Call it before the first turn. Calls of a server without a tap are unknown.
+        """
+        logs = [server.log for server in servers]
+        self._logs = [(log, 0) for log in logs if log is not None]
+        self._all_tapped = None not in logs
+
+    def wrote(self, text: str) -> None:
+        """Report what a program wrote beside its answer, by which a timeout is explained; its end is kept."""
+        self.written = text.strip()[-_LONGEST_WRITTEN:]
+
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
         kept = attrs.evolve(refusal, message=refusal.message[:_LONGEST])
@@ -176,7 +224,8 @@ class TranscriptBuilder:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
-        self._usage = self._model_calls = self._request = None
+        self._usage = self._model_calls = self._request = self._metered = None
+        self._metered_replies = []
         self._is_relayed = False
         self._refusals, self._replies = [], []
 
@@ -184,21 +233,44 @@ class TranscriptBuilder:
         """Return what was reported so far, and hand the first model request over."""
         if self._request is not None and self._keep_request is not None:
             self._keep_request(self._request)
+        self._take_tapped()
+        metered = self._model_calls is None and self._metered is not None
         return Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
-            usage=self._usage or Usage(),
-            model_calls=self._model_calls,
+            usage=(self._metered if metered else self._usage) or Usage(),
+            model_calls=len(self._metered_replies) if metered else self._model_calls,
             duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
             request=self._request.sha256 if self._request else None,
             started=self._wall,
-            replies=tuple(self._replies),
+            replies=tuple(self._metered_replies if metered else self._replies),
+            unlisted_calls=0 if self._all_tapped else None,
             carried=self._carried,
             truncated=self._truncated,
+            tool_calls_by="agent" if self._logs is None else "tap",
+            model_calls_by="proxy" if metered else "agent",
         )
+
+    @property
+    def _silence(self) -> FinishReason:
+        return self._finish or SILENCE
+
+    def _take_tapped(self) -> list[Message]:
+        """Take over the calls that taps have recorded meanwhile, if they are left to them; returns their results."""
+        taken: list[ToolCall] = []
+        logs = self._logs or []
+        for index, (log, seen) in enumerate(logs):
+            for call in log.calls[seen:]:
+                at = None if call.at is None or self._wall is None else max(0.0, call.at - self._wall)
+                before = 0 if at is None else sum(reply <= at for reply in self._metered_replies)
+                taken.append(attrs.evolve(call, turn=max(self._turn, 0), model_call=before or None, at=at))
+            logs[index] = log, len(log.calls)
+        taken.sort(key=lambda call: call.at or 0.0)
+        self._calls += taken
+        return [Message("tool", call.result or call.error or "", call.turn) for call in taken]
 
     def _elapsed(self) -> float | None:
         """Return the seconds since the first turn began; `None` before one did."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +26,7 @@ from keval.seams import registry
 from keval.seams.contexts import ServerSpec
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
-from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable
+from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import Player
@@ -119,12 +119,21 @@ async def preflight(
         aliases, wrong = aliases_of(condition, tool_listings, tapped)
         contexts[condition] = tuple(context.named(aliases) for context in found)
         problems += wrong
+        if tool_listings:
+            problems += _servers_refused(plan.agents, condition)
     if problems:
         raise PreflightError(problems)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
+
+
+def _servers_refused(agents: Iterable[ResolvedPlugin], condition: str) -> Iterator[str]:
+    """Yield why agents cannot have the MCP servers of a condition."""
+    for agent in agents:
+        if isinstance(agent.plugin, RefusesServers) and (why := agent.plugin.servers_refusal()):
+            yield f"{agent.place}: condition {condition!r} has MCP servers: {why}"
 
 
 async def begin_judges(

@@ -6,9 +6,10 @@ import asyncio
 import json
 import math
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 import attrs
 import orjson
@@ -18,7 +19,8 @@ from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
-from keval.records.transcript import Refusal
+from keval.records.transcript import Refusal, Usage
+from keval.seams.transcript_builder import FinishReason
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette
@@ -47,6 +49,11 @@ class Failed:
     @classmethod
     def broken(cls, error: Exception) -> Failed:
         return cls(None, str(error) or type(error).__name__, error=error)
+
+    def as_error(self) -> ModelError:
+        """Return the error that the agent or judge would make of it, of a program that does not tell it."""
+        told = f"the model's endpoint answered with status {self.status}: {self.message}"
+        return ModelError(told, status=self.status, retry_after=self.retry_after)
 
     def passed_on(self) -> ModelResponse:
         """Return the response; raises the error where there is none."""
@@ -141,17 +148,25 @@ _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
 
 
+Metered: TypeAlias = "Callable[[Usage, FinishReason | None], object]"
+"""Is told the tokens of a reply, and what ended it before its time."""
+
+
 @attrs.frozen
 class RequestScope:
-    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
+    """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
-    `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a replay.
+    `headers` are added to requests that lack them, if the endpoint wants to know of the trial. `log` keeps its traffic,
+    if the run is recorded, and `cassette` answers in place of the model in a replay.
     """
 
     id: str
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
+    metered: Metered = lambda usage, finish: None
+    failed: Callable[[TrialError], object] = lambda error: None
+    headers: Mapping[str, str] = MappingProxyType({})
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
 
