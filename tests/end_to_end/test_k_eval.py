@@ -13,7 +13,7 @@ import pytest
 from keval_gateway import ChatReply, ChatRequest
 from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
-from tests.end_to_end.servers.model import gateway
+from tests.end_to_end.servers.model import gateway, served
 from tests.processes import Listening
 from tests.stdio_server import look_up
 
@@ -55,6 +55,7 @@ CYPHER = MINIMAL.replace(
     '"Use the graph tool to answer the question."',
     '"Use MATCH (c {name: 1}) RETURN {{c}} LIMIT 10, and {% nothing else %}."',
 )
+SERVED = f'command: "{sys.executable}", args: ["my_mcp_server.py"]'
 SERVER = look_up("The observatory of Lindholm stands at 1,842 m and was opened in 1974.")
 QUESTIONS = [
     {"question": "How high does the observatory of Lindholm stand?", "answer": "It stands at 1,842 m."},
@@ -137,7 +138,39 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
     assert told["discarded"] > 0
 
 
+@pytest.mark.skipif(find_spec("keval_litellm") is None, reason="keval-litellm is not installed")
+@pytest.mark.usefixtures("simulated_here")
+def test_the_judge_that_k_eval_documents_grades_through_litellm(written: Project) -> None:
+    from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
+
+    seen: list[ChatRequest] = []
+
+    def respond(request: ChatRequest) -> ChatReply:
+        seen.append(request)
+        return SimulatedModel()(request)
+
+    config = MINIMAL.replace('command: "python", args: ["-m", "my_mcp_server"]', SERVED)
+    (written.root / "eval.yaml").write_text(config, encoding="utf-8")
+    others, key = ("--agent", "openai", "--model", "openai=simulated/any"), private_key()
+    with served(vertex_ai(respond, key)) as base:
+        environ = {
+            "GOOGLE_APPLICATION_CREDENTIALS": service_account(written.root, key, base),
+            "VERTEXAI_PROJECT": "my-project",
+            "VERTEXAI_LOCATION": "europe-west1",
+            "VERTEXAI_API_BASE": base,
+        }
+        valid = written.keval("validate", "eval.yaml", *others, env=environ)
+        ran = written.run("eval.yaml", *others, env=environ)
+
+    scores = written.lines("scores.jsonl")
+    assert (0, "", 0) == (valid.code, valid.stderr, ran.code), ran.stderr
+    assert {"claude-opus-4-5"} == {request.model for request in seen}
+    assert {"completeness", "factual_adherence", "helpfulness_and_clarity"} == {line["metric"] for line in scores}
+    assert 2 * 2 * 3 * 3 == sum(line["value"] in {1, 2, 3, 4, 5} for line in scores)
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
 @pytest.mark.parametrize("config", [MINIMAL, REFERENCE, OVER_HTTP, DEFAULTS, CYPHER])
 @pytest.mark.usefixtures("simulated_here")
 def test_the_configs_that_k_eval_documents_are_valid_and_run(

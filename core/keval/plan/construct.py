@@ -211,8 +211,8 @@ def _until_installed(item: ResolvedPlugin, model: Model, error: PluginError) -> 
     vendor = provider_of(name)
     other = f"{vendor}/{name}" if vendor else "PROVIDER/NAME"
     return (
-        f"the config is valid and does not run here yet: {model}: {error}; install a package with this provider,"
-        f" or give another model: `--model {item.label}={other}`"
+        f"the config is valid and does not run here yet: {model}: {error}; or give another model:"
+        f" `--model {item.label}={other}`"
     )
 
 

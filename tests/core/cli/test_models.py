@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from keval.seams import registry
@@ -61,6 +63,17 @@ def test_a_model_that_cannot_be_used_is_told_with_the_reason(
 
     assert 2 == outcome.code
     assert any(line.startswith("FAULT") and told in line for line in outcome.stdout.splitlines())
+
+
+@pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
+@pytest.mark.parametrize("provider", ["vertex_ai", "bedrock", "cohere", "litellm"])
+def test_a_provider_that_is_not_installed_is_told_with_what_installs_it(project: Project, provider: str) -> None:
+    outcome = project.keval("models", f"{provider}/a/model")
+
+    told = (
+        f"the model provider {provider!r} comes with keval-litellm, which is not installed: `pip install keval-litellm`"
+    )
+    assert (2, True) == (outcome.code, told in outcome.stdout)
 
 
 def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,7 @@ def test_questions_are_asked_three_times_by_default(project: Project, execution:
     assert f"valid; {trials} trials" in outcome.stdout, outcome.stderr
 
 
+@pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
 @pytest.mark.usefixtures("simulated_here")
 def test_a_model_of_litellm_is_valid_and_the_notice_names_what_makes_it_run(project: Project) -> None:
     config = CONFIG.replace("simulated/judge", "vertex_ai/claude-opus-5-5")
@@ -153,23 +155,25 @@ def test_a_model_of_litellm_is_valid_and_the_notice_names_what_makes_it_run(proj
     refused = project.keval("run", "eval.yaml")
     ran = project.keval("run", "eval.yaml", "--model", "judge=simulated/judge", "--log-format", "console")
 
-    notice = "note: eval.yaml:6:16: the config is valid and does not run here yet: vertex_ai/claude-opus-5-5: no model"
+    notice = "note: eval.yaml:6:16: the config is valid and does not run here yet: vertex_ai/claude-opus-5-5:"
+    package = "comes with keval-litellm, which is not installed: `pip install keval-litellm`"
     remedy = "or give another model: `--model judge=anthropic/claude-opus-5-5`"
     for outcome in (valid, planned, refused):
         assert notice in outcome.stderr
+        assert package in outcome.stderr
         assert remedy in outcome.stderr
     assert (0, 0, 2, 0) == (valid.code, planned.code, refused.code, ran.code), ran.stderr
-    assert "error: no model provider named 'vertex_ai' is installed" in refused.stderr
+    assert f"error: the model provider 'vertex_ai' {package}" in refused.stderr
     assert 1 == len([*project.root.glob("results/*/*")])
 
 
 def test_a_judge_alone_does_not_make_a_config_one_of_k_eval(project: Project) -> None:
     config = CONFIG.replace('agent:\n  type: scripted\n  suffix: "!"', "agents: {scripted: {}}")
     config = config.replace("mcp_servers:\n", "contexts:\n").replace("num_repetitions: 1, ", "")
-    project.write(eval_yaml=config.replace("simulated/judge", "vertex_ai/x"), questions_jsonl=QUESTIONS)
+    project.write(eval_yaml=config.replace("simulated/judge", "some_lab/x"), questions_jsonl=QUESTIONS)
 
     refused = project.keval("validate", "eval.yaml")
     counted = project.keval("validate", "eval.yaml", "--model", "judge=openai/x")
 
-    assert (2, True) == (refused.code, "error: eval.yaml:4:16: vertex_ai/x: no model provider" in refused.stderr)
+    assert (2, True) == (refused.code, "error: eval.yaml:4:16: some_lab/x: no model provider" in refused.stderr)
     assert "valid; 2 trials" in counted.stdout, counted.stderr

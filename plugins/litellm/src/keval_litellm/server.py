@@ -188,19 +188,20 @@ def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     begun = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 0}}
     yield {"type": "message_start", "message": begun}
     for index, block in enumerate(message["content"]):
+        start: Mapping[str, Any] = block
         deltas: list[dict[str, Any]] = []
         match block:
             case {"type": "text", "text": text}:
-                block, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": text}]
+                start, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": text}]
             case {"type": "tool_use", "input": given}:
                 partial = {"type": "input_json_delta", "partial_json": orjson.dumps(given).decode()}
-                block, deltas = {**block, "input": {}}, [partial]
+                start, deltas = {**block, "input": {}}, [partial]
             case {"type": "thinking", "thinking": thought, **others}:
-                block = {"type": "thinking", "thinking": "", "signature": ""}
+                start = {"type": "thinking", "thinking": "", "signature": ""}
                 deltas = [{"type": "thinking_delta", "thinking": thought}]
                 if signature := others.get("signature"):
                     deltas.append({"type": "signature_delta", "signature": signature})
-        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
