@@ -96,7 +96,6 @@ from keval.records.transcript import (
     ContentKind as ContentKind,
     ServerExchange as ServerExchange,
 )
-from keval.records.tool_results import Media as Media, ToolResult as ToolResult
 from keval.records.interventions import (
     Describe as Describe,
     Faults as Faults,
@@ -118,10 +117,12 @@ from keval.interactive.served_context import ServedContext as ServedContext
 
 # Models, middleware, prices, proxies, datasets, executors
 from keval.records.models import (
+    ASKER_HEADER as ASKER_HEADER,
     Asker as Asker,
     Endpoint as Endpoint,
     Exchange as Exchange,
     Model as Model,
+    ModelAccess as ModelAccess,
     ModelRequest as ModelRequest,
     ModelResponse as ModelResponse,
     Next as Next,
@@ -150,6 +151,7 @@ from keval.seams.infrastructure import (
     RequestsByProxy as RequestsByProxy,
     RereadableDataset as RereadableDataset,
     ServerProxy as ServerProxy,
+    UsageByProxy as UsageByProxy,
     Worker as Worker,
 )
 from keval.execute.trial.worker import open_worker as open_worker
@@ -266,6 +268,7 @@ from keval.report.words import (
     signed as signed,
     time_span as time_span,
     with_units as with_units,
+    witnesses as witnesses,
 )
 from keval.report.words import one_line as one_line
 from keval.report.terminal.runs import Headline as Headline, ListedRun as ListedRun

@@ -133,6 +133,25 @@ raises.
 """
 
 
+ASKER_HEADER = "x-keval-asker"
+"""Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
+
+
+@attrs.frozen
+class ModelAccess:
+    """How a program, or a function of the user's, reaches the agent's model in one trial.
+
+    `name` is the model's at its endpoint, and `base_url` is in the form that the SDK of the `wire` takes. Behind
+    keval's proxy the key alone tells whose the requests are, so that `headers` need not be sent.
+    """
+
+    name: str
+    wire: Wire
+    base_url: str
+    api_key: str = attrs.field(repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+
+
 @attrs.frozen
 class Endpoint:
     """Where a model is reached.
@@ -141,6 +160,7 @@ class Endpoint:
     `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
     its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`). A reply of more than
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
+    With `marked_keys` it is a proxy that also takes the keys of `Model.access`.
     """
 
     model: str
@@ -150,6 +170,7 @@ class Endpoint:
     wants_trial: bool = False
     exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
     max_reply_bytes: int | None = None
+    marked_keys: bool = False
 
 
 @attrs.frozen
@@ -191,6 +212,16 @@ class Model:
             f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
             " choose a model of another provider, or another agent or judge"
         )
+
+    def access(self, wire: Wire, headers: Mapping[str, str]) -> ModelAccess:
+        """Return how a program of the agent's reaches the model; `headers` are those of `Context.model_headers`.
+
+        Raises PreflightError when the endpoint does not speak the wire.
+        """
+        _, url, endpoint = self.reach(wire)
+        asker = headers.get(ASKER_HEADER) if endpoint.marked_keys else None
+        key = f"{endpoint.api_key}.{asker}" if asker else endpoint.api_key
+        return ModelAccess(endpoint.model, wire, url, key, headers)
 
 
 def request_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -84,7 +84,8 @@ class ToolCall:
     `tool_timeout` is no word of the server's, and one that is `injected` is an intervention's. `changed` says what an
     intervention made of the result, which is then not the server's: `scrambled`, `shuffled`, `empty` or `fixed`. `tool`
     is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the list of tools that held
-    at the call, if it was not the one before the first trial.
+    at the call, if it was not the one before the first trial. `own` is true of a tool of the agent's own, such as a
+    shell or an editor, which no server of its context has.
     """
 
     name: str
@@ -103,6 +104,7 @@ class ToolCall:
     changed: str | None = None
     tool: str | None = None
     listing: str | None = None
+    own: bool = False
     at: float | None = attrs.field(default=None, eq=False)
 
 
@@ -166,6 +168,9 @@ class Transcript:
     conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
     `truncated` says that a limit of length ended the final answer before the model did.
 
+    `tool_calls_by` and `model_calls_by` say who told of the calls: the agent, or in its place the tap, or the proxy in
+    front of its model. Of an agent's own tools only the agent can tell.
+
     `history` and `facts` are there if the agent has a past of its own, as recorded answers may say, and contexts of
     facts: what was said earlier, in place of the sample's history, and facts that replace the sample's by their names.
     """
@@ -188,6 +193,8 @@ class Transcript:
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
     truncated: bool = False
+    tool_calls_by: Literal["agent", "tap"] = "agent"
+    model_calls_by: Literal["agent", "proxy"] = "agent"
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:

@@ -23,6 +23,7 @@ from keval.records.trial import Trial
 from keval.report.terminal.console import safe
 from keval.report.terminal.overview import replay_label, replay_sentences
 from keval.report.terminal.tools import entry_text
+from keval.report.words import witnesses
 from keval.store.run import Run
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -102,6 +103,8 @@ def print_trial(
         took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
         console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
+        if by := witnesses(transcript):
+            console.print(f"[dim]{by}[/]")
     for attempt in trial.attempts:
         counted = "" if attempt.counted else " (not counted, as another trial's call may be why)"
         console.print(Text.assemble((f"gave up an attempt{counted}: ", "yellow"), safe(attempt.failure.message)))

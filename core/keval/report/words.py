@@ -12,6 +12,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from keval.records.effects import Effect
 from keval.records.scores import Scale, Scorer
+from keval.records.transcript import Transcript
 from keval.report.terminal.messages import foreign
 
 EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
@@ -213,3 +214,10 @@ def run_name(run: Path) -> str:
 def show_command(run: Path, trial: str) -> str:
     """Return the command that shows a trial in the terminal."""
     return shlex.join(["keval", "show", run_name(run), "--trial", trial])
+
+
+def witnesses(transcript: Transcript) -> str | None:
+    """Return who told of a trial's calls in the agent's place; `None` where the agent told of all."""
+    told = ["tool calls as the tap recorded them"] if transcript.tool_calls_by == "tap" else []
+    told += ["model calls and tokens as the proxy counted them"] if transcript.model_calls_by == "proxy" else []
+    return "; ".join(told) or None

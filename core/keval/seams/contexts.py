@@ -11,6 +11,7 @@ import attrs
 
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.interventions import Intervention, ShuffledResults
+from keval.records.models import ModelAccess
 from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
 from keval.records.transcript import Message
 from keval.records.trial import Sample
@@ -153,7 +154,8 @@ class Context:
 
     `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
-    `facts` are what contexts give for metrics, and no agent shows them to its model. Adapters report to `builder` as
+    `facts` are what contexts give for metrics, and no agent shows them to its model. `model` is set by adapters that
+    hand the context on to a function of the user's. Adapters report to `builder` as
     things happen, so that a trial that is cut short keeps what it had.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
@@ -171,6 +173,7 @@ class Context:
     history: tuple[Message, ...] = ()
     streams: bool = False
     facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    model: ModelAccess | None = None
     builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 
     @property

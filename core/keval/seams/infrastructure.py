@@ -17,7 +17,7 @@ from keval.records.cassettes import Traffic
 from keval.records.manifest import Manifest
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
 from keval.records.servers import McpServer, ServerStarts, ToolListing
-from keval.records.transcript import Blob
+from keval.records.transcript import Blob, Usage
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import ServerSpec
 from keval.seams.live_events import LiveEvent
@@ -91,13 +91,27 @@ class RequestsByProxy(Protocol):
     requests_by_proxy: bool
 
 
+@runtime_checkable
+class UsageByProxy(Protocol):
+    """An agent whose model calls and tokens only a proxy can count, as nobody tells the adapter.
+
+    If it is `RequestsByProxy`, too, keval's proxy counts them. What the adapter reports of model calls replaces that.
+    """
+
+    usage_by_proxy: bool
+
+
 @attrs.frozen
 class ProxyRoute:
-    """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware."""
+    """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware.
+
+    A proxy reads the tokens of each reply to a request that asks for one, if there is a `meter`, and calls it.
+    """
 
     asker: Asker
     endpoint: Endpoint
     exchange: Exchange
+    meter: Callable[[ModelRequest, Usage], object] | None = None
 
 
 @runtime_checkable

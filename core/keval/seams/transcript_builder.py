@@ -13,6 +13,7 @@ import attrs
 
 from keval.errors import TrialError
 from keval.records.scores import Judgement
+from keval.records.servers import CallLog, McpServer
 from keval.records.transcript import Blob, Content, ContentKind, Message, Refusal, ToolCall, Transcript, Usage
 from keval.records.trial import Failure
 from keval.seams.blank_text import is_blank
@@ -20,6 +21,7 @@ from keval.seams.live_events import EmitEvent, EventKind
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
+_LONGEST_WRITTEN = 2_000
 _MOST_CLAIMS = 100
 
 
@@ -54,6 +56,11 @@ class TranscriptBuilder:
     _is_relayed: bool = attrs.field(default=False, init=False)
     _carried: int = attrs.field(default=0, init=False)
     _truncated: bool = attrs.field(default=False, init=False)
+    _metered: Usage | None = attrs.field(default=None, init=False)
+    _metered_replies: list[float] = attrs.field(factory=list, init=False)
+    _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
+    _all_tapped: bool = attrs.field(default=True, init=False)
+    written: str = attrs.field(default="", init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -74,6 +81,7 @@ class TranscriptBuilder:
             yield
         finally:
             self._durations.append(self._clock() - began)
+            self._take_tapped()
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
             raise SILENCE.no_answer()
@@ -85,6 +93,7 @@ class TranscriptBuilder:
         """
         if text:
             self._truncated = truncated
+            self._messages += self._take_tapped()
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
 
@@ -93,11 +102,14 @@ class TranscriptBuilder:
         if text:
             self._tell("text_streamed", turn=max(self._turn, 0), text=text)
 
-    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
-        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
+    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False) -> None:
+        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first.
+
+        `own` says that the tool is the agent's own, and no server of the context has it.
+        """
         self._started[len(self._calls)] = self._clock()
         turn, at = max(self._turn, 0), self._elapsed()
-        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, at=at))
+        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
 
     def returned(
@@ -145,6 +157,25 @@ class TranscriptBuilder:
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
 
+    def metered(self, usage: Usage) -> None:
+        """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it."""
+        if self._turn >= 0:
+            self._metered_replies.append(self._elapsed() or 0.0)
+            self._metered = usage if self._metered is None else self._metered + usage
+
+    def leave_calls_to_tap(self, servers: Iterable[McpServer]) -> None:
+        """Say that the agent does not report its calls to these servers, so that those that their taps record count.
+
+        Call it before the first turn. Calls of a server without a tap are unknown.
+        """
+        logs = [server.log for server in servers]
+        self._logs = [(log, 0) for log in logs if log is not None]
+        self._all_tapped = None not in logs
+
+    def wrote(self, text: str) -> None:
+        """Report what a program wrote beside its answer, by which a timeout is explained; its end is kept."""
+        self.written = text.strip()[-_LONGEST_WRITTEN:]
+
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
         kept = attrs.evolve(refusal, message=refusal.message[:_LONGEST])
@@ -176,7 +207,8 @@ class TranscriptBuilder:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
-        self._usage = self._model_calls = self._request = None
+        self._usage = self._model_calls = self._request = self._metered = None
+        self._metered_replies = []
         self._is_relayed = False
         self._refusals, self._replies = [], []
 
@@ -184,21 +216,40 @@ class TranscriptBuilder:
         """Return what was reported so far, and hand the first model request over."""
         if self._request is not None and self._keep_request is not None:
             self._keep_request(self._request)
+        self._take_tapped()
+        metered = self._model_calls is None and self._metered is not None
         return Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
-            usage=self._usage or Usage(),
-            model_calls=self._model_calls,
+            usage=(self._metered if metered else self._usage) or Usage(),
+            model_calls=len(self._metered_replies) if metered else self._model_calls,
             duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
             request=self._request.sha256 if self._request else None,
             started=self._wall,
-            replies=tuple(self._replies),
+            replies=tuple(self._metered_replies if metered else self._replies),
+            unlisted_calls=0 if self._all_tapped else None,
             carried=self._carried,
             truncated=self._truncated,
+            tool_calls_by="agent" if self._logs is None else "tap",
+            model_calls_by="proxy" if metered else "agent",
         )
+
+    def _take_tapped(self) -> list[Message]:
+        """Take over the calls that taps have recorded meanwhile, if they are left to them; returns their results."""
+        taken: list[ToolCall] = []
+        logs = self._logs or []
+        for index, (log, seen) in enumerate(logs):
+            for call in log.calls[seen:]:
+                at = None if call.at is None or self._wall is None else max(0.0, call.at - self._wall)
+                before = 0 if at is None else sum(reply <= at for reply in self._metered_replies)
+                taken.append(attrs.evolve(call, turn=max(self._turn, 0), model_call=before or None, at=at))
+            logs[index] = log, len(log.calls)
+        taken.sort(key=lambda call: call.at or 0.0)
+        self._calls += taken
+        return [Message("tool", call.result or call.error or "", call.turn) for call in taken]
 
     def _elapsed(self) -> float | None:
         """Return the seconds since the first turn began; `None` before one did."""

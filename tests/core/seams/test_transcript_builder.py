@@ -1,10 +1,11 @@
-"""What counts as an answer: a text of which a reader sees something."""
+"""What builders make of reports: what counts as an answer, and who told of calls that an agent does not report."""
 
 from __future__ import annotations
 
 import pytest
 
-from keval.plugin import TranscriptBuilder, TrialError, is_blank
+from keval import ToolCall, Usage
+from keval.plugin import CallLog, McpServer, TranscriptBuilder, TrialError, is_blank
 
 INVISIBLE = [
     "",
@@ -79,3 +80,61 @@ def test_a_turn_that_failed_before_it_said_anything_is_not_truncated() -> None:
         raise TrialError("the model failed", stage="model", kind="http_500")
 
     assert not builder.transcript().truncated
+
+
+def test_calls_that_are_left_to_the_tap_stand_in_their_turn_before_the_answer() -> None:
+    log = CallLog()
+    builder = TranscriptBuilder(clock=iter(range(100)).__next__, now=lambda: 1000.0)
+    builder.leave_calls_to_tap([McpServer("notes", "http", log=log)])
+
+    with builder.turn("How high is it?"):
+        builder.metered(Usage(10, 2, 0, 0))
+        log.calls.append(ToolCall("look", {"at": "it"}, result="7 m", server="notes", executions=1, at=1005.0))
+        builder.said("7 m.")
+    with builder.turn("And how long?"):
+        log.calls.append(ToolCall("look", error="no such thing", server="notes", executions=1, at=1009.0))
+        builder.said("Nobody knows.")
+        log.calls.append(ToolCall("look", error="the agent gave the call up", server="notes", at=1010.0))
+
+    told = builder.transcript()
+    assert [
+        ("user", "How high is it?"),
+        ("tool", "7 m"),
+        ("assistant", "7 m."),
+        ("user", "And how long?"),
+        ("tool", "no such thing"),
+        ("assistant", "Nobody knows."),
+    ] == [(message.role, message.text) for message in told.messages]
+    assert [(0, 5.0, 1), (1, 9.0, 1), (1, 10.0, 1)] == [
+        (call.turn, call.at, call.model_call) for call in told.tool_calls
+    ]
+    assert ("tap", "proxy", 1, Usage(10, 2, 0, 0), 0) == (
+        told.tool_calls_by,
+        told.model_calls_by,
+        told.model_calls,
+        told.usage,
+        told.unlisted_calls,
+    )
+
+
+def test_calls_of_a_server_without_a_tap_are_unknown_where_the_agent_does_not_report_them() -> None:
+    builder = TranscriptBuilder()
+    builder.leave_calls_to_tap([McpServer("notes", "http", url="http://127.0.0.1:1/mcp")])
+
+    with builder.turn("How high is it?"):
+        builder.said("7 m.")
+
+    told = builder.transcript()
+    assert (None, None, Usage()) == (told.unlisted_calls, told.model_calls, told.usage)
+
+
+def test_what_an_adapter_reports_of_model_calls_replaces_what_a_proxy_counted() -> None:
+    builder = TranscriptBuilder()
+
+    with builder.turn("How high is it?"):
+        builder.metered(Usage(10, 2, 0, 0))
+        builder.model_called(Usage(11, 3, 0, 0))
+        builder.said("7 m.")
+
+    told = builder.transcript()
+    assert ("agent", 1, Usage(11, 3, 0, 0)) == (told.model_calls_by, told.model_calls, told.usage)

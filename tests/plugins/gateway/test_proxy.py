@@ -20,7 +20,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from keval.plugin import Asker, Endpoint, Exchange, ModelProxy, ModelRequest, ModelResponse, Next, ProxyRoute, Wire
+from keval import Usage
+from keval.plugin import (
+    ASKER_HEADER,
+    Asker,
+    Endpoint,
+    Exchange,
+    Model,
+    ModelProxy,
+    ModelRequest,
+    ModelResponse,
+    Next,
+    ProxyRoute,
+    Wire,
+)
 from keval_gateway import ChatReply, Respond, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve
@@ -38,6 +51,7 @@ KEY_HEADERS = {
 ANSWER = {"content-type": "application/json"}
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+Meter: TypeAlias = Callable[[ModelRequest, Usage], object]
 
 
 async def passing(request: ModelRequest, send: Next) -> ModelResponse:
@@ -56,9 +70,11 @@ class Watching:
 
 
 @asynccontextmanager
-async def proxied(*urls: str, exchange: Exchange = passing) -> AsyncIterator[list[Endpoint]]:
+async def proxied(
+    *urls: str, exchange: Exchange = passing, meter: Meter | None = None
+) -> AsyncIterator[list[Endpoint]]:
     """A proxy in front of gateways at these base URLs."""
-    routes = [ProxyRoute(ASKER, Endpoint("the-model", wire_urls(url), KEY), exchange) for url in urls]
+    routes = [ProxyRoute(ASKER, Endpoint("the-model", wire_urls(url), KEY), exchange, meter) for url in urls]
     async with model_proxy().open(routes) as endpoints:
         yield list(endpoints)
 
@@ -128,6 +144,54 @@ def _path(wire: str, stream: bool) -> str:
 async def _direct(reply: ChatReply, wire: str, stream: bool) -> Any:
     async with serve(build_app(Script(reply))) as base:
         return await ASKS[wire](base, stream)
+
+
+USAGE = Usage(120, 34, 20, 4)
+
+
+@EACH_WIRE
+@EACH_MODE
+def test_it_counts_the_tokens_of_each_reply_and_knows_by_the_key_whose_they_are(wire: str, stream: bool) -> None:
+    metered: list[tuple[str, Usage]] = []
+
+    def meter(request: ModelRequest, usage: Usage) -> None:
+        metered.append((request.headers[ASKER_HEADER], usage))
+
+    async def scenario() -> None:
+        script = Script(attrs.evolve(BOTH, usage=USAGE))
+        async with serve(build_app(script)) as base, proxied(base, meter=meter) as (endpoint,):
+            for asker in ("1f", "20"):
+                reached = Model("p", "m", endpoint).access("openai-chat", {ASKER_HEADER: asker})
+                await ASKS[wire](base_of(endpoint), stream, key=reached.api_key)
+
+    run(scenario())
+
+    told = attrs.evolve(USAGE, reasoning_tokens=None) if wire == "anthropic" else USAGE  # the gateway does not tell it
+    assert [("1f", told), ("20", told)] == metered
+
+
+def test_a_reply_that_does_not_tell_its_tokens_has_an_unknown_number_of_them() -> None:
+    metered: list[Usage] = []
+
+    async def scenario() -> None:
+        async def answer(request: Request) -> Response:
+            return JSONResponse({"choices": []}, 200 if metered else 500)
+
+        meter: Meter = lambda request, usage: metered.append(usage)  # noqa: E731
+        async with (
+            serve(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as base,
+            proxied(base, meter=meter) as (endpoint,),
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {endpoint.api_key}"}) as client,
+        ):
+            await client.post(chat(endpoint), json={})
+            refused = [*metered]
+            metered.append(USAGE)
+            await client.post(chat(endpoint), json={})
+        assert [] == refused
+
+    run(scenario())
+
+    assert [USAGE, Usage()] == metered
 
 
 @EACH_WIRE

@@ -10,9 +10,10 @@ import attrs
 import pytest
 
 from keval import Sample, ToolCall, Transcript, Usage
-from keval.plugin import Context, Media, ServerLostError, TrialError
+from keval.plugin import Context, ServerLostError, TrialError
 from keval_mcp.loop import Call, Reply, Result, open_conversation
 from keval_mcp.sessions import Tool
+from keval_mcp.tool_results import Media
 from tests.contexts import started
 
 QUESTION = Sample("s1", "How are you?")

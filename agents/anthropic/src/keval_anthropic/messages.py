@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, is_blank
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
 from keval_anthropic.streamed import whole_message
 from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
+from keval_mcp.tool_results import Media
 
 if TYPE_CHECKING:
     from keval_clients.client import Client

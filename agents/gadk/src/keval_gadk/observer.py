@@ -16,18 +16,11 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai.types import FinishReason, Tool
 
 from keval import Usage
-from keval.plugin import (
-    ContentKind,
-    Context,
-    ToolResult,
-    ToolsMissingError,
-    TranscriptBuilder,
-    TrialError,
-    is_blank,
-)
+from keval.plugin import ContentKind, Context, ToolsMissingError, TranscriptBuilder, TrialError, is_blank
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
+from keval_mcp.tool_results import ToolResult
 
 _BROKEN_OFF = "its stream ended before the reply did"
 

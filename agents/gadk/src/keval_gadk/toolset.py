@@ -33,7 +33,8 @@ from google.genai.types import Part
 from mcp import MCPError, StdioServerParameters
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
-from keval.plugin import ContentKind, McpServer, Media, ServerChannel, ServerLostError, ToolResult, ToolsMissingError
+from keval.plugin import ContentKind, McpServer, ServerChannel, ServerLostError, ToolsMissingError
+from keval_mcp.tool_results import Media, ToolResult
 
 _GONE = (OSError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 _GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST}

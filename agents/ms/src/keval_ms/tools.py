@@ -21,7 +21,8 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 
-from keval.plugin import ContentKind, McpServer, Media, ServerLostError, ToolResult, Wire
+from keval.plugin import ContentKind, McpServer, ServerLostError, Wire
+from keval_mcp.tool_results import Media, ToolResult
 
 
 @attrs.define

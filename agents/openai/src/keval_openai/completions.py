@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError, is_blank
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, ModelError, is_blank
 from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
+from keval_mcp.tool_results import Media
 from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_completion
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, is_blank
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
 from keval_clients import RefusedError, no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
+from keval_mcp.tool_results import Media
 from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_response
 

@@ -8,6 +8,7 @@ import random
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
@@ -20,18 +21,15 @@ from keval.execute.models.gate import EndpointGate, Gate, PlayedGate, RequestSco
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import Plan, ResolvedPlugin, models_of
 from keval.records.cassettes import ReplayMissError, Volatile
-from keval.records.models import Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
-from keval.records.transcript import Refusal
+from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
+from keval.records.transcript import Refusal, Usage
 from keval.seams import registry
-from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
+from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy, UsageByProxy
 from keval.seams.interfaces import DeclaresVolatile
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette, Player
 
-
-ASKER_HEADER = "x-keval-asker"
-"""Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
 
 _ASKER_HEADERS = frozenset({ASKER_HEADER})
 _OWN_HEADERS = frozenset({ASKER_HEADER, "x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched"})
@@ -45,6 +43,11 @@ def applies_middleware(plugin: object) -> bool:
 def needs_proxy(plugin: object) -> bool:
     """Return whether only a proxy can see an agent's model requests."""
     return isinstance(plugin, RequestsByProxy) and plugin.requests_by_proxy
+
+
+def needs_meter(plugin: object) -> bool:
+    """Return whether only a proxy can count an agent's model calls and tokens."""
+    return isinstance(plugin, UsageByProxy) and plugin.usage_by_proxy
 
 
 @attrs.frozen
@@ -104,27 +107,35 @@ class ModelExchange:
         stopwatch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
         *,
+        metered: Callable[[Usage], object] = lambda usage: None,
+        headers: Mapping[str, str] = MappingProxyType({}),
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
     ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
         `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
-        of each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests,
+        of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
+        tokens of each reply, where a proxy counts them. `headers` are added to the requests of a program that sends
+        none, if the endpoint wants them. `log` keeps all requests,
         if the run is recorded, and `cassette` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
         token = f"{next(self._tokens):x}"
-        self._askers[token] = (asker, RequestScope(token, refused, stopwatch.paused, relayed, log, cassette))
+        scope = RequestScope(token, refused, stopwatch.paused, relayed, metered, headers, log, cassette)
+        self._askers[token] = (asker, scope)
         try:
             yield {ASKER_HEADER: token}
         finally:
             del self._askers[token]
 
-    def route(self, asker: Asker, endpoint: Endpoint) -> ProxyRoute:
-        """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers."""
+    def route(self, asker: Asker, endpoint: Endpoint, *, metered: bool = False) -> ProxyRoute:
+        """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers.
+
+        If it is `metered`, the proxy counts the tokens of replies.
+        """
         there = (endpoint.model, *sorted(endpoint.urls.values()))
         gate = self._gates.get(there)
         if gate is None:
@@ -139,12 +150,16 @@ class ModelExchange:
             try:
                 last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
                 sending = _chain(self.middleware, last)
-                return await gate.ask(_known(request, who, endpoint), sending, scope)
+                return await gate.ask(_known(request, who, endpoint, scope), sending, scope)
             except OutageError as error:
                 self._outages[who.role, who.label] = error, gate
                 raise
 
-        return ProxyRoute(asker, endpoint, exchange)
+        def meter(request: ModelRequest, usage: Usage) -> None:
+            _, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
+            scope.metered(usage)
+
+        return ProxyRoute(asker, endpoint, exchange, meter if metered else None)
 
     def _warn_of_unknown(self, asker: Asker) -> None:
         """Warn, once for each agent or judge, that a request is not recorded, as nobody knows whose it is."""
@@ -159,10 +174,12 @@ class ModelExchange:
             watcher(model, at_once, down)
 
 
-def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:
+def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: RequestScope) -> ModelRequest:
     """Say who asks, and leave out the headers that are keval's own."""
     own = _ASKER_HEADERS if endpoint.wants_trial else _OWN_HEADERS
     kept = {name: value for name, value in request.headers.items() if name not in own}
+    if endpoint.wants_trial:
+        kept = {**scope.headers, **kept}
     return ModelRequest(request.model, request.wire, request.method, request.path, kept, request.body, asker)
 
 
@@ -285,7 +302,7 @@ async def lead(
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
             if exchange.leads(endpoint) or needs_proxy(item.plugin):
-                route = exchange.route(asker, endpoint)
+                route = exchange.route(asker, endpoint, metered=needs_meter(item.plugin))
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)
                 else:

@@ -6,8 +6,9 @@ import asyncio
 import json
 import math
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import attrs
@@ -18,7 +19,7 @@ from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
-from keval.records.transcript import Refusal
+from keval.records.transcript import Refusal, Usage
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette
@@ -143,15 +144,18 @@ _NEVER_ANSWERED = 30.0
 
 @attrs.frozen
 class RequestScope:
-    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
+    """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
-    `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a replay.
+    `headers` are added to requests that lack them, if the endpoint wants to know of the trial. `log` keeps its traffic,
+    if the run is recorded, and `cassette` answers in place of the model in a replay.
     """
 
     id: str
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
+    metered: Callable[[Usage], object] = lambda usage: None
+    headers: Mapping[str, str] = MappingProxyType({})
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
 

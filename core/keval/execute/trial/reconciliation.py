@@ -36,7 +36,9 @@ def check(transcript: Transcript, context: Context) -> None:
         raise ToolsMissingError(set(context.tools) - set(transcript.tools), set(transcript.tools) - set(context.tools))
     tapped = {tool for server in context.servers if server.log is not None for tool in _ever_offered(server)}
     unseen = [
-        call for call in transcript.tool_calls if call.name in tapped and call.error is None and not call.executions
+        call
+        for call in transcript.tool_calls
+        if call.name in tapped and call.error is None and not call.executions and not call.own
     ]
     unreported = _unreported(transcript.tool_calls, _observed(context))
     if unseen or unreported:
@@ -60,7 +62,7 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
     # succeeded is not matched with one that failed. A call that the framework answered itself has no execution.
     for claimed in (_same_outcome, _same_success, _same):
         for index, call in enumerate(calls):
-            if index in claims or call.executions == 0:
+            if index in claims or call.executions == 0 or call.own:
                 continue
             run = next((seen for seen in observed if claimed(call, seen)), None)
             if run is not None:
@@ -92,7 +94,7 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
                 )
             )
         else:
-            merged.append(attrs.evolve(call, executions=0) if call.name not in direct else call)
+            merged.append(call if call.name in direct or call.own else attrs.evolve(call, executions=0))
     passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
     exchanges = sorted(passed, key=lambda exchange: exchange.at or 0.0)
     return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges))
@@ -113,7 +115,7 @@ def _observed(context: Context) -> list[ToolCall]:
 
 
 def _unreported(reported: Sequence[ToolCall], observed: Iterable[ToolCall]) -> list[ToolCall]:
-    return [seen for seen in observed if not any(_same(call, seen) for call in reported)]
+    return [seen for seen in observed if not any(_same(call, seen) for call in reported if not call.own)]
 
 
 def _same(call: ToolCall, seen: ToolCall) -> bool:
@@ -196,12 +198,13 @@ class ToolUseError(TrialError):
 def check_tool_use(transcript: Transcript, condition: Condition) -> bool | None:
     """Return whether an answer complies; `None` if that is unknown, because only the number of calls is known.
 
-    A call that no server executed, such as one of an unknown tool, counts neither as tool use nor as success.
+    A call that no server executed, such as one of an unknown tool or of the agent's own, counts neither as tool use nor
+    as success.
 
     Raises ToolUseError when it does not comply: kind `no_tool_use` or `no_tool_success`.
     """
     listed, unlisted = transcript.tool_calls, transcript.unlisted_calls
-    ran = [call for call in listed if call.executions != 0]
+    ran = [call for call in listed if call.executions != 0 and not call.own]
     if condition.require_mcp_tool_use and not ran and not unlisted:
         if unlisted is None:
             return None

@@ -167,7 +167,14 @@ class PlanWorker:
             servers += [await self._reached(server, opened, stack, attempt) for server in provision.servers]
         refused, relayed = builder.refused, builder.relayed
         scope = self.ready.exchange.request_scope(
-            attempt.asker, refused, attempt.stopwatch, relayed, log=attempt.log, cassette=attempt.cassette
+            attempt.asker,
+            refused,
+            attempt.stopwatch,
+            relayed,
+            metered=builder.metered,
+            headers=attempt.headers,
+            log=attempt.log,
+            cassette=attempt.cassette,
         )
         headers = self._headers(attempt) | stack.enter_context(scope)
         return Context(
@@ -254,6 +261,9 @@ class PlanWorker:
         tried = await run_attempt(asked, seconds=seconds, late=self._late, stopwatch=attempt.stopwatch)
         if error := attempt.cassette.overruled(tried.failure, self._late) if attempt.cassette else _missed(context):
             tried = AttemptOutcome.failed(error)  # whatever the framework made of it
+        elif tried.error is self._late and builder.written:
+            late = TrialError(f"{self._late}; the program's output ends:\n{builder.written}", kind=self._late.kind)
+            tried = AttemptOutcome.failed(late)
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", attempt.key.agent)):
             raise outage
         attempt.allowance.note(context.servers)

@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from keval import KevalError
 from keval.plugin import (
+    ASKER_HEADER,
     Endpoint,
     ModelError,
     ModelRequest,
@@ -27,8 +28,9 @@ from keval.plugin import (
     request_headers,
     response_headers,
 )
-from keval_gateway.admission import admit, read_body
+from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
+from keval_gateway.metering import usage_of
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 
@@ -61,7 +63,8 @@ class Way:
     def endpoint(self, base: str) -> Endpoint:
         """Return the endpoint to hand out, when the proxy is at `base`."""
         real, urls = self.route.endpoint, wire_urls(f"{base}/{self.path}")
-        return attrs.evolve(real, urls={wire: urls[wire] for wire in real.urls}, api_key=self.token, wants_trial=True)
+        urls = {wire: urls[wire] for wire in real.urls}
+        return attrs.evolve(real, urls=urls, api_key=self.token, wants_trial=True, marked_keys=True)
 
 
 @attrs.frozen
@@ -82,7 +85,7 @@ class ProxyApp:
                 wire=wire,
                 method=request.method,
                 path=path,
-                headers=request_headers(request.headers.items()),
+                headers=_marked(request_headers(request.headers.items()), key_of(request)),
                 body=await read_body(request),
                 asker=way.route.asker,
             )
@@ -106,7 +109,8 @@ class ProxyApp:
         """Return whose request this is, the wire it speaks, and its path below the base URL of that."""
         first, _, rest = request.scope["raw_path"].decode("latin-1").removeprefix("/").partition("/")
         way = self.ways.get(first)
-        admit(request, way.token if way else None)
+        token, _, _ = key_of(request).partition(".")
+        admit(request, way.token if way else None, token)
         found = _wire(way.route.endpoint, f"/{rest}") if way else None
         if way is None or found is None:
             raise ModelFault(404, f"{request.method} {request.url.path} is not served here")
@@ -125,11 +129,15 @@ class ProxyApp:
                 start = _start(response)
             await send(start)
             end = b"\n\n"
+            meter = way.route.meter if asked.asks_for_reply and 200 <= response.status < 300 else None
+            read: list[bytes] = []
             try:
                 async for chunk in response.chunks:
                     if chunk:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
                         end = (end + chunk)[-4:]
+                        if meter is not None:
+                            read.append(chunk)
             except Exception as error:
                 # Too late for a status. The connection is cut, and who reads events is told why; not within one of
                 # them, which would be read as a part of it.
@@ -141,6 +149,8 @@ class ProxyApp:
                 # What was not read by then is lost with the connection.
                 await asyncio.sleep(_MOMENT)
                 raise
+        if meter is not None:  # before the client can know that the reply has ended
+            meter(asked, usage_of(asked.wire, b"".join(read)))
         await send({"type": "http.response.body"})
 
 
@@ -149,6 +159,12 @@ def _wire(endpoint: Endpoint, path: str) -> tuple[Wire, str] | None:
     found = [(wire, path.removeprefix(_BASES[wire])) for wire in endpoint.urls if path.startswith(f"{_BASES[wire]}/")]
     fitting = [(wire, rest) for wire, rest in found if (wire == "openai-responses") == rest.startswith("/responses")]
     return next(iter([*fitting, *found]), None)
+
+
+def _marked(headers: dict[str, str], key: str) -> dict[str, str]:
+    """Add who asks, if only the key tells; see `keval.plugin.Model.access`."""
+    _, _, asker = key.partition(".")
+    return {ASKER_HEADER: asker, **headers} if asker else headers
 
 
 async def _disconnected(receive: Receive) -> None:

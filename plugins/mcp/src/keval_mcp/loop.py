@@ -14,8 +14,9 @@ import attrs
 from attrs.validators import instance_of
 
 from keval import Usage
-from keval.plugin import Context, Media, ServerLostError, TrialError
+from keval.plugin import Context, ServerLostError, TrialError
 from keval_mcp.sessions import Sessions, Tool, open_sessions
+from keval_mcp.tool_results import Media
 
 
 @attrs.frozen

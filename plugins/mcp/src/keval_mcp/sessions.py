@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import McpServer, ServerChannel, ToolResult, ToolsMissingError
+from keval.plugin import McpServer, ServerChannel, ToolsMissingError
+from keval_mcp.tool_results import ToolResult
 
 if TYPE_CHECKING:
     from keval_mcp.server.upstream import DirectChannel

@@ -24,7 +24,6 @@ from keval.plugin import (
     ServerExchange,
     ServerLostError,
     ServerTrafficLog,
-    ToolResult,
     TrafficError,
 )
 from keval_mcp.changes import Changes, TrialChanges
@@ -34,6 +33,7 @@ from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
+from keval_mcp.tool_results import ToolResult
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -271,7 +271,7 @@ class Passage:
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
-        self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
+        self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took, at=time.time() - took))
 
     def _lose(self, reason: str, kind: str, *, bystander: bool) -> None:
         if self.log.lost is None:

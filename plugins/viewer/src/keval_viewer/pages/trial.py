@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import TrialKey, show_command, timelines, traffic_of
+from keval.plugin import TrialKey, show_command, timelines, traffic_of, witnesses
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
@@ -152,6 +152,8 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     usage = transcript.usage
     if usage.input_tokens is not None and usage.output_tokens is not None:
         yield "tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    if told := witnesses(transcript):
+        yield "told by keval", told
     if transcript.refusals:
         waited = sum(refusal.waited for refusal in transcript.refusals)
         yield "refused requests", f"{len(transcript.refusals):,}, waited {seconds_told(waited)}"

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import Content, Media, ToolResult
+from keval.plugin import Content
+from keval_mcp.tool_results import Media, ToolResult
 
 PNG = {"type": "image", "mimeType": "image/png; q=1", "data": "iVBORw=="}
 TEXT = {"type": "text", "text": "sunny"}

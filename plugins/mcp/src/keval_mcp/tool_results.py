@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from keval.records.transcript import Blob, Content, ContentKind
+from keval.plugin import Blob, Content, ContentKind
 
 _UNKNOWN_TYPE = "application/octet-stream"
 
