@@ -60,6 +60,7 @@ class A2A:
                 " (`servers_metadata`), or give it conditions without servers",
                 kind="servers_unsupported",
             )
+        context.builder.leave_calls_to_tap(context.servers)
         yield A2AConversation(await self._ready(), context, self._metadata(context))
 
     async def aclose(self) -> None:

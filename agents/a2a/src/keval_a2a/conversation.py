@@ -47,7 +47,6 @@ class A2AConversation:
     async def ask(self, text: str) -> None:
         """Send a message; see `keval.plugin.Conversation`."""
         builder = self._context.builder
-        builder.leave_calls_to_tap()
         with builder.turn(text):
             reply = Reply()
             try:

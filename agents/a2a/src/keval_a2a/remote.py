@@ -44,7 +44,7 @@ class RemoteAgent:
 
     @classmethod
     async def connect(cls, url: str, headers: Mapping[str, str]) -> RemoteAgent:
-        """Fetch the agent's card. Raises PreflightError: it cannot be fetched, or names no interface that keval speaks."""
+        """Fetch the agent's card. Raises PreflightError: it cannot be fetched, or has no interface for keval."""
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
         http = httpx.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, limits=limits)
         http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))  # trials share the client

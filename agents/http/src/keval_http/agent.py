@@ -133,6 +133,7 @@ class Http:
 
         self._check_handed_over(context, sample)
         about = {"id": sample.id, "metadata": sample.metadata} if sample is not None else {"id": "", "metadata": {}}
+        context.builder.leave_calls_to_tap(context.servers)
         yield HttpConversation(self, self._ready(), context, about)
 
     def _check_handed_over(self, context: Context, sample: Sample | None) -> None:

@@ -43,7 +43,6 @@ class HttpConversation:
     async def ask(self, text: str) -> None:
         """Send a message; see `keval.plugin.Conversation`."""
         builder, agent = self._context.builder, self._agent
-        builder.leave_calls_to_tap()
         with builder.turn(text):
             question = self._with_instructions(text)
             url, body = self._request(question)

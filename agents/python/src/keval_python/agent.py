@@ -71,30 +71,18 @@ class Python:
 
     async def _run_sample(self, target: Target, sample: Sample, context: Context) -> Transcript:
         if self.model is not None:
-            context = attrs.evolve(context, model=self.model.access(_WIRES[self.api], context))
-        builder = context.builder
+            context = attrs.evolve(context, model=self.model.access(_WIRES[self.api], context.model_headers))
         if target.returns_transcript:
             returned = await call(target, sample, context, context=context)
             if not isinstance(returned, Transcript):
                 problem = f"{target.name} returned {returned!r:.60}, though it is annotated to return a Transcript"
                 raise TrialError(problem, kind="bad_answer")
-            return completed(returned, builder.transcript())
+            if not returned.tool_calls:
+                context.builder.leave_calls_to_tap(context.servers)
+            return completed(returned, context.builder.transcript())
         if sample.turns:
             raise turns_unsupported(target)
-        conversation = FunctionConversation(target, context)
-        with builder.turn(sample.question):
-            returned = await call(target, sample, context, context=context)
-            if isinstance(returned, Transcript):
-                builder.said(returned.output, truncated=returned.truncated)
-            else:
-                conversation.report(returned)
-        if not isinstance(returned, Transcript):
-            return conversation.transcript()
-        measured = builder.transcript()
-        if len(measured.turn_durations) > 1:
-            remedy = "annotate it with `-> Transcript`, so that keval begins none"
-            raise TrialError(f"{target.name} began a turn of its own in keval's; {remedy}", kind="bad_answer")
-        return completed(returned, measured)
+        return await FunctionConversation(target, context).ask_sample(sample)
 
     async def _ready(self) -> Target:
         if self._loaded is None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
-from keval import Transcript, Usage
+from keval import Sample, ToolCall, Transcript, Usage
 from keval.plugin import Context, ModelError, TrialError, retry_after_seconds
 from keval_python.answer import Answer, read_answer
 from keval_python.target import Target, causes
 
-_MEASURED = ("duration", "turn_durations", "started", "model_calls", "usage", "replies", "refusals", "request")
-"""The fields of a transcript that keval measures where a function does not report them."""
+_MEASURED = (
+    *("duration", "turn_durations", "started", "replies", "refusals", "request"),
+    *("tool_calls", "model_calls", "usage"),
+)
+"""The fields of a transcript that keval, its tap and its proxy measure where a function does not report them."""
 
 
 @attrs.define
@@ -27,11 +31,11 @@ class FunctionConversation:
     @classmethod
     def begin(cls, target: Target, context: Context) -> FunctionConversation:
         """Begin with the system prompt and what was said earlier. Raises TrialError: it takes no such thing."""
-        takes = f"{target.name} takes no Context; let it take a Sample and a Context"
         if target.form == "sample":
             raise TrialError(f"{target.name} takes a Sample, which a session does not have", kind="turns_unsupported")
         if context.servers:
-            raise TrialError(f"{takes}, whose `servers` are the condition's", kind="servers_unsupported")
+            remedy = "let it take a Sample and a Context, whose `servers` they are"
+            raise TrialError(f"{target.name} cannot be given MCP servers; {remedy}", kind="servers_unsupported")
         if context.history and target.form == "question":
             problem = f"{target.name} takes the question alone, and the sample has a history; let it take `history` too"
             raise TrialError(problem, kind="history_unsupported")
@@ -49,31 +53,53 @@ class FunctionConversation:
             else:  # a system prompt has no other place
                 question = "\n\n".join([*(message["content"] for message in self._messages), text])
                 returned = await call(self._target, question, context=self._context)
-            answer = self.report(returned)
-        self._messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+            answer = self._report(returned)
+        self._messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer.answer}]
 
-    def report(self, returned: object) -> str:
-        """Report what the function returned, and return its answer. Raises TrialError: it is none."""
-        answer, builder = read_answer(returned, self._target.name), self._context.builder
-        self._answers.append(answer)
-        if answer.tool_calls is None:
-            builder.leave_calls_to_tap()
-        for number, each in enumerate(answer.tool_calls or ()):
-            builder.called(each.name, each.arguments, str(number), own=each.name not in self._context.tools)
-            builder.returned(each.result, error=each.error, id=str(number))
-        builder.said(answer.answer, truncated=answer.truncated)
-        return answer.answer
+    async def ask_sample(self, sample: Sample) -> Transcript:
+        """Call a function that takes a Sample, which has no further turns, and return the transcript."""
+        builder = self._context.builder
+        builder.leave_calls_to_tap(self._context.servers)
+        with builder.turn(sample.question):
+            returned = await call(self._target, sample, self._context, context=self._context)
+            if isinstance(returned, Transcript):
+                builder.said(returned.output, truncated=returned.truncated)
+            else:
+                self._report(returned)
+        if not isinstance(returned, Transcript):
+            return self.transcript()
+        measured = builder.transcript()
+        if len(measured.turn_durations) > 1:
+            problem = f"{self._target.name} began a turn of its own within keval's"
+            raise TrialError(f"{problem}; annotate it `-> Transcript`, so that keval begins none", kind="bad_answer")
+        return completed(returned, measured)
 
     def transcript(self) -> Transcript:
-        """Return the transcript, with the tokens and model calls that the function told in each of its answers."""
+        """Return the transcript, with what the function told of tool calls, tokens and model calls in its answers."""
         told: dict[str, Any] = {}
-        usages = [answer.usage for answer in self._answers if answer.usage is not None]
-        calls = [answer.model_calls for answer in self._answers if answer.model_calls is not None]
-        if len(usages) == len(self._answers):
+        if all(answer.tool_calls is not None for answer in self._answers):
+            told["tool_calls"] = tuple(self._tool_calls())
+            told["tool_calls_by"] = "agent"
+        if all(answer.usage is not None for answer in self._answers):
+            usages = [answer.usage or Usage() for answer in self._answers]
             told["usage"] = sum(usages[1:], usages[0])
-        if len(calls) == len(self._answers):
-            told["model_calls"] = sum(calls)
+        if all(answer.model_calls is not None for answer in self._answers):
+            told["model_calls"] = sum(answer.model_calls or 0 for answer in self._answers)
+            told["model_calls_by"] = "agent"
         return attrs.evolve(self._context.builder.transcript(), **told)
+
+    def _report(self, returned: object) -> Answer:
+        answer = read_answer(returned, self._target.name)
+        self._answers.append(answer)
+        self._context.builder.said(answer.answer, truncated=answer.truncated)
+        return answer
+
+    def _tool_calls(self) -> Iterator[ToolCall]:
+        tools = self._context.tools
+        for turn, answer in enumerate(self._answers):
+            for each in answer.tool_calls or ():
+                own = each.name not in tools
+                yield ToolCall(each.name, each.arguments, each.result, each.error, turn=turn, own=own)
 
 
 async def call(target: Target, *args: object, context: Context) -> Any:
@@ -96,22 +122,18 @@ async def call(target: Target, *args: object, context: Context) -> Any:
 
 
 def completed(told: Transcript, measured: Transcript) -> Transcript:
-    """Return the transcript of a function with what keval measured, where the function does not say it.
-
-    If it has no tool calls, they are those that the tap recorded.
-    """
+    """Return the transcript of a function with what keval measured, where the function does not say it."""
     fields = attrs.fields_dict(Transcript)
-    missing = [name for name in _MEASURED if getattr(told, name) in (fields[name].default, Usage())]
-    found = {name: getattr(measured, name) for name in missing}
-    return attrs.evolve(told, **found)
+    unsaid = [name for name in _MEASURED if getattr(told, name) == fields[name].default]
+    unsaid += [f"{name}_by" for name in ("tool_calls", "model_calls") if name in unsaid]
+    return attrs.evolve(told, **{name: getattr(measured, name) for name in unsaid})
 
 
 def turns_unsupported(target: Target) -> TrialError:
     """Return the error for a sample with several turns that the function cannot be asked."""
+    problem = f"{target.name} answers one question, and the sample has more turns"
     remedy = "let it take `question` and `history`, or take a Sample and a Context and be annotated `-> Transcript`"
-    return TrialError(
-        f"{target.name} answers one question, and the sample has more turns; {remedy}", kind="turns_unsupported"
-    )
+    return TrialError(f"{problem}; {remedy}", kind="turns_unsupported")
 
 
 def _ignored(text: str) -> None:
