@@ -14,9 +14,12 @@ import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
+from keval.config.evaluation import Retry
+from keval.execute.attempts import Stopwatch
+from keval.execute.models.exchange import ModelExchange
 from keval.execute.trial.reconciliation import check, merge
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, TranscriptBuilder
-from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
+from keval.plugin import Agent, Asker, Closable, Context, Endpoint, Model, TranscriptBuilder
+from keval_gateway import ChatCall, ChatReply, ChatRequest, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import CLOSE, serve
 from keval_mcp import Stdio
@@ -36,7 +39,7 @@ class Adapter:
     """An adapter with its options.
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
-    that is none from one that says nothing.
+    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests.
     """
 
     module: str
@@ -44,6 +47,7 @@ class Adapter:
     options: dict[str, Any] = attrs.field(factory=dict)
     passes_retry_after: bool = True
     checks_replies: bool = True
+    by_proxy: bool = False
 
     def build(self, model: Model) -> Agent:
         agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
@@ -65,6 +69,25 @@ OTHER_WIRES = {
     "ms responses": Adapter("keval_ms", "Ms", {"api": "responses"}),
 }
 """Frameworks over the protocols that they do not choose by themselves."""
+
+
+@asynccontextmanager
+async def proxied(agent_model: Model, builder: TranscriptBuilder) -> AsyncIterator[tuple[Model, Mapping[str, str]]]:
+    """Yield a model by way of keval's proxy, as an agent gets it whose requests only that can see, and its headers."""
+    asker, exchange = Asker("agent", "a"), ModelExchange(retry=Retry(max_request_attempts=1))
+    assert agent_model.endpoint is not None
+    route = exchange.route(asker, agent_model.endpoint, metered=True)
+    async with model_proxy().open([route]) as (endpoint,):
+        scope = exchange.request_scope(
+            asker,
+            builder.refused,
+            Stopwatch(),
+            builder.relayed,
+            metered=builder.metered,
+            failed=builder.model_failed,
+        )
+        with scope as headers:
+            yield attrs.evolve(agent_model, endpoint=endpoint), headers
 
 
 @attrs.frozen
@@ -143,13 +166,22 @@ class Stage:
         """Begin a trial, as a task."""
         self.script, self.requests, self.events, self.send = script, [], [], send or as_it_is
         self.read = asyncio.Event()
-        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
-        async with self.source.open(sample, "t1") as part:
+        model = Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key"))
+        async with AsyncExitStack() as stack:
             builder = TranscriptBuilder(emit=self.note)
-            context = attrs.evolve(part, instructions=INSTRUCTIONS, streams=streams, builder=builder)
-            yield context, asyncio.create_task(agent.run(sample, context))
-        if isinstance(agent, Closable):
-            await agent.aclose()
+            headers: Mapping[str, str] = {}
+            if adapter.by_proxy:
+                model, headers = await stack.enter_async_context(proxied(model, builder))
+            agent = adapter.build(model)
+            if isinstance(agent, Closable):
+                stack.push_async_callback(agent.aclose)
+            part = await stack.enter_async_context(self.source.open(sample, "t1"))
+            yield (
+                context := attrs.evolve(
+                    part, instructions=INSTRUCTIONS, streams=streams, builder=builder, model_headers=headers
+                ),
+                asyncio.create_task(agent.run(sample, context)),
+            )
 
     async def play(self, adapter: Adapter, script: Script, sample: Sample, **rest: Any) -> Outcome:
         async with self.trial(adapter, script, sample, **rest) as (context, running):

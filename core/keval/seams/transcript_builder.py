@@ -58,6 +58,7 @@ class TranscriptBuilder:
     _truncated: bool = attrs.field(default=False, init=False)
     _metered: Usage | None = attrs.field(default=None, init=False)
     _metered_replies: list[float] = attrs.field(factory=list, init=False)
+    _model_fault: TrialError | None = attrs.field(default=None, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
     written: str = attrs.field(default="", init=False)
@@ -68,7 +69,8 @@ class TranscriptBuilder:
 
         Raises:
             TrialError: of kind `no_answer`; the turn ended, and after its last tool call the agent said nothing. An
-                adapter that knows why raises that itself, with `keval.plugin.FinishReason`.
+                adapter that knows why raises that itself, with `keval.plugin.FinishReason`. Where a proxy saw the
+                agent's last model request fail, that is raised, whatever a program made of it.
         """
         self._turn += 1
         self._truncated = False
@@ -79,9 +81,15 @@ class TranscriptBuilder:
             self._began, self._wall = began, self._now()
         try:
             yield
+        except TrialError as error:
+            if self._model_fault is not None and error.stage == "agent":
+                raise self._model_fault from error
+            raise
         finally:
             self._durations.append(self._clock() - began)
             self._take_tapped()
+        if self._model_fault is not None:
+            raise self._model_fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
             raise SILENCE.no_answer()
@@ -159,9 +167,13 @@ class TranscriptBuilder:
 
     def metered(self, usage: Usage) -> None:
         """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it."""
-        if self._turn >= 0:
-            self._metered_replies.append(self._elapsed() or 0.0)
-            self._metered = usage if self._metered is None else self._metered + usage
+        self._model_fault = None
+        self._metered_replies.append(self._elapsed() or 0.0)
+        self._metered = usage if self._metered is None else self._metered + usage
+
+    def model_failed(self, error: TrialError) -> None:
+        """Note that the proxy saw a model request fail for good; the next one that is answered makes up for it."""
+        self._model_fault = error
 
     def leave_calls_to_tap(self, servers: Iterable[McpServer]) -> None:
         """Say that the agent does not report its calls to these servers, so that those that their taps record count.

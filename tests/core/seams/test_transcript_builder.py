@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keval import ToolCall, Usage
-from keval.plugin import CallLog, McpServer, TranscriptBuilder, TrialError, is_blank
+from keval.plugin import CallLog, McpServer, ModelError, TranscriptBuilder, TrialError, is_blank
 
 INVISIBLE = [
     "",
@@ -138,3 +138,23 @@ def test_what_an_adapter_reports_of_model_calls_replaces_what_a_proxy_counted() 
 
     told = builder.transcript()
     assert ("agent", 1, Usage(11, 3, 0, 0)) == (told.model_calls_by, told.model_calls, told.usage)
+
+
+@pytest.mark.parametrize("ends", ["with an error", "with a text", "after another reply"])
+def test_a_model_request_that_a_proxy_saw_fail_last_is_why_a_program_failed(ends: str) -> None:
+    builder = TranscriptBuilder()
+    failed = ModelError("the model's endpoint answered with status 429: not today", status=429)
+    raised: TrialError | None = None
+
+    try:
+        with builder.turn("How high is it?"):
+            builder.model_failed(failed)
+            if ends == "with an error":
+                raise TrialError("the program ended with exit code 1", kind="process")
+            if ends == "after another reply":
+                builder.metered(Usage())
+            builder.said("high demand")
+    except TrialError as error:
+        raised = error
+
+    assert raised is (None if ends == "after another reply" else failed)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import attrs
 
 from keval.config.evaluation import Execution, Retry, size
-from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError
+from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.models.gate import EndpointGate, Gate, PlayedGate, RequestScope
+from keval.execute.models.gate import EndpointGate, Failed, Gate, PlayedGate, RequestScope
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import Plan, ResolvedPlugin, models_of
 from keval.records.cassettes import ReplayMissError, Volatile
@@ -108,6 +108,7 @@ class ModelExchange:
         relayed: Callable[[bytes], object] = lambda body: None,
         *,
         metered: Callable[[Usage], object] = lambda usage: None,
+        failed: Callable[[TrialError], object] = lambda error: None,
         headers: Mapping[str, str] = MappingProxyType({}),
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
@@ -116,15 +117,15 @@ class ModelExchange:
 
         `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
-        tokens of each reply, where a proxy counts them. `headers` are added to the requests of a program that sends
-        none, if the endpoint wants them. `log` keeps all requests,
-        if the run is recorded, and `cassette` answers them in a replay.
+        tokens of each reply, where a proxy counts them, and `failed` why there is none. `headers` are added to the
+        requests of a program that sends none, if the endpoint wants them. `log` keeps all requests, if the run is
+        recorded, and `cassette` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
         token = f"{next(self._tokens):x}"
-        scope = RequestScope(token, refused, stopwatch.paused, relayed, metered, headers, log, cassette)
+        scope = RequestScope(token, refused, stopwatch.paused, relayed, metered, failed, headers, log, cassette)
         self._askers[token] = (asker, scope)
         try:
             yield {ASKER_HEADER: token}
@@ -150,10 +151,16 @@ class ModelExchange:
             try:
                 last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
                 sending = _chain(self.middleware, last)
-                return await gate.ask(_known(request, who, endpoint, scope), sending, scope)
+                response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
             except OutageError as error:
                 self._outages[who.role, who.label] = error, gate
                 raise
+            except TrialError as error:
+                scope.failed(error)
+                raise
+            if metered and response.status >= 400 and request.asks_for_reply:
+                scope.failed(Failed.refused(response, await response.read()).as_error())
+            return response
 
         def meter(request: ModelRequest, usage: Usage) -> None:
             _, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))

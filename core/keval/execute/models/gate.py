@@ -49,6 +49,11 @@ class Failed:
     def broken(cls, error: Exception) -> Failed:
         return cls(None, str(error) or type(error).__name__, error=error)
 
+    def as_error(self) -> ModelError:
+        """Return the error that the agent or judge would make of it, of a program that does not tell it."""
+        told = f"the model's endpoint answered with status {self.status}: {self.message}"
+        return ModelError(told, status=self.status, retry_after=self.retry_after)
+
     def passed_on(self) -> ModelResponse:
         """Return the response; raises the error where there is none."""
         if self.response is not None:
@@ -155,6 +160,7 @@ class RequestScope:
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
     metered: Callable[[Usage], object] = lambda usage: None
+    failed: Callable[[TrialError], object] = lambda error: None
     headers: Mapping[str, str] = MappingProxyType({})
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None

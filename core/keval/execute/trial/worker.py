@@ -172,6 +172,7 @@ class PlanWorker:
             attempt.stopwatch,
             relayed,
             metered=builder.metered,
+            failed=builder.model_failed,
             headers=attempt.headers,
             log=attempt.log,
             cassette=attempt.cassette,
