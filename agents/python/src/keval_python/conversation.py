@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from keval import Sample, ToolCall, Transcript, Usage
-from keval.plugin import Context, ModelError, TrialError, retry_after_seconds
+from keval.plugin import Context, TrialError
 from keval_python.answer import Answer, read_answer
-from keval_python.target import Target, causes
+from keval_python.target import Target
 
 _MEASURED = (
     *("duration", "turn_durations", "started", "replies", "refusals", "request"),
@@ -103,22 +103,8 @@ class FunctionConversation:
 
 
 async def call(target: Target, *args: object, context: Context) -> Any:
-    """Call a function for a trial, and return what it returns.
-
-    Raises:
-        ModelError: what it raised has the status of a refused model request, as the errors of vendors' SDKs have.
-        TrialError: kind `target_failed`, what else it raised.
-    """
-    streamed = context.builder.streamed if context.streams else _ignored
-    try:
-        return await target.call(*args, streamed=streamed)
-    except TrialError as error:
-        for cause in causes(error.__cause__) if context.model is not None else ():
-            if isinstance(status := getattr(cause, "status_code", None), int):
-                headers = getattr(getattr(cause, "response", None), "headers", {})
-                wait = retry_after_seconds(headers.get("retry-after"))
-                raise ModelError(str(error), status=status, retry_after=wait) from error
-        raise
+    """Call a function for a trial, and return what it returns. Raises TrialError."""
+    return await target.call(*args, streamed=context.builder.streamed if context.streams else _ignored)
 
 
 def completed(told: Transcript, measured: Transcript) -> Transcript:

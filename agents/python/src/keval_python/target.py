@@ -58,7 +58,7 @@ class Target:
                 return await self._joined(returned, streamed)
             return await returned if inspect.isawaitable(returned) else returned
         except (Exception, SystemExit) as error:
-            explained = next((each for each in causes(error) if isinstance(each, TrialError)), None)
+            explained = next((each for each in _causes(error) if isinstance(each, TrialError)), None)
             raise explained or TrialError(f"{self.name} raised {_told(error)}", kind="target_failed") from error
 
     async def _joined(self, pieces: AsyncGenerator[Any, None], streamed: Callable[[str], object]) -> str:
@@ -115,13 +115,13 @@ def load_target(target: Path) -> Target:
     return Target(f"{name}() of {source}", function, form, _named(returned) == "Transcript")
 
 
-def causes(error: BaseException | None) -> Iterator[BaseException]:
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, those in it if it is a group, and those that it was raised from."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
             for inner in error.exceptions:
-                yield from causes(inner)
+                yield from _causes(inner)
         error = error.__cause__ or error.__context__
 
 
