@@ -81,8 +81,9 @@ class TranscriptBuilder:
             self._began, self._wall = began, self._now()
         try:
             yield
-        except TrialError as error:
-            if self._model_fault is not None and error.stage == "agent":
+        except Exception as error:
+            explained = isinstance(error, TrialError) and error.stage != "agent"
+            if self._model_fault is not None and not explained:
                 raise self._model_fault from error
             raise
         finally:
