@@ -49,6 +49,7 @@ from keval.seams.interfaces import (
     PlansSharing as PlansSharing,
     Preparable as Preparable,
     PrerecordedAgent as PrerecordedAgent,
+    RefusesServers as RefusesServers,
     ShowsServerInstructions as ShowsServerInstructions,
     run_conversation as run_conversation,
 )

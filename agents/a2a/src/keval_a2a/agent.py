@@ -42,6 +42,15 @@ class A2A:
         await asyncio.to_thread(import_module, "keval_a2a.conversation")
         await self._ready()
 
+    def servers_refusal(self) -> str | None:
+        """Return why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        if self.servers_metadata is not None:
+            return None
+        return (
+            "A2A hands none over; name the metadata in which this agent expects them (`servers_metadata`), or leave it"
+            " out of conditions with servers"
+        )
+
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""
         return await run_conversation(self, sample, context)
@@ -54,12 +63,8 @@ class A2A:
         if context.history:
             problem = "A2A has no place for what was said earlier; make it part of the question, or ask it as turns"
             raise TrialError(problem, kind="history_unsupported")
-        if context.servers and self.servers_metadata is None:
-            raise TrialError(
-                "A2A hands no MCP servers to an agent; name the metadata in which this one expects them"
-                " (`servers_metadata`), or give it conditions without servers",
-                kind="servers_unsupported",
-            )
+        if context.servers and (refusal := self.servers_refusal()) is not None:
+            raise TrialError(refusal, kind="servers_unsupported")
         context.builder.leave_calls_to_tap(context.servers)
         yield A2AConversation(await self._ready(), context, self._metadata(context))
 

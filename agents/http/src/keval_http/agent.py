@@ -108,6 +108,15 @@ class Http:
         if self.probe:
             await self._ready().probe()
 
+    def servers_refusal(self) -> str | None:
+        """Return why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        if "servers" in self.names:
+            return None
+        return (
+            'no template hands them over; add `servers: "{{ servers }}"` to the body, under the name that the endpoint'
+            " expects, or leave the agent out of conditions with servers"
+        )
+
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""
         async with self._opened(attrs.evolve(context, history=sample.history), sample) as conversation:
@@ -139,12 +148,8 @@ class Http:
     def _check_handed_over(self, context: Context, sample: Sample | None) -> None:
         """Raise TrialError if the trial has something that no template hands over."""
         names = self.names
-        if context.servers and "servers" not in names:
-            raise TrialError(
-                "no template hands the condition's MCP servers over; add `servers` to the body, such as"
-                ' `servers: "{{ servers }}"`, or give this agent conditions without servers',
-                kind="servers_unsupported",
-            )
+        if context.servers and (refusal := self.servers_refusal()) is not None:
+            raise TrialError(refusal, kind="servers_unsupported")
         if unreachable := [server.name for server in context.servers if server.url is None]:
             raise TrialError(
                 f"the server {unreachable[0]!r} has no URL by which an endpoint could reach it; leave out `tap: false`",

@@ -52,6 +52,10 @@ class Python:
         """Import the target beside the event loop."""
         await self._ready()
 
+    def servers_refusal(self) -> str | None:
+        """Return why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        return None if self._loaded is None else self._loaded.servers_refusal
+
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Call the function for a trial; see `keval.plugin.Agent`."""
         target = await self._ready()

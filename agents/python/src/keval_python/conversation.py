@@ -33,9 +33,8 @@ class FunctionConversation:
         """Begin with the system prompt and what was said earlier. Raises TrialError: it takes no such thing."""
         if target.form == "sample":
             raise TrialError(f"{target.name} takes a Sample, which a session does not have", kind="turns_unsupported")
-        if context.servers:
-            remedy = "let it take a Sample and a Context, whose `servers` they are"
-            raise TrialError(f"{target.name} cannot be given MCP servers; {remedy}", kind="servers_unsupported")
+        if context.servers and (refusal := target.servers_refusal) is not None:
+            raise TrialError(refusal, kind="servers_unsupported")
         if context.history and target.form == "question":
             problem = f"{target.name} takes the question alone, and the sample has a history; let it take `history` too"
             raise TrialError(problem, kind="history_unsupported")

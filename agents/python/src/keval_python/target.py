@@ -41,6 +41,13 @@ class Target:
     form: Form
     returns_transcript: bool
 
+    @property
+    def servers_refusal(self) -> str | None:
+        """Why the function cannot be given MCP servers; `None` if it can."""
+        if self.form == "sample":
+            return None
+        return f"{self.name} takes none; let it take a Sample and a Context, whose `servers` they are"
+
     async def call(self, *args: object, streamed: Callable[[str], object]) -> Any:
         """Return what the function returns; a plain function is called in a thread of its own.
 

@@ -26,7 +26,7 @@ from keval.seams import registry
 from keval.seams.contexts import ServerSpec
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
-from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable
+from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import Player
@@ -123,6 +123,7 @@ async def preflight(
         raise PreflightError(problems)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
+    _check_servers_are_taken(plan.agents, agents, contexts)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
@@ -171,6 +172,26 @@ async def _begin(
         scope.close_later(plugin)
     await all_of([_prepared(item, plugins[item.label]) for item in resolved])
     return plugins
+
+
+def _check_servers_are_taken(
+    resolved: Sequence[ResolvedPlugin],
+    agents: Mapping[str, Agent],
+    contexts: Mapping[str, Sequence[OpenedContext]],
+) -> None:
+    """Raise PreflightError if a condition has servers that an agent cannot be given."""
+    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
+    if not served:
+        return
+    refusals = [
+        (item, agent.servers_refusal()) for item in resolved if isinstance(agent := agents[item.label], RefusesServers)
+    ]
+    if problems := [
+        f"{item.place}: the condition {served[0]!r} has MCP servers, and {item.label!r} cannot be given any: {refusal}"
+        for item, refusal in refusals
+        if refusal is not None
+    ]:
+        raise PreflightError(problems)
 
 
 async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
