@@ -105,7 +105,7 @@ def load_target(target: Path) -> Target:
             module = _file_module(target.with_name(source)) if source.endswith(".py") else import_module(source)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise PreflightError(
-            f"the target {source} cannot be imported: {_told(error)}\ncorrect it, or install what it imports"
+            f"the target {source} cannot be imported; correct it, or install what it imports: {_told(error)}"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
