@@ -82,8 +82,9 @@ class TranscriptBuilder:
             self._began, self._wall = began, self._now()
         try:
             yield
-        except TrialError as error:
-            if error.stage == "agent" and (fault := self._model_fault or (self._finish and self._finish.no_answer())):
+        except Exception as error:
+            fault = self._model_fault or (self._finish and self._finish.no_answer())
+            if fault and not (isinstance(error, TrialError) and error.stage != "agent"):
                 raise fault from error
             raise
         finally:
