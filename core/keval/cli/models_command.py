@@ -43,8 +43,10 @@ class ListedProvider:
         """Say which variable has the key."""
         if self.key_set is not None:
             return f"{self.key_set} is set"
-        if self.key_optional or not self.key_variables:
+        if not self.key_variables:
             return "no key needed"
+        if self.key_optional:
+            return "no key is set, and none may be needed"
         return f"{self.key_variables[0]} is not set"
 
 

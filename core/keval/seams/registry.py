@@ -56,18 +56,15 @@ class Component(NamedTuple):
 
 
 @cache
-def _installed() -> dict[str, tuple[Component, ...]]:
-    found: dict[str, list[Component]] = {group: [] for group in GROUPS}
-    owners: dict[int, tuple[str, str]] = {}
+def _entry_points() -> dict[str, list[importlib_metadata.EntryPoint]]:
+    found: dict[str, list[importlib_metadata.EntryPoint]] = {group: [] for group in GROUPS}
     for point in importlib_metadata.entry_points():
         if point.group in found or point.group.startswith("keval."):
-            owner = owners.get(id(point.dist)) or owners.setdefault(id(point.dist), _owner(point.dist))
-            found.setdefault(point.group, []).append(Component(point.group, point.name, point.value, *owner))
-    return {
-        group: tuple(sorted(items, key=lambda item: (item.name, item.distribution))) for group, items in found.items()
-    }
+            found.setdefault(point.group, []).append(point)
+    return found
 
 
+@cache
 def _owner(distribution: importlib_metadata.Distribution | None) -> tuple[str, str]:
     """Return the name and version of a distribution; to parse all of its metadata takes longer than all else here."""
     told = distribution and (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO"))
@@ -77,12 +74,14 @@ def _owner(distribution: importlib_metadata.Distribution | None) -> tuple[str, s
 
 def groups() -> Sequence[str]:
     """List the groups: those of the core, then those that installed packages add (`keval.…`)."""
-    return [*_installed()]
+    return [*_entry_points()]
 
 
+@cache
 def components(group: str) -> Sequence[Component]:
     """List what is installed in a group, by name."""
-    return _installed().get(group, ())
+    found = [Component(group, point.name, point.value, *_owner(point.dist)) for point in _entry_points().get(group, ())]
+    return tuple(sorted(found, key=lambda item: (item.name, item.distribution)))
 
 
 def find(group: str, name: str) -> Component:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +19,6 @@ if TYPE_CHECKING:
     import socket
 
     from keval_gateway.disturb import Draw
-
-_END_SECONDS = 1.0
 
 
 class _Key(NamedTuple):
@@ -141,54 +135,15 @@ async def _serve(
     pause: float,
     child: bool,
 ) -> None:
-    import asyncio
-
     from keval_gateway.app import build_app
-    from keval_loopback.serving import serve
+    from keval_loopback.child import serving_until_ended
 
     app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):
-        async with serve(app, listener=listener) as base:
-            if child:
-                _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
-                click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
-            else:
-                click.echo(_welcome(described, base, key))
-            await stop.wait()
+    async with serving_until_ended(app, listener, child=child) as base:
+        if not child:
+            click.echo(_welcome(described, base, key))
     if draw is not None and not child:
         click.echo(draw.told(), err=True)
-
-
-@contextmanager
-def _on_signals(call: Callable[[], object]) -> Iterator[None]:
-    """Call back on SIGINT and SIGTERM, and end the process soon after, also if a responder holds up the event loop."""
-
-    def end(number: int, frame: object) -> None:
-        call()
-        timer = threading.Timer(_END_SECONDS, os._exit, [0])
-        timer.daemon = True
-        timer.start()
-
-    usual = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-
-
-def _on_stdin_closed(call: Callable[[], object]) -> None:
-    """Call back when stdin closes, which it does when the parent ends, even by SIGKILL."""
-
-    def wait() -> None:
-        # os.read, not sys.stdin: a thread inside a buffered reader would hang the interpreter's exit.
-        while os.read(0, 4096):
-            pass
-        call()
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _described(responder: str | None) -> str:

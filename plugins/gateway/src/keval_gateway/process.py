@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import secrets
-import socket
-import sys
-import tempfile
-import warnings
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import IO, cast
 
 import attrs
-import orjson
 
-from keval.plugin import PluginWarning, PreflightError, Wire, supervised
+from keval.plugin import Wire
 from keval_gateway.chat import KEY_VARIABLE, wire_urls
-from keval_loopback import listen
-
-_MOST_RESTARTS = 5
-_MOST_TOLD = 2_000
-"""Bytes of what the processes wrote to stderr that are shown, from its end."""
-_INHERITS = os.name == "posix"
-"""Whether a process can be given a socket that listens already; otherwise it is given the port."""
+from keval_loopback.process import ServerProgram, run_server
 
 
 @attrs.frozen
@@ -38,113 +23,19 @@ class RunningGateway:
 
 @asynccontextmanager
 async def run_gateway(*options: str, startup: float = 30.0, shutdown: float = 5.0) -> AsyncIterator[RunningGateway]:
-    """Start `keval gateway OPTIONS` on a free port with a key of its own, yield where it is reached, and end it.
+    """Start `keval gateway OPTIONS` with a key of its own, yield where it is reached, and end it.
 
-    `startup` and `shutdown` are how long the process may take for each, in seconds. It ends with this process, too. If
-    it ends before, it is started again, up to five times. The requests that it had are lost. Those that come before it
-    serves again wait, because the socket belongs to this process.
-
-    Raises:
-        PreflightError: it does not come up; the message has what it wrote to stderr.
+    `startup`, `shutdown` and what happens when it ends before are those of `keval_loopback.process.run_server`, and
+    so is what it raises.
     """
     key = secrets.token_urlsafe(24)
-    with tempfile.TemporaryFile() as errors, listen(0) as listener:
-        port: int = listener.getsockname()[1]
-        if not _INHERITS:
-            listener.close()
-        gateway = _Gateway(options, key, errors, listener, port, startup)
-        try:
-            await gateway.start()
-            keeping = asyncio.create_task(gateway.keep())
-            try:
-                yield RunningGateway(wire_urls(f"http://127.0.0.1:{port}"), key)
-            finally:
-                keeping.cancel()
-                await asyncio.wait([keeping])
-        finally:
-            await gateway.end(shutdown)
-
-
-@attrs.define(eq=False)
-class _Gateway:
-    """The process of a gateway, and those that take its place when it has ended."""
-
-    options: Sequence[str]
-    key: str = attrs.field(repr=False)
-    errors: IO[bytes]
-    listener: socket.socket
-    port: int
-    startup: float
-    _child: Process | None = None
-
-    async def start(self) -> None:
-        """Start the process and wait until it serves. Raises PreflightError."""
-        inherited = (self.listener.fileno(),) if _INHERITS else ()
-        where = f"--listen-fd={inherited[0]}" if inherited else f"--port={self.port}"
-        self._child = await asyncio.create_subprocess_exec(
-            # -P, as no module in the working directory may stand in for ours
-            *supervised((sys.executable, "-P", "-m", "keval_gateway", *self.options, where, "--child")),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=self.errors,
-            env={**os.environ, KEY_VARIABLE: self.key},
-            pass_fds=inherited,
-            # Ctrl-C is for keval, which finishes what is under way; the gateway must live until then.
-            start_new_session=True,
-        )
-        output = cast(asyncio.StreamReader, self._child.stdout)  # it is a pipe
-        try:
-            async with asyncio.timeout(self.startup):
-                orjson.loads(await output.readline())["port"]
-        except (TimeoutError, ValueError, KeyError, TypeError) as error:
-            how = f"within {self.startup:g} s" if isinstance(error, TimeoutError) else "as it should"
-            command = " ".join(("keval gateway", *self.options, "--port=0"))
-            raise PreflightError(
-                f"the gateway did not come up {how}; try `{command}` by hand. It said:\n{self._said()}"
-            ) from error
-
-    async def keep(self) -> None:
-        """Start the process again whenever it ends, at most five times; warn of the first time, and of the last."""
-        for restarts in range(_MOST_RESTARTS):
-            code = await self._ended()
-            if restarts == 0:
-                _warn(
-                    f"the gateway of the simulated models ended (exit code {code}) and is started again, up to"
-                    f" {_MOST_RESTARTS} times; trials whose requests it had are attempted again"
-                )
-            try:
-                await self.start()
-            except PreflightError:  # counted like one that came up and ended
-                await self.end(0)
-        code = await self._ended()
-        self.listener.close()  # so that requests fail, and do not wait for nobody
-        _warn(
-            f"the gateway of the simulated models ended (exit code {code}) after {_MOST_RESTARTS} restarts, and is not"
-            f" started again; no simulated model can be asked any more. It said:\n{self._said()}"
-        )
-
-    async def end(self, shutdown: float) -> None:
-        """Close the process's stdin, on which it exits; kill it if it does not within `shutdown` seconds."""
-        if (child := self._child) is None:
-            return
-        cast(asyncio.StreamWriter, child.stdin).close()  # it is a pipe
-        for further in (child.terminate, child.kill):
-            try:
-                async with asyncio.timeout(shutdown):
-                    await child.wait()
-                return
-            except TimeoutError:
-                further()
-        await child.wait()
-
-    async def _ended(self) -> int:
-        return await cast(Process, self._child).wait()
-
-    def _said(self) -> str:
-        size = self.errors.seek(0, os.SEEK_END)
-        self.errors.seek(max(0, size - _MOST_TOLD))
-        return self.errors.read().decode(errors="replace").strip() or "it wrote nothing to stderr"
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, PluginWarning, stacklevel=2)
+    program = ServerProgram(
+        module="keval_gateway",
+        options=options,
+        environ={KEY_VARIABLE: key},
+        name="the gateway of the simulated models",
+        by_hand=" ".join(("keval gateway", *options, "--port=0")),
+        lost="no simulated model can be asked any more",
+    )
+    async with run_server(program, startup=startup, shutdown=shutdown) as base:
+        yield RunningGateway(wire_urls(base), key)

@@ -1,0 +1,114 @@
+"""The providers, by LiteLLM's names: each starts a server on loopback with LiteLLM behind it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+import attrs
+
+from keval.plugin import Endpoint, PreflightError, Wire
+
+KEY_VARIABLE = "KEVAL_LITELLM_KEY"
+"""The environment variable with the API key that the server admits; a command's argument shows in `ps`."""
+_QUIET = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise its import fetches a map of prices
+    "LITELLM_OFFLINE_MODE": "true",  # no list or tokenizer is fetched
+    "LITELLM_TELEMETRY_GROUPS": "",
+    "LITELLM_MODE": "PRODUCTION",  # otherwise it reads a file .env
+}
+ANY = "litellm"
+"""The provider whose models are named `litellm/PROVIDER/NAME`, for every provider that LiteLLM knows."""
+
+
+@attrs.frozen
+class LiteLLMProvider:
+    """A provider that LiteLLM reaches, with the credentials that it finds in the environment.
+
+    `key_variables` are those that may hold a key; with `key_optional`, there are other credentials, such as files of
+    an account. `startup` and `shutdown` are how long the server's process may take for each, in seconds.
+    """
+
+    wires: ClassVar[tuple[Wire, ...]] = ("openai-chat", "openai-responses", "anthropic")
+
+    name: str
+    key_variables: tuple[str, ...] = ()
+    key_optional: bool = False
+    startup: float = 120.0
+    shutdown: float = 5.0
+
+    @asynccontextmanager
+    async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
+        """Start the server, yield an endpoint per name, and end it.
+
+        Raises:
+            PreflightError: a key is not set, a name lacks its provider, or the server does not come up.
+        """
+        # asyncio's subprocesses take long to import.
+        from keval_gateway import wire_urls
+        from keval_loopback.process import ServerProgram, run_server
+
+        self._check(names)
+        key = secrets.token_urlsafe(24)
+        program = ServerProgram(
+            module="keval_litellm",
+            options=(f"--provider={self.name}",),
+            environ={**_QUIET, KEY_VARIABLE: key},
+            name=f"the server of LiteLLM for {self.name}/ models",
+            by_hand=f"python -m keval_litellm --provider={self.name} --port=0",
+            lost=f"no {self.name}/ model can be asked any more",
+        )
+        async with run_server(program, startup=self.startup, shutdown=self.shutdown) as base:
+            urls = {wire: url for wire, url in wire_urls(base).items() if wire in self.wires}
+            yield {name: Endpoint(name, urls, key) for name in names}
+
+    def _check(self, names: Sequence[str]) -> None:
+        used = ", ".join(f"{self.name}/{name}" for name in names)
+        problems = [
+            f"{ANY}/{name} lacks a provider: {ANY}/PROVIDER/NAME, with the names that LiteLLM gives them"
+            for name in names
+            if self.name == ANY and "/" not in name
+        ]
+        if self.key_variables and not self.key_optional and not any(map(os.environ.get, self.key_variables)):
+            problems.append(f"{' or '.join(self.key_variables)} is not set; {used} needs it: export it")
+        if problems:
+            raise PreflightError(problems)
+
+
+_GOOGLE = ("VERTEXAI_CREDENTIALS", "GOOGLE_APPLICATION_CREDENTIALS")
+_AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK")
+
+PROVIDERS: Mapping[str, LiteLLMProvider] = {
+    provider.name: provider
+    for provider in (
+        LiteLLMProvider("ai21", ("AI21_API_KEY",)),
+        LiteLLMProvider("azure_ai", ("AZURE_AI_API_KEY",), key_optional=True),
+        LiteLLMProvider("bedrock", _AWS, key_optional=True),
+        LiteLLMProvider("cloudflare", ("CLOUDFLARE_API_KEY",)),
+        LiteLLMProvider("cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+        LiteLLMProvider("cohere_chat", ("COHERE_API_KEY", "CO_API_KEY")),
+        LiteLLMProvider("databricks", ("DATABRICKS_API_KEY", "DATABRICKS_TOKEN"), key_optional=True),
+        LiteLLMProvider("gigachat", key_optional=True),
+        LiteLLMProvider(ANY, key_optional=True),
+        LiteLLMProvider("nlp_cloud", ("NLP_CLOUD_API_KEY",)),
+        LiteLLMProvider("oci", key_optional=True),
+        LiteLLMProvider("predibase", ("PREDIBASE_API_KEY",)),
+        LiteLLMProvider("replicate", ("REPLICATE_API_KEY", "REPLICATE_API_TOKEN")),
+        LiteLLMProvider("sagemaker", _AWS, key_optional=True),
+        LiteLLMProvider("sagemaker_chat", _AWS, key_optional=True),
+        LiteLLMProvider("snowflake", key_optional=True),
+        LiteLLMProvider("vertex_ai", _GOOGLE, key_optional=True),
+        LiteLLMProvider("vertex_ai_beta", _GOOGLE, key_optional=True),
+        LiteLLMProvider("watsonx", ("WATSONX_APIKEY", "WATSONX_API_KEY", "WX_API_KEY"), key_optional=True),
+    )
+}
+
+
+def __getattr__(name: str) -> Callable[[], LiteLLMProvider]:
+    """Return what constructs the provider of that name, for the entry points."""
+    if name not in PROVIDERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lambda: PROVIDERS[name]

@@ -1,0 +1,256 @@
+"""The server in front of LiteLLM: streams, images, refusals and what it does not pass on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import httpx
+import pytest
+from anthropic import Anthropic
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+pytest.importorskip("keval_litellm", reason="keval-litellm is not installed")
+
+from keval_gateway import ChatReply, ChatRequest, ModelFault
+from keval_gateway.protocols.protocol import frame
+from keval_litellm.provider import _QUIET
+from tests.end_to_end.servers.model import served
+from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
+
+KEY = "a-key-of-the-server"
+PIXEL = base64.b64encode(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6300010000000500010d0a2db4"
+        "0000000049454e44ae426082"
+    )
+).decode()
+HELLO = [{"role": "user", "content": "Hello."}]
+PATHS = {
+    "chat": "/openai/v1/chat/completions",
+    "responses": "/openai/v1/responses",
+    "messages": "/anthropic/v1/messages",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "chat": {"messages": HELLO},
+    "responses": {"input": "Hello."},
+    "messages": {"messages": HELLO, "max_tokens": 100},
+}
+MODELS = ("gemini-2.5-flash", "claude-sonnet-4-5")
+
+
+@attrs.define
+class Server:
+    """LiteLLM's server in this process, with Vertex AI's stand-in behind it, and what that was asked."""
+
+    base: str
+    asked: list[ChatRequest] = attrs.field(factory=list)
+    fault: ModelFault | None = None
+
+    def respond(self, request: ChatRequest) -> ChatReply:
+        self.asked.append(request)
+        if self.fault is not None:
+            raise self.fault
+        return ChatReply("It stands at 1,842 m.")
+
+    def post(self, protocol: str, model: str, key: str = KEY, **fields: Any) -> httpx.Response:
+        body = {"model": model, **BODIES[protocol], **fields}
+        headers = {"authorization": f"Bearer {key}"}
+        return httpx.post(self.base + PATHS[protocol], json=body, headers=headers, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server, key = Server(""), private_key()
+    with pytest.MonkeyPatch.context() as patch, served(vertex_ai(server.respond, key)) as vendor:
+        for name, value in {
+            **_QUIET,
+            "GOOGLE_APPLICATION_CREDENTIALS": service_account(tmp_path_factory.mktemp("account"), key, vendor),
+            "VERTEXAI_PROJECT": "my-project",
+            "VERTEXAI_LOCATION": "europe-west1",
+            "VERTEXAI_API_BASE": vendor,
+        }.items():
+            patch.setenv(name, value)
+        from keval_litellm.server import build_app
+
+        with served(build_app("vertex_ai", KEY)) as server.base:
+            yield server
+
+
+@pytest.fixture
+def server(running: Server) -> Server:
+    running.asked.clear()
+    running.fault = None
+    return running
+
+
+def events(reply: httpx.Response) -> list[Any]:
+    lines = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_chat_completion_is_streamed_with_its_usage(server: Server, model: str) -> None:
+    reply = server.post("chat", model, stream=True, stream_options={"include_usage": True})
+
+    *chunks, done = events(reply)
+    said = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+    assert (200, "text/event-stream") == (reply.status_code, reply.headers["content-type"].partition(";")[0])
+    assert ("It stands at 1,842 m.", "[DONE]") == (said, done)
+    assert 0 < chunks[-1]["usage"]["prompt_tokens"]
+    assert 0 < chunks[-1]["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_response_is_streamed_as_typed_events(server: Server, model: str) -> None:
+    found = events(server.post("responses", model, stream=True))
+
+    said = "".join(event["delta"] for event in found if event["type"] == "response.output_text.delta")
+    assert ("response.created", "response.completed") == (found[0]["type"], found[-1]["type"])
+    assert "It stands at 1,842 m." == said
+    assert 0 < found[-1]["response"]["usage"]["output_tokens"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_message_is_streamed_as_anthropic_streams_it(server: Server, model: str) -> None:
+    found = events(server.post("messages", model, stream=True))
+
+    said = "".join(event["delta"].get("text", "") for event in found if event["type"] == "content_block_delta")
+    assert ("message_start", "message_stop") == (found[0]["type"], found[-1]["type"])
+    assert "It stands at 1,842 m." == said
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_image_reaches_the_model(server: Server, model: str) -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    shown = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+    text = {"type": "text", "text": "What is it?"}
+
+    chat = server.post("chat", model, messages=[{"role": "user", "content": [text, image]}])
+    messages = server.post("messages", model, messages=[{"role": "user", "content": [text, shown]}])
+
+    assert (200, 200) == (chat.status_code, messages.status_code), chat.text + messages.text
+    first, second = ([media for message in request.messages for media in message.media] for request in server.asked)
+    assert 1 == len(first)
+    assert first == second
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("protocol", PATHS)
+def test_a_refusal_keeps_its_status_its_message_and_its_retry_after(
+    server: Server, protocol: str, model: str, stream: bool
+) -> None:
+    server.fault = ModelFault(429, "slow down for a moment", retry_after=7)
+    busy = server.post(protocol, model, stream=stream)
+    server.fault = ModelFault(400, "a field is wrong")
+    wrong = server.post(protocol, model, stream=stream)
+
+    assert (429, "7") == (busy.status_code, busy.headers.get("retry-after"))
+    assert "slow down for a moment" in busy.json()["error"]["message"]
+    assert (400, None) == (wrong.status_code, wrong.headers.get("retry-after"))
+    assert "a field is wrong" in wrong.json()["error"]["message"]
+    assert 2 == len(server.asked)
+
+
+@pytest.mark.parametrize("protocol", PATHS)
+def test_a_request_cannot_lead_elsewhere(server: Server, protocol: str) -> None:
+    reply = server.post(protocol, MODELS[0], api_base="http://127.0.0.1:1", vertex_credentials="/etc/passwd")
+
+    told = "keval-litellm does not pass on api_base, vertex_credentials; leave it out"
+    assert (400, told, []) == (reply.status_code, reply.json()["error"]["message"], server.asked)
+
+
+def test_only_who_has_the_key_is_answered_and_only_the_paths_of_the_protocols(server: Server) -> None:
+    refused = server.post("chat", MODELS[0], key="another")
+    unknown = httpx.post(f"{server.base}/gemini/v1/models/any:generateContent", json={})
+
+    assert (401, 404, []) == (refused.status_code, unknown.status_code, server.asked)
+
+
+def test_a_seed_is_left_out_where_the_vendor_takes_none_and_other_parameters_are_refused(server: Server) -> None:
+    seeded = server.post("chat", "claude-sonnet-4-5", seed=7)
+    refused = server.post("chat", "claude-sonnet-4-5", logit_bias={"50256": -100})
+
+    message = refused.json()["error"]["message"]
+    assert (200, 400) == (seeded.status_code, refused.status_code)
+    assert "logit_bias" in message
+    assert "drop_params" not in message
+
+
+QUIET = """
+import sys
+
+def told(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.connect"):
+        print(event, arguments)
+
+sys.addaudithook(told)
+import keval_litellm.server
+"""
+
+
+def test_nothing_is_fetched_when_the_server_starts(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=from-a-file\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{QUIET}import os; print(os.environ.get('OPENAI_API_KEY'))"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**{k: v for k, v in os.environ.items() if k != "OPENAI_API_KEY"}, **_QUIET},
+        timeout=60,
+        check=True,
+    )
+
+    assert "None\n" == done.stdout
+
+
+def test_a_streamed_message_is_the_whole_one_in_pieces() -> None:
+    from keval_litellm.server import message_events
+
+    blocks: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "call-1", "name": "look_up", "input": {"question": "How?"}},
+    ]
+    message = {
+        "id": "msg-1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": blocks,
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    }
+
+    body = b"".join(frame(event, event["type"]) for event in message_events(message))
+
+    async def answer(request: Request) -> Response:
+        return Response(body, media_type="text/event-stream")
+
+    # The vendor's own SDK puts the pieces together.
+    with served(Starlette(routes=[Route("/v1/messages", answer, methods=["POST"])])) as base:
+        asked = Anthropic(base_url=base, api_key=KEY).messages.stream(model="m", max_tokens=9, messages=[])
+        with asked as stream:
+            found = stream.get_final_message().model_dump()
+
+    assert blocks == [
+        {name: value for name, value in block.items() if name in given}
+        for block, given in zip(found["content"], blocks, strict=True)
+    ]
+    assert ("tool_use", 7, 5) == (
+        found["stop_reason"],
+        found["usage"]["input_tokens"],
+        found["usage"]["output_tokens"],
+    )
