@@ -82,13 +82,15 @@ class TranscriptBuilder:
             self._began, self._wall = began, self._now()
         try:
             yield
-        except TrialError as error:
-            if error.stage == "agent" and (fault := self._model_fault or (self._finish and self._finish.no_answer())):
+        except Exception as error:
+            fault = self._model_fault or (self._finish and self._finish.no_answer())
+            if fault and not (isinstance(error, TrialError) and error.stage != "agent"):
                 raise fault from error
             raise
         finally:
             self._durations.append(self._clock() - began)
-            self._take_tapped()
+            if self._logs:
+                self._take_tapped()
         if self._model_fault is not None:
             raise self._model_fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
@@ -102,7 +104,8 @@ class TranscriptBuilder:
         """
         if text:
             self._truncated = truncated or (self._finish is not None and self._finish.truncates)
-            self._messages += self._take_tapped()
+            if self._logs:
+                self._messages += self._take_tapped()
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
 
@@ -233,7 +236,8 @@ class TranscriptBuilder:
         """Return what was reported so far, and hand the first model request over."""
         if self._request is not None and self._keep_request is not None:
             self._keep_request(self._request)
-        self._take_tapped()
+        if self._logs:
+            self._take_tapped()
         metered = self._model_calls is None and self._metered is not None
         return Transcript(
             messages=tuple(self._messages),
@@ -259,7 +263,7 @@ class TranscriptBuilder:
         return self._finish or SILENCE
 
     def _take_tapped(self) -> list[Message]:
-        """Take over the calls that taps have recorded meanwhile, if they are left to them; returns their results."""
+        """Take over the calls that taps have recorded meanwhile, which are left to them; returns their results."""
         taken: list[ToolCall] = []
         logs = self._logs or []
         for index, (log, seen) in enumerate(logs):

@@ -8,7 +8,6 @@ import random
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
@@ -110,7 +109,7 @@ class ModelExchange:
         *,
         metered: Metered = lambda usage, finish: None,
         failed: Callable[[TrialError], object] = lambda error: None,
-        headers: Mapping[str, str] = MappingProxyType({}),
+        headers: Callable[[], Mapping[str, str]] = dict,
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
     ) -> Iterator[dict[str, str]]:
@@ -118,9 +117,9 @@ class ModelExchange:
 
         `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
-        tokens of each reply, where a proxy counts them, and `failed` why there is none. `headers` are added to the
-        requests of a program that sends none, if the endpoint wants them. `log` keeps all requests, if the run is
-        recorded, and `cassette` answers them in a replay.
+        tokens of each reply, where a proxy counts them, and `failed` why there is none. What `headers` returns is added
+        to the requests of a program that sends none, if the endpoint wants them. `log` keeps all requests, if the run
+        is recorded, and `cassette` answers them in a replay.
         """
         if not self._gates:
             yield {}
@@ -187,7 +186,7 @@ def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: Reque
     own = _ASKER_HEADERS if endpoint.wants_trial else _OWN_HEADERS
     kept = {name: value for name, value in request.headers.items() if name not in own}
     if endpoint.wants_trial:
-        kept = {**scope.headers, **kept}
+        kept = {**scope.headers(), **kept}
     return ModelRequest(request.model, request.wire, request.method, request.path, kept, request.body, asker)
 
 

@@ -8,7 +8,6 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 import attrs
@@ -156,8 +155,8 @@ Metered: TypeAlias = "Callable[[Usage, FinishReason | None], object]"
 class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
-    `headers` are added to requests that lack them, if the endpoint wants to know of the trial. `log` keeps its traffic,
-    if the run is recorded, and `cassette` answers in place of the model in a replay.
+    What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `log` keeps
+    its traffic, if the run is recorded, and `cassette` answers in place of the model in a replay.
     """
 
     id: str
@@ -166,7 +165,7 @@ class RequestScope:
     relayed: Callable[[bytes], object] = lambda body: None
     metered: Metered = lambda usage, finish: None
     failed: Callable[[TrialError], object] = lambda error: None
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Callable[[], Mapping[str, str]] = dict
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
 

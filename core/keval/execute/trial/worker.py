@@ -173,7 +173,7 @@ class PlanWorker:
             relayed,
             metered=builder.metered,
             failed=builder.model_failed,
-            headers=attempt.headers,
+            headers=lambda: attempt.headers,
             log=attempt.log,
             cassette=attempt.cassette,
         )

@@ -59,7 +59,7 @@ class Sender:
     def to(cls, url: str, secrets: dict[str, str], max_reply_bytes: int | None = None) -> Sender:
         """Return a sender to a base URL; raises PreflightError: the environment names a proxy that cannot be used."""
         base = str(URL(url).with_query(None)).rstrip("/")
-        return cls(base, secrets, _proxy(url), _tls(url), max_reply_bytes)
+        return cls(base, secrets, proxy_of(url), tls_of(url), max_reply_bytes)
 
     async def send(self, request: ModelRequest) -> ModelResponse:
         """Send a request and read the whole reply, but for a stream of events, which is passed on as it arrives.
@@ -149,7 +149,7 @@ def _too_large(limit: int) -> TrialError:
     )
 
 
-def _tls(url: str) -> SSLContext | bool:
+def tls_of(url: str) -> SSLContext | bool:
     """Return what verifies the endpoint: OpenSSL's certificates where there are any, which SSL_CERT_FILE may name, and
     else the system's."""
     paths = get_default_verify_paths()
@@ -160,7 +160,7 @@ def _tls(url: str) -> SSLContext | bool:
     return SystemContext(PROTOCOL_TLS_CLIENT)
 
 
-def _proxy(url: str) -> str | None:
+def proxy_of(url: str) -> str | None:
     """Return the proxy that the environment names for a URL; one without a scheme is reached over HTTP.
 
     Raises PreflightError: it is no HTTP proxy, or no address at all.

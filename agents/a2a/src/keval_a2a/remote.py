@@ -1,0 +1,135 @@
+"""The remote agent: its card, its client, and what goes wrong on the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from http.cookiejar import DefaultCookiePolicy
+from json import JSONDecodeError
+
+import attrs
+import httpx
+from a2a.client import Client, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
+from a2a.client.errors import A2AClientError, A2AClientTimeoutError
+from a2a.types.a2a_pb2 import (
+    AgentCard,
+    CancelTaskRequest,
+    GetTaskRequest,
+    Message,
+    SendMessageRequest,
+    StreamResponse,
+    Task,
+)
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import ParseError
+
+from keval.plugin import PreflightError, TrialError, retry_after_seconds
+
+_BINDINGS = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
+_TIMEOUT = httpx.Timeout(None, connect=30.0)
+"""A request may take as long as keval lets a trial take."""
+_SHOWN = 200
+"""Characters that are shown of what came in place of a card."""
+
+
+@attrs.frozen(eq=False)
+class RemoteAgent:
+    """An agent that speaks A2A, by its card."""
+
+    card: AgentCard
+    _client: Client
+    _http: httpx.AsyncClient
+
+    @classmethod
+    async def connect(cls, url: str, headers: Mapping[str, str]) -> RemoteAgent:
+        """Fetch the agent's card. Raises PreflightError: it cannot be fetched, or has no interface for keval."""
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
+        http = httpx.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, limits=limits)
+        http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))  # trials share the client
+        try:
+            card = await _fetch_card(http, url)
+            config = ClientConfig(httpx_client=http, supported_protocol_bindings=[*_BINDINGS])
+            return cls(card, ClientFactory(config).create(card), http)
+        except ValueError as error:
+            await http.aclose()
+            offered = ", ".join(each.protocol_binding for each in card.supported_interfaces) or "none"
+            raise PreflightError(
+                f"the agent card of {url} has no interface that keval speaks ({', '.join(_BINDINGS)}); it has {offered}"
+            ) from error
+        except PreflightError:
+            await http.aclose()
+            raise
+
+    async def send(self, message: Message) -> AsyncIterator[StreamResponse]:
+        """Send a message and yield what the agent responds: one response, or more if its card says that it streams.
+
+        Raises TrialError, as all of these methods do.
+        """
+        with _explained():
+            async with aclosing(self._client.send_message(SendMessageRequest(message=message))) as responses:  # type: ignore[type-var]
+                async for response in responses:
+                    yield response
+
+    async def task(self, name: str) -> Task:
+        """Return the task of this id as it is now."""
+        with _explained():
+            return await self._client.get_task(GetTaskRequest(id=name))
+
+    async def cancel(self, name: str) -> None:
+        """Ask the agent to cancel a task."""
+        with _explained():
+            await self._client.cancel_task(CancelTaskRequest(id=name))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+
+async def _fetch_card(http: httpx.AsyncClient, url: str) -> AgentCard:
+    card_url = url if url.endswith(".json") else url.rstrip("/") + AGENT_CARD_WELL_KNOWN_PATH
+    try:
+        response = await http.get(card_url, follow_redirects=True)
+    except httpx.HTTPError as error:
+        told = str(error) or type(error).__name__
+        raise PreflightError(
+            f"the agent card {card_url} cannot be fetched: {told}; start the agent, or correct `url`"
+        ) from error
+    came = f"status {response.status_code}, {' '.join(response.text.split())[:_SHOWN]!r}"
+    if response.is_error:
+        raise PreflightError(f"the agent card {card_url} cannot be fetched: {came}; correct `url`, or give `headers`")
+    try:
+        return parse_agent_card(response.json())
+    except (JSONDecodeError, UnicodeDecodeError, ParseError) as error:
+        told = " ".join(str(error).split())
+        raise PreflightError(f"{card_url} is no agent card: {told}; it is {came}; correct `url`") from error
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raise the errors of the SDK as TrialError."""
+    try:
+        yield
+    except A2AError as error:
+        raise _trial_error(error) from error
+    except (ParseError, KeyError) as error:
+        problem = f"the agent answered with something that is no response of A2A: {error}"
+        raise TrialError(problem, kind="bad_reply", retryable=True) from error
+
+
+def _trial_error(error: A2AError) -> TrialError:
+    cause = error.__cause__
+    if isinstance(cause, httpx.HTTPStatusError):
+        status = cause.response.status_code
+        return TrialError(
+            f"the agent refused with status {status}",
+            kind="rate_limit" if status == 429 else f"http_{status}",
+            retryable=status in {408, 409, 425, 429} or status >= 500,
+            retry_after=retry_after_seconds(cause.response.headers.get("retry-after")),
+        )
+    if isinstance(error, A2AClientTimeoutError) or isinstance(cause, httpx.RequestError):
+        return TrialError(f"the agent gave no answer: {error}", kind="connection", retryable=True)
+    if isinstance(error, A2AClientError):
+        return TrialError(f"the agent answered with an error: {error}", kind="bad_reply", retryable=True)
+    return TrialError(f"the agent refused: {type(error).__name__}: {error}", kind="a2a_error")

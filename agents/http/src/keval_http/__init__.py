@@ -1,0 +1,5 @@
+"""Agents that answer over HTTP."""
+
+from keval_http.agent import Http
+
+__all__ = ["Http"]

@@ -1,0 +1,5 @@
+"""Agents that are functions in Python."""
+
+from keval_python.agent import Python
+
+__all__ = ["Python"]

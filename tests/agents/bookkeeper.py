@@ -1,0 +1,198 @@
+"""A small agent as a user may have one, a loop of model and tools: as a function, over HTTP and over A2A."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+from a2a.helpers import get_message_text, new_task_from_user_message, new_text_part
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface
+from google.protobuf.json_format import MessageToDict
+from mcp import Client
+from openai import AsyncOpenAI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from keval import Sample, Transcript, Usage
+from keval.plugin import (
+    MAX_OUTPUT_TOKENS,
+    REFUSAL,
+    Context,
+    FinishReason,
+    Model,
+    ModelAccess,
+    TranscriptBuilder,
+    is_blank,
+)
+from keval_a2a import A2A
+from keval_http import Http
+from keval_loopback.serving import serve
+from keval_python import Python
+
+Chat: TypeAlias = list[dict[str, Any]]
+
+ENDINGS = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+
+
+async def answer(sample: Sample, context: Context) -> str:
+    """A target that tells only what it answers."""
+    assert context.model is not None
+    urls = [server.url or "" for server in context.servers]
+    chat: Chat = [{"role": "system", "content": context.instructions}]
+    text, _ = await reply(context.model, urls, chat, sample.question, TranscriptBuilder())
+    return text
+
+
+async def report(sample: Sample, context: Context) -> Transcript:
+    """A target that reports all that it does, as an adapter does."""
+    assert context.model is not None
+    urls = [server.url or "" for server in context.servers]
+    chat: Chat = [{"role": "system", "content": context.instructions}]
+    chat += [{"role": message.role, "content": message.text} for message in context.history]
+    for question in sample.asked:
+        with context.builder.turn(question):
+            text, ending = await reply(context.model, urls, chat, question, context.builder)
+            if ending is not None and is_blank(text):
+                raise ending.no_answer()
+    return context.builder.transcript()
+
+
+async def reply(
+    model: ModelAccess, urls: Sequence[str], chat: Chat, question: str, builder: TranscriptBuilder
+) -> tuple[str, FinishReason | None]:
+    """Answer a question, and say what ended the answer early; `chat` is what was said, and grows."""
+    chat.append({"role": "user", "content": question})
+    async with (
+        AsyncOpenAI(base_url=model.base_url, api_key=model.api_key, max_retries=0) as api,
+        tools_of(urls) as (tools, owners),
+    ):
+        while True:
+            builder.offered(owners)
+            completion = await api.chat.completions.create(model=model.name, messages=chat, **tools)  # type: ignore[arg-type]
+            choice, usage = completion.choices[0], completion.usage
+            builder.model_called(Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None)
+            text, ending = choice.message.content or "", ENDINGS.get(choice.finish_reason)
+            builder.said(text, truncated=ending is MAX_OUTPUT_TOKENS)
+            chat.append(choice.message.model_dump(exclude_none=True))
+            for call in choice.message.tool_calls or ():
+                assert call.type == "function"
+                arguments = json.loads(call.function.arguments)
+                builder.called(call.function.name, arguments, call.id)
+                result = await owners[call.function.name].call_tool(call.function.name, arguments)
+                told = "\n".join(part.text for part in result.content if part.type == "text")
+                builder.returned(None if result.is_error else told, error=told if result.is_error else None, id=call.id)
+                chat.append({"role": "tool", "tool_call_id": call.id, "content": told})
+            if not choice.message.tool_calls:
+                return text, ending
+
+
+@asynccontextmanager
+async def tools_of(urls: Sequence[str]) -> AsyncIterator[tuple[dict[str, Any], Mapping[str, Client]]]:
+    """The tools of MCP servers as an option of OpenAI's API, and which server has which."""
+    async with AsyncExitStack() as stack:
+        tools: list[Any] = []
+        owners: dict[str, Client] = {}
+        for url in urls:
+            client = await stack.enter_async_context(Client(url))
+            for tool in (await client.list_tools()).tools:
+                function = {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
+                tools.append({"type": "function", "function": function})
+                owners[tool.name] = client
+        yield {"tools": tools} if tools else {}, owners
+
+
+@attrs.frozen
+class OverHttp:
+    """The agent behind an endpoint, which keeps a chat for each session; `model` is its own business."""
+
+    model: ModelAccess
+    chats: dict[str, Chat] = attrs.field(factory=dict)
+
+    def routes(self, base: str) -> list[BaseRoute]:
+        return [Route("/ask", self.ask, methods=["POST"])]
+
+    async def ask(self, request: Request) -> Response:
+        body = await request.json()
+        begun: Chat = [{"role": "system", "content": body["instructions"]}, *body["history"]]
+        chat = self.chats.setdefault(body["session"], begun)
+        urls = [server["url"] for server in body["servers"]]
+        text, _ = await reply(self.model, urls, chat, body["question"], TranscriptBuilder())
+        return JSONResponse({"data": {"text": text}})
+
+    @staticmethod
+    def agent(base: str) -> Http:
+        names = ("question", "instructions", "history", "session", "servers")
+        return Http(url=f"{base}/ask", body={name: f"{{{{ {name} }}}}" for name in names}, answer="data.text")
+
+
+@attrs.frozen
+class OverA2A(AgentExecutor):
+    """The agent behind the SDK's server, which keeps a chat for each context."""
+
+    model: ModelAccess
+    chats: dict[str, Chat] = attrs.field(factory=dict)
+
+    def routes(self, base: str) -> list[BaseRoute]:
+        interface = AgentInterface(url=f"{base}/a2a", protocol_binding="JSONRPC", protocol_version="1.0")
+        card = AgentCard(
+            name="Bookkeeper",
+            description="Adds.",
+            version="1",
+            supported_interfaces=[interface],
+            capabilities=AgentCapabilities(streaming=True),
+        )
+        handler = DefaultRequestHandler(self, InMemoryTaskStore(), card)
+        return [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/a2a")]
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        assert context.message is not None
+        task = context.current_task or new_task_from_user_message(context.message)
+        await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await updater.start_work()
+        servers = MessageToDict(context.message.metadata)["servers"]
+        chat = self.chats.setdefault(task.context_id, [])
+        urls = [server["url"] for server in servers]
+        text, _ = await reply(self.model, urls, chat, get_message_text(context.message), TranscriptBuilder())
+        await updater.add_artifact([new_text_part(text)], name="answer")
+        await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
+
+    @staticmethod
+    def agent(base: str) -> A2A:
+        return A2A(url=base, servers_metadata="servers")
+
+
+@attrs.frozen
+class Served:
+    """An agent that keval reaches over the network, which is up while a trial runs."""
+
+    model: Model
+    front: type[OverHttp] | type[OverA2A]
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        app = Starlette()
+        async with serve(app) as base:
+            app.router.routes += self.front(self.model.access("openai-chat", {})).routes(base)
+            agent = self.front.agent(base)
+            try:
+                return await agent.run(sample, context)
+            finally:
+                await agent.aclose()
+
+
+def python(model: Model, function: str) -> Python:
+    return Python(target=Path(f"{__file__}:{function}"), model=model)
