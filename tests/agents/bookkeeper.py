@@ -15,7 +15,7 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from google.protobuf.json_format import MessageToDict
 from mcp import Client
 from openai import AsyncOpenAI
@@ -151,6 +151,9 @@ class OverA2A(AgentExecutor):
             version="1",
             supported_interfaces=[interface],
             capabilities=AgentCapabilities(streaming=True),
+            default_input_modes=["text/plain"],
+            default_output_modes=["text/plain"],
+            skills=[AgentSkill(id="sums", name="Sums", description="Adds numbers.", tags=["numbers"])],
         )
         handler = DefaultRequestHandler(self, InMemoryTaskStore(), card)
         return [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/a2a")]

@@ -142,6 +142,6 @@ class Reply:
 
 
 def _text(parts: Iterable[Part]) -> str:
-    """Return what parts say: texts, and data as JSON. Files are not part of an answer."""
+    """Return what parts say: texts, which may be pieces of one, and data as JSON. Files are not part of an answer."""
     texts = (MessageToJson(part.data, indent=None) if part.HasField("data") else part.text for part in parts)
-    return "\n".join(filter(None, texts))
+    return "".join(texts)
