@@ -8,17 +8,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
-from keval.config.evaluation import Retry
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import PlayedGate
 from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Agent, Asker, Closable, Context, Endpoint, Model, TranscriptBuilder
+from keval_command import Session
 from keval_gateway import ChatCall, ChatReply, ChatRequest, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import CLOSE, serve
@@ -40,8 +41,9 @@ class Adapter:
     """An adapter with its options.
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
-    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests. `tells` is
-    what is known of a trial beside tool calls: all, what the proxy sees of the model, or the answer alone.
+    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests, and then it
+    `reports` neither calls, texts beside the answer, nor tools. `model_is_seen` unless it is a remote agent's own
+    business.
     """
 
     module: str
@@ -50,10 +52,11 @@ class Adapter:
     passes_retry_after: bool = True
     checks_replies: bool = True
     by_proxy: bool = False
-    tells: Literal["all", "model", "answer"] = "all"
+    reports: bool = True
+    model_is_seen: bool = True
 
     def build(self, model: Model) -> Agent:
-        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
+        agent: Agent = getattr(import_module(self.module), self.name)(model=model, **self.options)
         return agent
 
 
@@ -72,21 +75,56 @@ OTHER_WIRES = {
     "ms responses": Adapter("keval_ms", "Ms", {"api": "responses"}),
 }
 """Frameworks over the protocols that they do not choose by themselves."""
-
-OWN_AGENTS = {
-    "python": Adapter("tests.agents.bookkeeper", "python", {"function": "answer"}, by_proxy=True, tells="model"),
+LOOP = Path(__file__).parent / "command" / "loop.py"
+PROGRAMS = {
+    "command": Adapter(
+        "keval_command",
+        "Command",
+        {
+            "command": (
+                sys.executable,
+                "-S",
+                str(LOOP),
+                "--model={model}",
+                "--system={system_prompt_file}",
+                "--history={history_file}",
+                "--mcp={mcp_config}",
+                "{question}",
+            ),
+            "session": Session(
+                (
+                    sys.executable,
+                    "-S",
+                    str(LOOP),
+                    "--model={model}",
+                    "--mcp={mcp_config}",
+                    "--resume={session}",
+                    "{question}",
+                ),
+                "id",
+            ),
+            "events": "jsonl",
+            "answer": "answer",
+            "env": {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"},
+        },
+        by_proxy=True,
+        reports=False,
+    ),
+    "python": Adapter("tests.agents.bookkeeper", "python", {"function": "answer"}, by_proxy=True, reports=False),
     "python transcript": Adapter("tests.agents.bookkeeper", "python", {"function": "report"}, by_proxy=True),
-    "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, tells="answer"),
-    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, tells="answer"),
+    "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, reports=False, model_is_seen=False),
+    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, reports=False, model_is_seen=False),
 }
-"""Agents of the user's, which keval asks and whose model it does not: see tests/agents/bookkeeper.py."""
+"""Agents that do not report what they do, or not all of it; the tap and the proxy do."""
 
 
 @asynccontextmanager
 async def proxied(agent_model: Model, builder: TranscriptBuilder) -> AsyncIterator[tuple[Model, Mapping[str, str]]]:
     """Yield a model by way of keval's proxy, as an agent gets it whose requests only that can see, and its headers."""
-    asker, exchange = Asker("agent", "a"), ModelExchange(retry=Retry(max_request_attempts=1, max_backoff_seconds=0))
+    asker, exchange = Asker("agent", "a"), ModelExchange()
     assert agent_model.endpoint is not None
+    there = (agent_model.endpoint.model, *sorted(agent_model.endpoint.urls.values()))
+    exchange._gates[there] = PlayedGate()  # which repeats no request
     route = exchange.route(asker, agent_model.endpoint, metered=True)
     async with model_proxy().open([route]) as (endpoint,):
         scope = exchange.request_scope(

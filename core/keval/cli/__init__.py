@@ -28,6 +28,7 @@ _COMMANDS = {
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
     "tools": "List the tools of a config's servers, as a model gets them.",
+    "models": "List the providers of models, or say whether a model can be used.",
     "doctor": "Check that what a run needs is there.",
     "plugins": "List what is installed, and where it comes from.",
     "schema": "Print the JSON Schema of a config.",

@@ -8,13 +8,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import attrs
 import click
 
+from keval.cli.findings import Finding, tell_findings
+from keval.cli.models_command import listed_providers, made_providers
 from keval.cli.options import json_option, results_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
@@ -25,27 +26,12 @@ from keval.execute.bringup.resources import ResourceScope
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 from keval.redaction import Redactor
-from keval.report.terminal.console import print_json
-from keval.report.terminal.messages import foreign, redactor
+from keval.report.terminal.messages import redactor
 from keval.seams import registry
-from keval.seams.infrastructure import ModelProvider
 
 _OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000
 _SKEW_SECONDS = 5.0
-
-
-@attrs.frozen
-class Finding:
-    """What was looked at, whether it is well, what was found, and what to do if it is not well.
-
-    `well` is `None` where it depends on what is to be run.
-    """
-
-    about: str
-    well: bool | None
-    found: str
-    remedy: str = ""
 
 
 async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
@@ -80,23 +66,15 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _keys() -> Iterator[Finding]:
-    """Say of each provider of hosted models whether its key is set. Keys themselves are never shown."""
-    for name, _, variables in _providers():
-        if variables:
-            present = [variable for variable in variables if os.environ.get(variable)]
-            wanted = " or ".join(variables)
-            found = f"{name}: {present[0]} is set" if present else f"{name}: {wanted} is not set"
-            yield Finding("keys", bool(present) or None, found, f"export {wanted} to use its models")
-
-
-def _providers() -> Iterator[tuple[str, ModelProvider, Sequence[str]]]:
-    """Yield every provider of models that can be made, its name, and the variables that may hold its key."""
-    for component in registry.components("keval.models"):
-        try:
-            provider = registry.load(component)()
-        except Exception:  # noqa: BLE001, S112 - one that cannot be made is told of among the plugins, or by its run
-            continue
-        yield component.name, provider, getattr(provider, "key_variables", ())
+    """Say of which providers of models a key is set, and name the others. Keys themselves are never shown."""
+    without = []
+    for provider in listed_providers():
+        if provider.key_set is not None:
+            yield Finding("keys", True, f"{provider.name}: {provider.key_set} is set")
+        elif provider.key_variables and not provider.key_optional:
+            without.append(provider.name)
+    if without:
+        yield Finding("keys", None, f"none for {', '.join(without)}", "`keval models` names the variable of each")
 
 
 def _disk(results: Path) -> Finding:
@@ -128,7 +106,7 @@ def _nearest(path: Path) -> Path:
 
 async def _served_models() -> AsyncIterator[Finding]:
     """Connect to the models of providers that serve any name, as keval's own does."""
-    for name, provider, _ in _providers():
+    for component, provider in made_providers():
         if not getattr(provider, "serves_any_name", False):
             continue
         try:
@@ -139,9 +117,9 @@ async def _served_models() -> AsyncIterator[Finding]:
                 await writer.wait_closed()
         except (KevalError, OSError) as error:
             remedy = "install all of keval's packages in one version; connections to loopback must be allowed"
-            yield Finding("models", False, f"{name}: {error}", remedy)
+            yield Finding("models", False, f"{component.name}: {error}", remedy)
         else:
-            yield Finding("models", True, f"{name}: answers on {url.hostname}")
+            yield Finding("models", True, f"{component.name}: answers on {url.hostname}")
 
 
 async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
@@ -163,9 +141,6 @@ async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
         await scope.close()
 
 
-_MARKS = {True: "ok", False: "FAULT", None: "-"}
-
-
 @click.command("doctor")
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @results_option
@@ -184,13 +159,4 @@ def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
     async def findings() -> list[Finding]:
         return [finding async for finding in examine(output_dir, plan, redactor())]
 
-    found = run_to_end(findings())
-    if as_json:
-        print_json([attrs.asdict(finding) for finding in found])
-    else:
-        for finding in found:
-            click.echo(foreign(f"{_MARKS[finding.well]:<5}  {finding.about:<8}  {finding.found}"))
-            if not finding.well and finding.remedy:
-                click.echo(foreign(f"{'':<17}{finding.remedy}"))
-    if any(finding.well is False for finding in found):
-        raise SystemExit(2)
+    tell_findings(run_to_end(findings()), as_json=as_json)

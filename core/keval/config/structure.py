@@ -181,12 +181,17 @@ def options_class(group: str, name: str) -> type | None:
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Complete data by the class's defaults: single keys of a nested record, and the provider of a model."""
+    """Complete data by the class's defaults: single keys of a nested record, paths, and the provider of a model.
+
+    A path by default is relative to the config, as one that is written.
+    """
     merged = dict(data)
     for field in attrs.fields(cls):
         given = data.get(field.name)
         if isinstance(given, dict) and attrs.has(type(field.default)):
             merged[field.name] = {**attrs.asdict(field.default), **given}
+        elif given is None and field.init and isinstance(field.default, Path):
+            merged[field.name] = str(field.default)
         elif isinstance(given, str) and given and "/" not in given and "provider" in field.metadata:
             merged[field.name] = f"{provider_of(given) or field.metadata['provider']}/{given}"
     return merged

@@ -21,6 +21,7 @@ from keval.records.transcript import Blob, Usage
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import ServerSpec
 from keval.seams.live_events import LiveEvent
+from keval.seams.transcript_builder import FinishReason
 
 
 @runtime_checkable
@@ -28,8 +29,10 @@ class ModelProvider(Protocol):
     """Resolves the names of one provider's models. Group `keval.models`; called without arguments.
 
     An attribute `families` of prefixes, such as `("gpt-",)`, says which names belong to it where a config gives a name
-    without a provider. An attribute `key_variables` names the environment variables that may hold the key, and
-    `serves_any_name = True` says that it serves models of any name, so that `keval doctor` can try it.
+    without a provider. For `keval models`, `key_variables` names the environment variables that may hold the key,
+    `key_optional = True` says that it may serve without one, and `urls` has the base URL of each protocol, or `wires`
+    the protocols alone. `serves_any_name = True` says that it serves models of any name, so that `keval doctor` can try
+    it.
     """
 
     def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
@@ -105,13 +108,14 @@ class UsageByProxy(Protocol):
 class ProxyRoute:
     """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware.
 
-    A proxy reads the tokens of each reply to a request that asks for one, if there is a `meter`, and calls it.
+    If there is a `meter`, the proxy calls it after each reply to a request that asks for one, with its tokens and what
+    ended it before its time.
     """
 
     asker: Asker
     endpoint: Endpoint
     exchange: Exchange
-    meter: Callable[[ModelRequest, Usage], object] | None = None
+    meter: Callable[[ModelRequest, Usage, FinishReason | None], object] | None = None
 
 
 @runtime_checkable

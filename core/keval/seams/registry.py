@@ -35,6 +35,7 @@ GROUPS = {
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
+_MOST_NAMED = 30
 _LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
 
 
@@ -96,7 +97,8 @@ def find(group: str, name: str) -> Component:
     known = [component.name for component in components(group)]
     if (package := _package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
         raise PluginError(f"the {kind} {name!r} comes with {package}, which is not installed: `pip install {package}`")
-    hint = suggestion(name, known) or f"; installed: {', '.join(known) or 'none'} (`keval plugins` lists all)"
+    listed = ", ".join(known) or "none" if len(known) <= _MOST_NAMED else f"{len(known)} others"
+    hint = suggestion(name, known) or f"; installed: {listed} (`keval plugins` lists all)"
     raise PluginError(f"no {kind} named {name!r} is installed{hint}")
 
 

@@ -59,6 +59,7 @@ class TranscriptBuilder:
     _metered: Usage | None = attrs.field(default=None, init=False)
     _metered_replies: list[float] = attrs.field(factory=list, init=False)
     _model_fault: TrialError | None = attrs.field(default=None, init=False)
+    _finish: FinishReason | None = attrs.field(default=None, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
     written: str = attrs.field(default="", init=False)
@@ -73,7 +74,7 @@ class TranscriptBuilder:
                 agent's last model request fail, that is raised, whatever a program made of it.
         """
         self._turn += 1
-        self._truncated = False
+        self._truncated, self._finish = False, None
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
@@ -83,8 +84,8 @@ class TranscriptBuilder:
             yield
         except Exception as error:
             explained = isinstance(error, TrialError) and error.stage != "agent"
-            if self._model_fault is not None and not explained:
-                raise self._model_fault from error
+            if not explained and (fault := self._model_fault or (self._finish and self._finish.no_answer())):
+                raise fault from error
             raise
         finally:
             self._durations.append(self._clock() - began)
@@ -93,7 +94,7 @@ class TranscriptBuilder:
             raise self._model_fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
-            raise SILENCE.no_answer()
+            raise self._silence.no_answer()
 
     def said(self, text: str, *, truncated: bool = False) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
@@ -101,7 +102,7 @@ class TranscriptBuilder:
         `truncated` says that a limit of length ended it before the model did.
         """
         if text:
-            self._truncated = truncated
+            self._truncated = truncated or (self._finish is not None and self._finish.truncates)
             self._messages += self._take_tapped()
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
@@ -166,9 +167,13 @@ class TranscriptBuilder:
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
 
-    def metered(self, usage: Usage) -> None:
-        """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it."""
-        self._model_fault = None
+    def metered(self, usage: Usage, finish: FinishReason | None = None) -> None:
+        """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it.
+
+        `finish` is what ended the reply before its time: the last one says whether the answer is truncated, or why
+        there is none.
+        """
+        self._model_fault, self._finish = None, finish
         self._metered_replies.append(self._elapsed() or 0.0)
         self._metered = usage if self._metered is None else self._metered + usage
 
@@ -249,6 +254,10 @@ class TranscriptBuilder:
             tool_calls_by="agent" if self._logs is None else "tap",
             model_calls_by="proxy" if metered else "agent",
         )
+
+    @property
+    def _silence(self) -> FinishReason:
+        return self._finish or SILENCE
 
     def _take_tapped(self) -> list[Message]:
         """Take over the calls that taps have recorded meanwhile, if they are left to them; returns their results."""

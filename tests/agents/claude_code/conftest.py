@@ -109,9 +109,9 @@ def manage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[st
     """Run Claude Code with these settings besides the trial's own, as if an administrator managed the machine."""
     import claude_agent_sdk
 
-    from keval_claude_code.process import find_program
+    from keval_claude_code.connection import find_claude
 
-    program = find_program()
+    program = find_claude()
 
     def settle(settings: dict[str, Any]) -> None:
         directory = tmp_path / "managed"

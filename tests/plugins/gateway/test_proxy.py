@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import attrs
 import httpx2
 import pytest
 from anthropic import APIStatusError, AsyncAnthropic
+from openai import OpenAIError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -23,9 +24,12 @@ from starlette.routing import Route
 from keval import Usage
 from keval.plugin import (
     ASKER_HEADER,
+    MAX_OUTPUT_TOKENS,
+    REFUSAL,
     Asker,
     Endpoint,
     Exchange,
+    FinishReason,
     Model,
     ModelProxy,
     ModelRequest,
@@ -51,7 +55,7 @@ KEY_HEADERS = {
 ANSWER = {"content-type": "application/json"}
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
-Meter: TypeAlias = Callable[[ModelRequest, Usage], object]
+Meter: TypeAlias = Callable[[ModelRequest, Usage, FinishReason | None], object]
 
 
 async def passing(request: ModelRequest, send: Next) -> ModelResponse:
@@ -154,7 +158,8 @@ USAGE = Usage(120, 34, 20, 4)
 def test_it_counts_the_tokens_of_each_reply_and_knows_by_the_key_whose_they_are(wire: str, stream: bool) -> None:
     metered: list[tuple[str, Usage]] = []
 
-    def meter(request: ModelRequest, usage: Usage) -> None:
+    def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
+        assert finish is None
         metered.append((request.headers[ASKER_HEADER], usage))
 
     async def scenario() -> None:
@@ -170,6 +175,26 @@ def test_it_counts_the_tokens_of_each_reply_and_knows_by_the_key_whose_they_are(
     assert [("1f", told), ("20", told)] == metered
 
 
+@EACH_WIRE
+@EACH_MODE
+@pytest.mark.parametrize(("cut", "finish"), [("length", MAX_OUTPUT_TOKENS), ("refusal", REFUSAL)])
+def test_it_tells_what_ended_a_reply_before_its_time(wire: str, stream: bool, cut: Any, finish: FinishReason) -> None:
+    metered: list[FinishReason | None] = []
+
+    async def scenario() -> None:
+        def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
+            metered.append(finish)
+
+        script = Script(ChatReply("It is", cut=cut))
+        async with serve(build_app(script)) as base, proxied(base, meter=meter) as (endpoint,):
+            with suppress(OpenAIError, RuntimeError):  # of an SDK that takes such a stream for an error
+                await ASKS[wire](base_of(endpoint), stream, key=endpoint.api_key)
+
+    run(scenario())
+
+    assert [finish] == metered
+
+
 def test_a_reply_that_does_not_tell_its_tokens_has_an_unknown_number_of_them() -> None:
     metered: list[Usage] = []
 
@@ -177,7 +202,9 @@ def test_a_reply_that_does_not_tell_its_tokens_has_an_unknown_number_of_them() -
         async def answer(request: Request) -> Response:
             return JSONResponse({"choices": []}, 200 if metered else 500)
 
-        meter: Meter = lambda request, usage: metered.append(usage)  # noqa: E731
+        def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
+            metered.append(usage)
+
         async with (
             serve(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as base,
             proxied(base, meter=meter) as (endpoint,),

@@ -43,7 +43,7 @@ class A2A:
         await self._ready()
 
     def servers_refusal(self) -> str | None:
-        """Return why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         if self.servers_metadata is not None:
             return None
         return (

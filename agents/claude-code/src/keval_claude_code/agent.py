@@ -13,6 +13,7 @@ from attrs.validators import ge
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Conversation, Model, Volatile, run_conversation
+from keval_programs.folder import FOLDER_PATHS
 
 if TYPE_CHECKING:
     from keval_claude_code.conversation import Setup
@@ -24,10 +25,7 @@ _VOLATILE = (
     ),
     Volatile("a mark at the last of them, whichever that is", field="messages.*.content.*.cache_control"),
     Volatile("ids of the device and the session, which every process draws", field="metadata.user_id"),
-    Volatile(
-        "the path at which Claude Code keeps what a tool returned, in the trial's own directory, with time and a draw",
-        pattern=r"""[^\s"'\[\]]*/keval-claude-[^\s"'\[\]]*""",
-    ),
+    FOLDER_PATHS,  # at one of them Claude Code keeps what a tool returned
 )
 
 
@@ -82,10 +80,10 @@ class ClaudeCode:
 
     def _ready(self) -> Setup:
         # Importing the SDK takes half a second, which checking a config need not pay.
+        from keval_claude_code.connection import find_claude
         from keval_claude_code.conversation import Setup
-        from keval_claude_code.process import find_program
 
         if self._setup is None:
             _, url, endpoint = self.model.reach("anthropic")
-            self._setup = Setup(find_program(), url, endpoint, self.max_turns)
+            self._setup = Setup(find_claude(), url, endpoint, self.max_turns)
         return self._setup

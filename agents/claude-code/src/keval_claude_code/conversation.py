@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import cast
@@ -12,10 +11,11 @@ import attrs
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, Message, ResultMessage, SystemMessage, TextBlock
 
 from keval.plugin import MAX_OUTPUT_TOKENS, Context, Endpoint, ModelError, TrialError
-from keval_claude_code.home import build_environment, open_home, write_session
-from keval_claude_code.process import Process, connected
+from keval_claude_code.connection import connected
+from keval_claude_code.home import variables, write_session
 from keval_claude_code.servers import Servers
 from keval_claude_code.watch import Watch
+from keval_programs import Process, environment, open_folder
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
@@ -39,22 +39,23 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: the process does not start, or ends too early.
     """
-    with open_home() as home:
-        servers = Servers(context.servers, home)
-        process = Process(
-            command=_command(setup, context, servers),
-            env=build_environment(
-                os.environ,
-                home,
-                url=setup.url,
-                key=setup.endpoint.api_key,
-                headers=context.model_headers,
-                patience=max((server.timeout for server in context.servers), default=60.0),
-            ),
-            cwd=home.work,
-            stderr=home.stderr,
+    with open_folder() as folder:
+        servers = Servers(context.servers, folder)
+        named = variables(
+            folder,
+            url=setup.url,
+            key=setup.endpoint.api_key,
+            headers=context.model_headers,
+            patience=max((server.timeout for server in context.servers), default=60.0),
         )
-        async with connected(process) as client:
+        process = Process(
+            name="Claude Code's process",
+            command=_command(setup, context, servers),
+            env=environment(folder.root, named),
+            cwd=folder.work,
+            stderr=folder.stderr,
+        )
+        async with connected(process, context.builder) as client:
             yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
 
 
@@ -108,15 +109,15 @@ async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], status
 
 def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
     """Return the command line; what is long or secret stands in files."""
-    home = servers.home
+    folder = servers.folder
     command = [
         setup.program,
         # Neither the user's settings and memory nor reminders of Claude Code's own about its surroundings.
         "--bare",
         "--setting-sources=",
         "--tools=",
-        f"--system-prompt-file={home.write('instructions.txt', context.instructions)}",
-        f"--mcp-config={home.write_json('servers.json', servers.config())}",
+        f"--system-prompt-file={folder.write('instructions.txt', context.instructions)}",
+        f"--mcp-config={folder.write_json('servers.json', servers.config())}",
         "--strict-mcp-config",
         "--permission-mode=dontAsk",
         f"--model={setup.endpoint.model}",
@@ -128,7 +129,7 @@ def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
     ]
     if servers.aliases:
         command.append(f"--allowedTools={','.join(f'mcp__{alias}' for alias in servers.aliases)}")
-    session = write_session(context.history, home, setup.endpoint.model)
+    session = write_session(context.history, folder, setup.endpoint.model)
     return command if session is None else [*command, f"--resume={session}"]
 
 

@@ -1,95 +1,31 @@
-"""A trial's own directory and environment: Claude Code finds nothing of the user's or of another trial's in them."""
+"""What Claude Code finds in its home and environment: its settings, and the session of what was said before."""
 
 from __future__ import annotations
 
 import json
 import math
-import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
-import attrs
 from claude_agent_sdk import project_key_for_directory
 
 from keval import Message
 from keval.plugin import TrialError
+from keval_programs import TrialFolder
 
 
-@attrs.frozen
-class Home:
-    """The directory, which only the user can read; secrets go into its files, as a command line is public."""
-
-    root: Path
-
-    @property
-    def config(self) -> Path:
-        """Where Claude Code keeps settings, sessions and memory."""
-        return self.root / "config"
-
-    @property
-    def work(self) -> Path:
-        """The empty directory that Claude Code works in."""
-        return self.root / "work"
-
-    @property
-    def stderr(self) -> Path:
-        """Where Claude Code's own stderr goes."""
-        return self.root / "stderr.txt"
-
-    def write(self, name: str, content: str) -> Path:
-        """Write a file and return its path."""
-        path = self.root / name
-        path.write_text(content, encoding="utf-8")
-        return path
-
-    def write_json(self, name: str, content: Any) -> Path:
-        """Write a JSON file and return its path."""
-        return self.write(name, json.dumps(content))
-
-
-@contextmanager
-def open_home() -> Iterator[Home]:
-    """Make the directory, and remove it with everything in it."""
-    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    with tempfile.TemporaryDirectory(prefix="keval-claude-", ignore_cleanup_errors=True) as path:
-        home = Home(Path(path).resolve())
-        home.config.mkdir()
-        home.work.mkdir()
-        yield home
-
-
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT")
-"""What any program may need of the user's environment. Everything else stays outside, above all what would send the
-model requests elsewhere, such as CLAUDE_CODE_USE_VERTEX."""
-
-_NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
-
-_LOOPBACK = "127.0.0.1,localhost"
-
-
-def build_environment(
-    user: Mapping[str, str], home: Home, *, url: str, key: str, headers: Mapping[str, str], patience: float
+def variables(
+    folder: TrialFolder, *, url: str, key: str, headers: Mapping[str, str], patience: float
 ) -> dict[str, str]:
-    """Return the whole environment of a trial's process.
+    """Return the variables of Claude Code's environment, beside those that any program gets.
 
-    `user` is the user's own; `url`, `key` and `headers` are for the model's endpoint; `patience` is how many seconds a
-    server may take to come up.
+    `url`, `key` and `headers` are for the model's endpoint; `patience` is how many seconds a server may take to come
+    up.
     """
-    network = (*_NETWORK, *map(str.lower, _NETWORK))
-    passed = {name: user[name] for name in (*_PASSED_ON, *network) if name in user}
-    for name in ("NO_PROXY", "no_proxy"):
-        # keval's gateway and tap are on loopback, which a proxy elsewhere cannot reach.
-        passed[name] = ",".join(filter(None, (passed.get(name), _LOOPBACK)))
     return {
-        **passed,
-        "HOME": str(home.root),
-        "TMPDIR": str(home.root),
-        "CLAUDE_CODE_TMPDIR": str(home.root),
-        "CLAUDE_CONFIG_DIR": str(home.config),
+        "CLAUDE_CODE_TMPDIR": str(folder.root),
+        "CLAUDE_CONFIG_DIR": str(folder.home),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": key,
         "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{name}: {value}" for name, value in headers.items()),
@@ -110,7 +46,7 @@ def build_environment(
     }
 
 
-def write_session(history: Sequence[Message], home: Home, model: str) -> str | None:
+def write_session(history: Sequence[Message], folder: TrialFolder, model: str) -> str | None:
     """Write the file of a session in which `history` was said; return the session's id, or None without any.
 
     Raises:
@@ -138,15 +74,15 @@ def write_session(history: Sequence[Message], home: Home, model: str) -> str | N
             "sessionId": session,
             "isSidechain": False,
             "userType": "external",
-            "cwd": str(home.work),
+            "cwd": str(folder.work),
             "timestamp": now,
             "message": _spoken(message, entry_id, model),
         }
         lines.append(json.dumps(entry) + "\n")
         parent = entry_id
-    folder = home.config / "projects" / project_key_for_directory(home.work)
-    folder.mkdir(parents=True)
-    (folder / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
+    sessions = folder.home / "projects" / project_key_for_directory(folder.work)
+    sessions.mkdir(parents=True)
+    (sessions / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
     return session
 
 

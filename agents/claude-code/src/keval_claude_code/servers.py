@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
-from keval_claude_code.home import Home
+from keval_programs import TrialFolder
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What a stdio server is given of the user's environment besides its own `env`, by the MCP SDK's habit."""
@@ -38,10 +38,10 @@ _STDERR_LINES = 20
 
 @attrs.frozen
 class Servers:
-    """The servers of one trial, and the directory where those that Claude Code starts leave their stderr."""
+    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr."""
 
     servers: Sequence[McpServer]
-    home: Home
+    folder: TrialFolder
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -124,7 +124,7 @@ class Servers:
             "stderr": str(self._stderr(alias)),
         }
         launcher = str(Path(__file__).with_name("launch.py"))
-        args = ["-I", "-S", launcher, str(self.home.write_json(f"server-{alias}.json", spec))]
+        args = ["-I", "-S", launcher, str(self.folder.write_json(f"server-{alias}.json", spec))]
         return {"type": "stdio", "command": sys.executable, "args": args, "timeout": patience}
 
     def _lost(self, alias: str, what: str) -> ServerLostError:
@@ -138,7 +138,7 @@ class Servers:
         return f"; its stderr ends:\n{said}" if said else ""
 
     def _stderr(self, alias: str) -> Path:
-        return self.home.root / f"server-{alias}.stderr.txt"
+        return self.folder.root / f"server-{alias}.stderr.txt"
 
 
 def _alias(name: str, taken: Container[str]) -> str:

@@ -109,7 +109,7 @@ class Http:
             await self._ready().probe()
 
     def servers_refusal(self) -> str | None:
-        """Return why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        """Say why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         if "servers" in self.names:
             return None
         return (

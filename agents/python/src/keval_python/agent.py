@@ -53,7 +53,7 @@ class Python:
         await self._ready()
 
     def servers_refusal(self) -> str | None:
-        """Return why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        """Say why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         return None if self._loaded is None else self._loaded.servers_refusal
 
     async def run(self, sample: Sample, context: Context) -> Transcript:

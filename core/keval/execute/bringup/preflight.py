@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,9 +123,20 @@ async def preflight(
         raise PreflightError(problems)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
-    _check_servers_are_taken(plan.agents, agents, contexts)
+    if problems := [*_servers_refused(plan.agents, agents, contexts)]:
+        raise PreflightError(problems)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
+
+
+def _servers_refused(
+    resolved: Iterable[ResolvedPlugin], agents: Mapping[str, Agent], contexts: Mapping[str, Sequence[OpenedContext]]
+) -> Iterator[str]:
+    """Yield why agents cannot have the MCP servers of the first condition that has some."""
+    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
+    for item in resolved if served else ():
+        if isinstance(agent := agents[item.label], RefusesServers) and (why := agent.servers_refusal()):
+            yield f"{item.place}: condition {served[0]!r} has MCP servers: {why}"
 
 
 async def begin_judges(
@@ -172,26 +183,6 @@ async def _begin(
         scope.close_later(plugin)
     await all_of([_prepared(item, plugins[item.label]) for item in resolved])
     return plugins
-
-
-def _check_servers_are_taken(
-    resolved: Sequence[ResolvedPlugin],
-    agents: Mapping[str, Agent],
-    contexts: Mapping[str, Sequence[OpenedContext]],
-) -> None:
-    """Raise PreflightError if a condition has servers that an agent cannot be given."""
-    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
-    if not served:
-        return
-    refusals = [
-        (item, agent.servers_refusal()) for item in resolved if isinstance(agent := agents[item.label], RefusesServers)
-    ]
-    if problems := [
-        f"{item.place}: the condition {served[0]!r} has MCP servers, and {item.label!r} cannot be given any: {refusal}"
-        for item, refusal in refusals
-        if refusal is not None
-    ]:
-        raise PreflightError(problems)
 
 
 async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:

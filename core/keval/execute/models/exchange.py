@@ -17,7 +17,7 @@ from keval.config.evaluation import Execution, Retry, size
 from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.models.gate import EndpointGate, Failed, Gate, PlayedGate, RequestScope
+from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, PlayedGate, RequestScope
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import Plan, ResolvedPlugin, models_of
 from keval.records.cassettes import ReplayMissError, Volatile
@@ -26,6 +26,7 @@ from keval.records.transcript import Refusal, Usage
 from keval.seams import registry
 from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy, UsageByProxy
 from keval.seams.interfaces import DeclaresVolatile
+from keval.seams.transcript_builder import FinishReason
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette, Player
@@ -107,7 +108,7 @@ class ModelExchange:
         stopwatch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
         *,
-        metered: Callable[[Usage], object] = lambda usage: None,
+        metered: Metered = lambda usage, finish: None,
         failed: Callable[[TrialError], object] = lambda error: None,
         headers: Mapping[str, str] = MappingProxyType({}),
         log: TrafficLog | None = None,
@@ -162,9 +163,9 @@ class ModelExchange:
                 scope.failed(Failed.refused(response, await response.read()).as_error())
             return response
 
-        def meter(request: ModelRequest, usage: Usage) -> None:
+        def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
             _, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
-            scope.metered(usage)
+            scope.metered(usage, finish)
 
         return ProxyRoute(asker, endpoint, exchange, meter if metered else None)
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 import attrs
 import orjson
@@ -20,6 +20,7 @@ from keval.execute.attempts import RetryPolicy
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal, Usage
+from keval.seams.transcript_builder import FinishReason
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette
@@ -147,6 +148,10 @@ _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
 
 
+Metered: TypeAlias = "Callable[[Usage, FinishReason | None], object]"
+"""Is told the tokens of a reply, and what ended it before its time."""
+
+
 @attrs.frozen
 class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
@@ -159,7 +164,7 @@ class RequestScope:
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
-    metered: Callable[[Usage], object] = lambda usage: None
+    metered: Metered = lambda usage, finish: None
     failed: Callable[[TrialError], object] = lambda error: None
     headers: Mapping[str, str] = MappingProxyType({})
     log: TrafficLog | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -34,7 +34,7 @@ def find_prices(
         paid += _Paid.before(before, besides={item.label for item in askers if item.component.group == "keval.agents"})
     models = dict.fromkeys(model for each in paid for model in each.models)
     known = {**(before.prices if before else {}), **{m: p for m, p in evaluation.prices.items() if m in models}}
-    prices = {**known, **_looked_up([model for model in models if model not in known])}
+    prices = {**known, **looked_up([model for model in models if model not in known])}
     if evaluation.budget.usd is not None and (problems := dict.fromkeys(_unknown(paid, prices))):
         raise PreflightError(problems)
     return prices
@@ -86,23 +86,40 @@ def _unknown(paid: Iterable[_Paid], prices: Mapping[str, Price]) -> Iterator[str
                 yield f"{each.place}the price of {model} is unknown; add {entry}, or bound tokens and not usd"
 
 
-def _looked_up(models: list[str]) -> dict[str, Price]:
-    """Ask the installed price tables. One that fails is left out with a warning: prices change no result."""
+def looked_up(models: Sequence[str]) -> dict[str, Price]:
+    """Ask the installed price tables what models cost."""
     found: dict[str, Price] = {}
-    for component in registry.components("keval.prices") if models else ():
+
+    def ask(component: registry.Component) -> None:
+        table = _table(component)
+        for model in models:
+            price = None if model in found else table.price(model)
+            if isinstance(price, Price):
+                found[model] = price
+            elif price is not None:
+                raise PluginError(f"{component.target} returned {price!r:.60} in place of a keval.plugin.Price")
+
+    if models:
+        _ask_tables(ask)
+    return found
+
+
+def priced_providers() -> set[str]:
+    """Return the providers of whose models the installed price tables say that they know some prices."""
+    found: set[str] = set()
+    _ask_tables(lambda component: found.update(getattr(_table(component), "providers", ())))
+    return found
+
+
+def _ask_tables(ask: Callable[[registry.Component], None]) -> None:
+    """Ask every price table. One that fails is left out with a warning: prices change no result."""
+    for component in registry.components("keval.prices"):
         try:
-            table = _table(component)
-            for model in models:
-                price = None if model in found else table.price(model)
-                if isinstance(price, Price):
-                    found[model] = price
-                elif price is not None:
-                    raise PluginError(f"{component.target} returned {price!r:.60} in place of a keval.plugin.Price")
+            ask(component)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             owner = f"{component.distribution} {component.version}"
             told = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-            warnings.warn(f"the price table {component.name!r} of {owner} failed: {told}", PluginWarning, stacklevel=2)
-    return found
+            warnings.warn(f"the price table {component.name!r} of {owner} failed: {told}", PluginWarning, stacklevel=3)
 
 
 def _table(component: registry.Component) -> PriceTable:

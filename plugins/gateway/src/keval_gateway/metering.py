@@ -1,4 +1,4 @@
-"""Reading how many tokens a reply took from what passes, whole or as a stream of events, in every protocol."""
+"""Reading what ended a reply, and how many tokens it took, from what passes: whole or as events, in every protocol."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import Any
 import orjson
 
 from keval import Usage
-from keval.plugin import Wire
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, Wire
 from keval_clients import completions_usage, messages_usage, responses_usage
 
 
-def usage_of(wire: Wire, body: bytes) -> Usage:
-    """Return the tokens that a reply says it took; those that it does not tell are unknown.
+def read_reply(wire: Wire, body: bytes) -> tuple[Usage, FinishReason | None]:
+    """Return the tokens that a reply says it took, and what ended it before its time, if anything did.
 
-    `body` is the whole body of a successful response: a JSON object, or server-sent events.
+    `body` is the whole body of a successful response: a JSON object, or server-sent events. What it does not tell of
+    its tokens is unknown.
     """
     told: dict[str, Any] = {}
+    finished: FinishReason | None = None
     # Later events of a stream replace what earlier ones said, key by key: Anthropic's API tells the input at the
     # beginning and the output at the end.
     for data in _objects(body):
         told.update(_TOLD[wire](data))
-    return _READ[wire](told)
+        finished = _FINISHED.get(_ENDED[wire](data), finished)
+    return _READ[wire](told), finished
 
 
 def _objects(body: bytes) -> list[dict[str, Any]]:
@@ -76,6 +79,29 @@ def _count(usage: Mapping[str, Any], key: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
+def _first(value: object) -> Mapping[str, Any]:
+    return _mapping(value[0]) if isinstance(value, list) and value else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_FINISHED: Mapping[str, FinishReason] = {
+    **dict.fromkeys(("length", "max_output_tokens", "max_tokens", "MAX_TOKENS"), MAX_OUTPUT_TOKENS),
+    **dict.fromkeys(("content_filter", "refusal"), REFUSAL),
+    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"), REFUSAL),
+    "model_context_window_exceeded": CONTEXT_WINDOW,
+}
+"""The words of all protocols for an end before the time; none means another thing in another protocol."""
+_ENDED: Mapping[Wire, Callable[[Mapping[str, Any]], str]] = {
+    "openai-chat": lambda data: _text(_first(data.get("choices")).get("finish_reason")),
+    "openai-responses": lambda data: _text(
+        _mapping((_mapping(data.get("response")) or data).get("incomplete_details")).get("reason")
+    ),
+    "anthropic": lambda data: _text((_mapping(data.get("delta")) or data).get("stop_reason")),
+    "gemini": lambda data: _text(_first(data.get("candidates")).get("finishReason")),
+}
 _TOLD: Mapping[Wire, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "openai-chat": _plain,
     "openai-responses": _of_response,

@@ -30,7 +30,7 @@ from keval.plugin import (
 )
 from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
-from keval_gateway.metering import usage_of
+from keval_gateway.metering import read_reply
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 
@@ -150,7 +150,7 @@ class ProxyApp:
                 await asyncio.sleep(_MOMENT)
                 raise
         if meter is not None:  # before the client can know that the reply has ended
-            meter(asked, usage_of(asked.wire, b"".join(read)))
+            meter(asked, *read_reply(asked.wire, b"".join(read)))
         await send({"type": "http.response.body"})
 
 

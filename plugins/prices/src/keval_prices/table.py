@@ -11,7 +11,17 @@ from keval.plugin import Price
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, TieredPrices
 
-_PROVIDERS = {"gemini": "google"}
+_PROVIDERS = {
+    "bedrock": "aws",
+    "codestral": "mistral",
+    "cohere_chat": "cohere",
+    "fireworks_ai": "fireworks",
+    "gemini": "google",
+    "moonshot": "moonshotai",
+    "together_ai": "together",
+    "vertex_ai": "google",
+    "xai": "x-ai",
+}
 """keval's names of providers that genai-prices calls otherwise."""
 _NOT_BY_TOKENS = ("requests_kcount", "output_reasoning_mtok")
 """Prices that every call of a model adds, and that a `Price` cannot hold."""
@@ -19,6 +29,14 @@ _NOT_BY_TOKENS = ("requests_kcount", "output_reasoning_mtok")
 
 class GenaiPrices:
     """Prices of input, output and cached input at the lowest tier, as they are now."""
+
+    @property
+    def providers(self) -> set[str]:
+        """The providers of whose models it knows some prices."""
+        from genai_prices.data import providers  # as below
+
+        known = {provider.id for provider in providers}
+        return known | {name for name, meant in _PROVIDERS.items() if meant in known}
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, given as `provider/name`; `None` if genai-prices does not know it."""

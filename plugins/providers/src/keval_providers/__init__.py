@@ -1,5 +1,6 @@
-"""The vendors' hosted models: OpenAI, Anthropic and Google."""
+"""Model providers that speak a vendor's protocol: hosted APIs, and servers of one's own."""
 
-from keval_providers.hosted import HostedProvider, anthropic, google, openai
+from keval_providers.hosted import HostedProvider
+from keval_providers.table import ALIASES, PROVIDERS
 
-__all__ = ["HostedProvider", "anthropic", "google", "openai"]
+__all__ = ["ALIASES", "PROVIDERS", "HostedProvider"]

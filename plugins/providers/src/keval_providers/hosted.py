@@ -1,4 +1,4 @@
-"""Hosted models: keys and base URLs from the vendors' own environment variables."""
+"""Models behind a vendor's protocol: keys and base URLs from environment variables."""
 
 from __future__ import annotations
 
@@ -10,66 +10,54 @@ import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
 
+_NO_KEY = "none"
+"""What is sent as the key to a server that wants none, as a request has one."""
+
 
 @attrs.frozen
 class HostedProvider:
-    """A vendor's hosted API, with the key and base URL from the vendor's own environment variables.
+    """An API that speaks one or more vendors' protocols, with its key and base URL from environment variables.
 
-    `wires` has each protocol that it speaks, with what follows the base URL. `families` are the beginnings of names
-    that belong to the vendor.
+    `default_url` is the base URL if none of `url_variables` is set; `None` if every user has another one. `wires` has
+    each protocol with what follows the base URL, from which `ending` is cut off first, as users write it with or
+    without that. `families` are the beginnings of names that belong to the vendor. `key_optional` says that it may
+    serve without a key, as servers on one's own machine do.
     """
 
     vendor: str
-    wires: Mapping[Wire, str]
     key_variables: tuple[str, ...]
-    url_variable: str
-    default_url: str
+    url_variables: tuple[str, ...]
+    default_url: str | None
+    wires: Mapping[Wire, str]
+    ending: str = ""
     families: tuple[str, ...] = ()
+    key_optional: bool = False
+
+    @property
+    def urls(self) -> dict[Wire, str]:
+        """The base URL of each protocol, as the environment says now; empty if there is none."""
+        url = _first(self.url_variables) or self.default_url
+        if url is None:
+            return {}
+        root = url.rstrip("/").removesuffix(self.ending)
+        return {wire: f"{root}{path}" if path or self.ending else url for wire, path in self.wires.items()}
 
     @asynccontextmanager
     async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
         """Yield an endpoint per model name; raises PreflightError naming the variable that is not set."""
-        key = next((os.environ[name] for name in self.key_variables if os.environ.get(name)), None)
-        if key is None:
+        urls, key = self.urls, _first(self.key_variables)
+        used = ", ".join(f"{self.vendor}/{name}" for name in names)
+        problems = []
+        if not urls:
+            problems.append(f"{' or '.join(self.url_variables)} is not set; {used} needs the base URL: export it")
+        if key is None and not self.key_optional:
             wanted = " or ".join(self.key_variables)
-            used = ", ".join(f"{self.vendor}/{name}" for name in names)
-            raise PreflightError(f"{wanted} is not set; {used} needs it: export it, or choose a simulated/ model")
-        url = os.environ.get(self.url_variable) or self.default_url
-        urls: dict[Wire, str] = {wire: f"{url.rstrip('/')}{path}" if path else url for wire, path in self.wires.items()}
-        yield {name: Endpoint(name, urls, key) for name in names}
+            problems.append(f"{wanted} is not set; {used} needs it: export it, or choose a simulated/ model")
+        if problems:
+            raise PreflightError(problems)
+        yield {name: Endpoint(name, urls, key or _NO_KEY) for name in names}
 
 
-def openai() -> HostedProvider:
-    """OpenAI, or anything compatible behind OPENAI_BASE_URL."""
-    return HostedProvider(
-        "openai",
-        {"openai-chat": "", "openai-responses": ""},
-        ("OPENAI_API_KEY",),
-        "OPENAI_BASE_URL",
-        "https://api.openai.com/v1",
-        ("gpt-",),
-    )
-
-
-def anthropic() -> HostedProvider:
-    """Anthropic, or anything compatible behind ANTHROPIC_BASE_URL."""
-    return HostedProvider(
-        "anthropic",
-        {"anthropic": ""},
-        ("ANTHROPIC_API_KEY",),
-        "ANTHROPIC_BASE_URL",
-        "https://api.anthropic.com",
-        ("claude",),
-    )
-
-
-def google() -> HostedProvider:
-    """Google's Gemini API, by its own protocol and by OpenAI's, which it speaks beside it."""
-    return HostedProvider(
-        "google",
-        {"gemini": "", "openai-chat": "/v1beta/openai"},
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        "GOOGLE_GEMINI_BASE_URL",
-        "https://generativelanguage.googleapis.com",
-        ("gemini",),
-    )
+def _first(variables: Sequence[str]) -> str | None:
+    """Return the value of the first variable that is set."""
+    return next((os.environ[name] for name in variables if os.environ.get(name)), None)

@@ -1,0 +1,21 @@
+"""Running an agent's program for one trial: its folder, environment, process, and what it is told."""
+
+from keval_programs.environment import environment, find_program
+from keval_programs.folder import TrialFolder, open_folder
+from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
+from keval_programs.process import Process, running, to_the_end
+
+__all__ = [
+    "PLACEHOLDERS",
+    "Placeholders",
+    "Process",
+    "TextTemplate",
+    "TrialFolder",
+    "check_placeholders",
+    "environment",
+    "find_program",
+    "open_folder",
+    "placeholders_in",
+    "running",
+    "to_the_end",
+]

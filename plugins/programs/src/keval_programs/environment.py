@@ -1,0 +1,50 @@
+"""The whole environment of a trial's program, and where the program is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from keval.plugin import PreflightError
+
+_PASSED_ON = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT")
+"""What any program may need of the user's environment, beside PATH. Everything else stays outside, above all what would
+send model requests elsewhere, and keys."""
+
+_NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
+
+_LOOPBACK = "127.0.0.1,localhost"
+
+
+def environment(home: Path, named: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program with this home, and with the variables that are `named`."""
+    network = (*_NETWORK, *map(str.lower, _NETWORK))
+    passed = {name: os.environ[name] for name in (*_PASSED_ON, *network) if name in os.environ}
+    for name in ("NO_PROXY", "no_proxy"):
+        # keval's gateway and tap are on loopback, which a proxy elsewhere cannot reach.
+        passed[name] = ",".join(filter(None, (passed.get(name), _LOOPBACK)))
+    return {**passed, "PATH": search_path(), "HOME": str(home), "TMPDIR": str(home), **named}
+
+
+def search_path() -> str:
+    """Return the user's PATH; in a virtual environment its scripts come first, as if it were active."""
+    path = os.environ.get("PATH", os.defpath)
+    if sys.prefix == sys.base_prefix:
+        return path
+    return os.path.dirname(sys.executable) + os.pathsep + path
+
+
+def find_program(name: str, folder: Path, path: str | None = None) -> str:
+    """Return the absolute path of a program: a bare name is searched on the PATH, and a path starts at `folder`.
+
+    Raises:
+        PreflightError: there is no such program.
+    """
+    found = shutil.which(folder / name) if os.path.dirname(name) else shutil.which(name, path=path or search_path())
+    if found is None:
+        where = f"in {folder}" if os.path.dirname(name) else "on PATH"
+        raise PreflightError(f"the command {name!r} is not found {where}; install it, or give its path")
+    return os.path.abspath(found)

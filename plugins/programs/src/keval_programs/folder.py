@@ -1,0 +1,64 @@
+"""A trial's own folder: its program finds nothing of the user's, or of another trial's, in it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.plugin import Volatile
+
+_PREFIX = "keval-trial-"
+
+FOLDER_PATHS = Volatile(
+    "paths in the folder of the trial, whose name is drawn", pattern=rf"""[^\s"'\[\]]*/{_PREFIX}[^\s"'\[\]]*"""
+)
+"""What is volatile of the requests of a program that tells its model where it works."""
+
+
+@attrs.frozen
+class TrialFolder:
+    """The folder, which only the user can read; secrets go into its files, as a command line is public."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        """The home of the program, for its settings, sessions and memory."""
+        return self.root / "home"
+
+    @property
+    def work(self) -> Path:
+        """The folder that the program works in, empty at first."""
+        return self.root / "work"
+
+    @property
+    def stderr(self) -> Path:
+        """Where the program's standard error goes."""
+        return self.root / "stderr.txt"
+
+    def write(self, name: str, content: str) -> Path:
+        """Write a file of keval's beside these folders and return its path."""
+        path = self.root / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    def write_json(self, name: str, content: Any) -> Path:
+        """Write a JSON file of keval's and return its path."""
+        return self.write(name, json.dumps(content, ensure_ascii=False))
+
+
+@contextmanager
+def open_folder() -> Iterator[TrialFolder]:
+    """Make the folder, and remove it with everything in it."""
+    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as path:
+        folder = TrialFolder(Path(path).resolve())
+        folder.home.mkdir()
+        folder.work.mkdir()
+        yield folder

@@ -1,0 +1,166 @@
+"""The process of a trial's program, which ends whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import attrs
+
+from keval.plugin import TranscriptBuilder, TrialError, supervised
+
+_LONGEST_LINE = 2**28
+"""Bytes of one line that a program writes: a message, with a tool's whole result in it."""
+
+_TOLD_CHARACTERS = 2000
+
+_GRACE = 6.0
+"""Seconds; the supervisor gives up after five, and kills what ignores to be terminated after one."""
+
+
+@attrs.define(eq=False)
+class Process:
+    """A program and every process that it starts, in a process group of their own; it can be started once.
+
+    `name` is what messages call it. Its standard error goes to a file.
+    """
+
+    name: str
+    command: Sequence[str]
+    env: Mapping[str, str]
+    cwd: Path
+    stderr: Path
+    _process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it. Raises TrialError of kind `process`."""
+        try:
+            with self.stderr.open("wb") as stderr:
+                self._process = await asyncio.create_subprocess_exec(
+                    *supervised(self.command),
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=stderr,
+                    cwd=self.cwd,
+                    env=self.env,
+                    limit=_LONGEST_LINE,
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:  # of a NUL in an argument, for example
+            raise TrialError(f"{self.command[0]} cannot be started: {error}", kind="process") from error
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter:
+        """What it reads."""
+        if self._process is None or self._process.stdin is None:
+            raise RuntimeError("the process was not started")
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        """What it writes."""
+        if self._process is None or self._process.stdout is None:
+            raise RuntimeError("the process was not started")
+        return self._process.stdout
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    async def write(self, text: str) -> None:
+        """Send a text. Raises TrialError of kind `process` when nobody is there to read it."""
+        try:
+            self.stdin.write(text.encode("utf-8", "replace"))
+            await self.stdin.drain()
+        except ConnectionError as error:
+            raise self.death() from error
+
+    async def wait(self) -> int:
+        """Wait until it is gone, and return its exit code; 0 if it was never started."""
+        return 0 if self._process is None else await self._process.wait()
+
+    async def ended(self, seconds: float) -> bool:
+        """Let it end by itself for so long; returns whether it has."""
+        if self._process is not None:
+            await asyncio.wait({asyncio.ensure_future(self._process.wait())}, timeout=seconds)
+        return not self.is_running
+
+    def terminate(self) -> None:
+        """Ask it and all it started to end at once."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and all it started."""
+        self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+    def told(self) -> str:
+        """Return the end of its standard error."""
+        if not self.stderr.exists():
+            return ""
+        return self.stderr.read_text(encoding="utf-8", errors="replace")[-_TOLD_CHARACTERS:].strip()
+
+    def death(self, output: str = "") -> TrialError:
+        """Return the error for a program that ended too early, with the end of its standard error, or else `output`."""
+        code = None if self._process is None else self._process.returncode
+        how = "stopped reading" if code is None else f"ended with exit code {code}"
+        said = self.told()
+        which = "stderr" if said else "output"
+        said = said or output[-_TOLD_CHARACTERS:].strip()
+        words = f"; its {which} ends:\n{said}" if said else ""
+        return TrialError(f"{self.name} {how} during the trial{words}", kind="process", retryable=True)
+
+    def _signal(self, number: int) -> None:
+        if self._process is None:
+            return
+        # It may be gone, or be going: macOS forbids to signal a group that has only processes nobody waited for.
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.send_signal(number)
+            else:
+                os.killpg(self._process.pid, number)
+
+
+@asynccontextmanager
+async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator[Process]:
+    """Start a process; all of it is ended with the block, and `builder` is told what it wrote if that is cut short.
+
+    Raises:
+        TrialError: it cannot be started.
+    """
+    try:
+        await process.start()
+        yield process
+    except BaseException:
+        builder.wrote(process.told())
+        raise
+    finally:
+        await to_the_end(_end(process))
+
+
+async def _end(process: Process) -> None:
+    if process.is_running:
+        process.terminate()
+        if not await process.ended(_GRACE):
+            process.kill()
+    await process.wait()
+
+
+async def to_the_end(work: Coroutine[None, None, object]) -> None:
+    """Do `work` whole even when cancelled meanwhile; the cancellation is passed on afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,89 @@
+"""`keval models` says which providers there are, and whether a model can be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from keval.seams import registry
+from tests.conftest import Project
+
+KEY = "sk-a-canary-of-a-key"
+
+
+def test_every_provider_that_can_be_made_is_listed_with_its_package_and_no_key(project: Project) -> None:
+    environ = {"GROQ_API_KEY": KEY, "OPENROUTER_API_KEY": None, "OLLAMA_API_BASE": f"http://me:{KEY}@gpu:11434"}
+
+    told = project.keval("models", env=environ)
+    outcome = project.keval("models", "--json", env=environ)
+
+    found = {provider["name"]: provider for provider in outcome.data}
+    assert found.keys() == {component.name for component in registry.components("keval.models")}
+    assert {
+        "name": "groq",
+        "package": "keval-providers 0.1.0",
+        "wires": ["openai-chat", "openai-responses"],
+        "url": "https://api.groq.com/openai/v1",
+        "key_variables": ["GROQ_API_KEY"],
+        "key_set": "GROQ_API_KEY",
+        "key_optional": False,
+        "prices": True,
+    } == found["groq"]
+    assert (None, ["OPENROUTER_API_KEY"]) == (found["openrouter"]["key_set"], found["openrouter"]["key_variables"])
+    assert ("http://gpu:11434/v1", True, False) == tuple(
+        found["ollama"][key] for key in ("url", "key_optional", "prices")
+    )
+    assert {"keval-providers 0.1.0", "keval-simulator 0.1.0"} < {*told.stdout.splitlines()}
+    assert "GROQ_API_KEY is set " in told.stdout
+    assert "OPENROUTER_API_KEY is not set " in told.stdout
+    assert KEY not in outcome.stdout + told.stdout
+
+
+def test_the_name_of_a_provider_lists_that_one(project: Project) -> None:
+    (provider,) = project.keval("models", "together_ai", "--json").data
+
+    assert ("together_ai", True) == (provider["name"], provider["prices"])
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "told"),
+    [
+        ("openrouter/some/model", {"OPENROUTER_API_KEY": None}, "OPENROUTER_API_KEY is not set; openrouter/some/model"),
+        ("openruoter/some/model", {}, "no model provider named 'openruoter' is installed; did you mean 'openrouter'?"),
+        ("some-model", {}, "a model is provider/name, such as openai/gpt-4o-mini; got 'some-model'"),
+        ("azure/mine", {"AZURE_API_KEY": KEY}, "AZURE_API_BASE or AZURE_OPENAI_ENDPOINT is not set; azure/mine needs"),
+        ("acme/large", {}, "no model provider named 'acme' is installed; installed: "),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_told_with_the_reason(
+    project: Project, model: str, environ: dict[str, str | None], told: str
+) -> None:
+    outcome = project.keval("models", model, env=environ)
+
+    assert 2 == outcome.code
+    assert any(line.startswith("FAULT") and told in line for line in outcome.stdout.splitlines())
+
+
+def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: Project) -> None:
+    outcome = project.keval("models", "gpt-4o", env={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": None})
+
+    assert 0 == outcome.code
+    provider, access, wires, price = outcome.stdout.splitlines()
+    assert "ok     provider  openai comes with keval-providers 0.1.0" == provider
+    assert "ok     access    OPENAI_API_KEY is set" == access
+    assert "openai-chat at https://api.openai.com/v1, openai-responses at https://api.openai.com/v1" in wires
+    assert "$2.5 per million tokens of input, $10 of output (genai-prices " in price
+
+
+def test_an_unknown_price_is_no_fault(project: Project) -> None:
+    outcome = project.keval("models", "ollama/my-own", "--json")
+
+    price = outcome.data[-1]
+    assert (0, "price", None) == (outcome.code, price["about"], price["well"])
+    assert "`prices: {ollama/my-own: {input: …, output: …}}`" in price["remedy"]
+
+
+@pytest.mark.usefixtures("simulated_here")
+def test_a_simulated_model_needs_no_key_and_has_no_price(project: Project) -> None:
+    outcome = project.keval("models", "simulated/any", "--json")
+
+    assert (0, ["provider", "access", "wires"]) == (outcome.code, [finding["about"] for finding in outcome.data])

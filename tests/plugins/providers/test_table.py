@@ -1,0 +1,118 @@
+"""The table of providers, what is declared of it, and what it makes of the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval.plugin import Endpoint, PreflightError
+from keval.seams import registry
+from keval_providers import ALIASES, PROVIDERS, HostedProvider
+
+ROOT = Path(__file__).parents[3]
+
+
+def project(folder: str) -> dict[str, Any]:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    table: dict[str, Any] = tomllib.loads(text)["project"]
+    return table
+
+
+def endpoint(name: str) -> Endpoint:
+    async def opened() -> Endpoint:
+        async with PROVIDERS[name].open(["a/model"], 0) as endpoints:
+            return endpoints["a/model"]
+
+    return asyncio.run(opened())
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in PROVIDERS.values():
+        for variable in (*provider.key_variables, *provider.url_variables):
+            monkeypatch.delenv(variable, raising=False)
+
+
+def test_table_entry_points_and_extras_name_the_same_providers() -> None:
+    named = {**{name: name for name in PROVIDERS}, **ALIASES}
+    points = project("plugins/providers")["entry-points"]["keval.models"]
+    extras = project(".")["optional-dependencies"]
+    declared = [name for name, needed in extras.items() if needed == ["keval-providers"]]
+
+    assert {name: f"keval_providers.table:{vendor}" for name, vendor in named.items()} == points
+    assert sorted(f"models-{name.replace('_', '-')}" for name in named) == sorted(declared)
+
+
+@pytest.mark.parametrize("name", [*PROVIDERS, *ALIASES])
+def test_every_name_leads_to_its_provider(name: str) -> None:
+    component = registry.find("keval.models", name)
+
+    assert PROVIDERS[ALIASES.get(name, name)] is registry.load(component)()
+
+
+def test_an_entry_point_of_another_name_is_no_provider() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'nobody'"):
+        exec("from keval_providers.table import nobody", {})
+
+
+@pytest.mark.parametrize(
+    "provider", [each for each in PROVIDERS.values() if not each.key_optional], ids=lambda each: each.vendor
+)
+def test_a_hosted_provider_names_the_variables_that_are_not_set(provider: HostedProvider) -> None:
+    with pytest.raises(PreflightError) as raised:
+        endpoint(provider.vendor)
+
+    wanted = " or ".join(provider.key_variables)
+    assert f"{wanted} is not set; {provider.vendor}/a/model needs it: export it" in raised.value.problems[-1]
+    assert all(url.startswith("https://") for url in provider.urls.values())
+
+
+def test_azure_needs_the_base_url_too() -> None:
+    with pytest.raises(PreflightError) as raised:
+        endpoint("azure")
+
+    told = "AZURE_API_BASE or AZURE_OPENAI_ENDPOINT is not set; azure/a/model needs the base URL: export it"
+    assert [told] == raised.value.problems[:-1]
+
+
+@pytest.mark.parametrize(
+    ("variable", "given", "urls"),
+    [
+        ("AZURE_API_BASE", "https://mine.openai.azure.com/", {"https://mine.openai.azure.com/openai/v1"}),
+        (
+            "AZURE_OPENAI_ENDPOINT",
+            "https://mine.openai.azure.com/openai/v1/",
+            {"https://mine.openai.azure.com/openai/v1"},
+        ),
+        ("OLLAMA_API_BASE", "http://gpu:11434", {"http://gpu:11434/v1", "http://gpu:11434"}),
+        ("OLLAMA_API_BASE", "http://gpu:11434/v1", {"http://gpu:11434/v1", "http://gpu:11434"}),
+        ("DEEPSEEK_API_BASE", "https://proxy/v1/", {"https://proxy/v1", "https://proxy/anthropic"}),
+        ("FIREWORKS_API_BASE", "https://proxy/in/v1", {"https://proxy/in/v1", "https://proxy/in"}),
+        ("OPENAI_BASE_URL", "http://gpu/custom/", {"http://gpu/custom/"}),
+        ("GROQ_API_BASE", "http://gpu/custom", {"http://gpu/custom"}),
+    ],
+)
+def test_a_base_url_is_taken_with_and_without_its_ending(
+    monkeypatch: pytest.MonkeyPatch, variable: str, given: str, urls: set[str]
+) -> None:
+    (provider,) = [each for each in PROVIDERS.values() if variable in each.url_variables]
+    monkeypatch.setenv(variable, given)
+    monkeypatch.setenv(provider.key_variables[-1], "a-key-of-mine")
+
+    found = endpoint(provider.vendor)
+
+    assert (urls, "a-key-of-mine") == ({*found.urls.values()}, found.api_key)
+
+
+@pytest.mark.parametrize(
+    "provider", [each for each in PROVIDERS.values() if each.key_optional], ids=lambda each: each.vendor
+)
+def test_a_local_server_needs_no_key(provider: HostedProvider) -> None:
+    found = endpoint(provider.vendor)
+
+    assert "none" == found.api_key
+    assert all(url.startswith("http://localhost:") for url in found.urls.values())
