@@ -17,7 +17,7 @@ from starlette.routing import Route
 from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, Model
 from keval_loopback.serving import serve
-from tests.agents.stage import ADAPTERS, OTHER_WIRES, PROGRAMS, Adapter, Stage
+from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter, Stage
 
 Answer: TypeAlias = Response | dict[str, Any]
 
@@ -135,7 +135,7 @@ def stage(runner: asyncio.Runner) -> Iterator[Stage]:
 
 @pytest.fixture(params=[*ADAPTERS])
 def adapter(request: pytest.FixtureRequest) -> Adapter:
-    """Each adapter; a test may ask for one of `OTHER_WIRES` or `PROGRAMS` too, by `indirect`."""
+    """Each adapter; a test may ask for one of `OTHER_WIRES` and `OWN_AGENTS` too, by `indirect`."""
     if request.param == "claude-code":
         pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
-    return {**ADAPTERS, **OTHER_WIRES, **PROGRAMS}[request.param]
+    return {**ADAPTERS, **OTHER_WIRES, **OWN_AGENTS}[request.param]

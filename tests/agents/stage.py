@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,9 +41,8 @@ class Adapter:
     """An adapter with its options.
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
-    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests, and then it
-    `reports` neither calls, texts beside the answer, nor tools. `model_is_seen` unless it is a remote agent's own
-    business.
+    that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests. `tells` is
+    what is known of a trial beside tool calls: all, what the proxy sees of the model, or the answer alone.
     """
 
     module: str
@@ -52,8 +51,7 @@ class Adapter:
     passes_retry_after: bool = True
     checks_replies: bool = True
     by_proxy: bool = False
-    reports: bool = True
-    model_is_seen: bool = True
+    tells: Literal["all", "model", "answer"] = "all"
 
     def build(self, model: Model) -> Agent:
         agent: Agent = getattr(import_module(self.module), self.name)(model=model, **self.options)
@@ -76,7 +74,8 @@ OTHER_WIRES = {
 }
 """Frameworks over the protocols that they do not choose by themselves."""
 LOOP = Path(__file__).parent / "command" / "loop.py"
-PROGRAMS = {
+
+OWN_AGENTS = {
     "command": Adapter(
         "keval_command",
         "Command",
@@ -108,14 +107,14 @@ PROGRAMS = {
             "env": {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"},
         },
         by_proxy=True,
-        reports=False,
+        tells="model",
     ),
-    "python": Adapter("tests.agents.bookkeeper", "python", {"function": "answer"}, by_proxy=True, reports=False),
+    "python": Adapter("tests.agents.bookkeeper", "python", {"function": "answer"}, by_proxy=True, tells="model"),
     "python transcript": Adapter("tests.agents.bookkeeper", "python", {"function": "report"}, by_proxy=True),
-    "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, reports=False, model_is_seen=False),
-    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, reports=False, model_is_seen=False),
+    "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, tells="answer"),
+    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, tells="answer"),
 }
-"""Agents that do not report what they do, or not all of it; the tap and the proxy do."""
+"""Agents of the user's, which keval asks and whose model it does not: see tests/agents/bookkeeper.py."""
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from tests.agents.stage import (
     ADAPTERS,
     INSTRUCTIONS,
     OTHER_WIRES,
-    PROGRAMS,
+    OWN_AGENTS,
     QUESTION,
     TOOLS,
     Adapter,
@@ -34,7 +34,7 @@ from tests.agents.stage import (
     says,
 )
 
-pytestmark = pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHER_WIRES, *PROGRAMS], indirect=True)
+pytestmark = pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHER_WIRES, *OWN_AGENTS], indirect=True)
 
 
 @pytest.fixture
@@ -67,23 +67,22 @@ def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any, adapte
 
     transcript = outcome.transcript
     assert outcome.error is None
-    beside = [("assistant", "Let me add.", 0)] if adapter.reports else []
-    roles = ["user", *(role for role, _, _ in beside), "tool", "assistant"]
+    first = [("assistant", "Let me add.", 0)] if adapter.tells == "all" else []
+    roles = ["user", *(role for role, _, _ in first), "tool", "assistant"]
     assert [message.role for message in transcript.messages] == roles
-    assert spoken(transcript) == [("user", "What is 2 + 3?", 0), *beside, ("assistant", "It is 5.", 0)]
+    assert spoken(transcript) == [("user", "What is 2 + 3?", 0), *first, ("assistant", "It is 5.", 0)]
     (call,) = transcript.tool_calls
     assert (call.name, dict(call.arguments), call.result, call.error) == ("add", {"a": 2, "b": 3}, "5", None)
-    assert (call.server, call.executions, call.turn) == ("sums", 1, 0)
-    tools = TOOLS if adapter.reports else None
-    assert (transcript.tools, transcript.output) == (tools, "It is 5.")
-    assert transcript.tool_calls_by == ("agent" if adapter.reports else "tap")
-    if adapter.model_is_seen:
-        assert (transcript.model_calls, call.model_call) == (2, 1)
-        assert transcript.model_calls_by == ("agent" if adapter.reports else "proxy")
+    assert (call.server, call.executions, call.turn, transcript.output) == ("sums", 1, 0, "It is 5.")
+    assert transcript.tools == (TOOLS if adapter.tells == "all" else None)
+    assert transcript.tool_calls_by == ("agent" if adapter.tells == "all" else "tap")
+    assert transcript.model_calls_by == ("proxy" if adapter.tells == "model" else "agent")
+    if adapter.tells == "answer":
+        assert (call.model_call, transcript.model_calls, transcript.usage) == (None, None, Usage())
+    else:
+        assert (call.model_call, transcript.model_calls) == (1, 2)
         assert transcript.usage.input_tokens
         assert transcript.usage.output_tokens
-    else:
-        assert (transcript.model_calls, call.model_call, transcript.usage) == (None, None, Usage())
     assert len(transcript.turn_durations) == 1
 
 
@@ -102,7 +101,7 @@ def test_two_calls_of_one_reply_are_both_run(play: Any, adapter: Adapter) -> Non
     outcome = play(calls(("add", {"a": 1, "b": 2}), ("add", {"a": 30, "b": 40})), says("3 and 70."))
 
     told = [(call.result, call.model_call, call.executions) for call in outcome.transcript.tool_calls]
-    model_call = 1 if adapter.model_is_seen else None
+    model_call = None if adapter.tells == "answer" else 1
     assert told == [("3", model_call, 1), ("70", model_call, 1)]
     results = [message.text for message in outcome.requests[1].messages if message.role == "tool"]
     assert in_order(results, ["3", "70"])
@@ -113,14 +112,14 @@ def test_an_error_of_a_tool_is_recorded_and_the_trial_goes_on(play: Any, adapter
 
     told = [(call.result, call.error) for call in outcome.transcript.tool_calls]
     assert told == [(None, "Error executing tool divide: nothing can be divided by zero"), ("3", None)]
-    assert (outcome.error, outcome.transcript.output) == (None, "It is 3.")
-    assert outcome.transcript.model_calls == (3 if adapter.model_is_seen else None)
+    model_calls = None if adapter.tells == "answer" else 3
+    assert (outcome.error, outcome.transcript.output, outcome.transcript.model_calls) == (None, "It is 3.", model_calls)
 
 
 def test_what_was_said_earlier_and_every_turn_are_in_one_conversation(play: Any, adapter: Adapter) -> None:
-    if adapter is PROGRAMS["python"]:
-        pytest.skip("a function that takes a Sample and returns a text answers one question")
-    if adapter is PROGRAMS["a2a"]:
+    if adapter.options == OWN_AGENTS["python"].options:
+        pytest.skip("a function that returns a text answers one question")
+    if adapter.options == OWN_AGENTS["a2a"].options:
         pytest.skip("A2A has no place for what was said earlier")
 
     history = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
@@ -137,7 +136,7 @@ def test_what_was_said_earlier_and_every_turn_are_in_one_conversation(play: Any,
         ("user", "And twice that?", 1),
         ("assistant", "It is 10.", 1),
     ]
-    assert outcome.transcript.model_calls == (3 if adapter.model_is_seen else None)
+    assert outcome.transcript.model_calls == (None if adapter.tells == "answer" else 3)
     assert len(outcome.transcript.turn_durations) == 2
 
 
@@ -147,8 +146,8 @@ def test_what_was_said_earlier_and_every_turn_are_in_one_conversation(play: Any,
 def test_a_model_that_fails_shows_and_is_asked_once(
     play: Any, adapter: Adapter, status: int, kind: str, retryable: bool
 ) -> None:
-    if not adapter.model_is_seen:
-        pytest.skip("a remote agent does not tell why its model failed")
+    if adapter.tells == "answer":
+        pytest.skip("nobody sees the model of a remote agent")
 
     def refuse(request: ChatRequest) -> ChatReply:
         raise ModelFault(status, "not today", retry_after=7)
@@ -177,15 +176,16 @@ def test_a_model_that_fails_shows_and_is_asked_once(
 def test_a_reply_without_text_fails_the_trial_by_its_ending(
     play: Any, adapter: Adapter, text: str, cut: Any, kind: str
 ) -> None:
-    kind = kind if adapter.model_is_seen else "no_answer"
     # Claude Code asks a model that was cut off, or said nothing, again.
     outcome = play(calls(("add", {"a": 2, "b": 3})), *[lambda request: ChatReply(text, cut=cut)] * 5)
 
     error = outcome.error
     assert isinstance(error, TrialError)
-    assert (error.stage, error.kind, error.retryable) == ("model", kind, False)
+    # Who tells the answer alone does not tell what ended it.
+    assert (error.stage, error.kind) == ("model", kind if adapter.tells != "answer" else "no_answer")
+    assert not error.retryable
     assert [call.result for call in outcome.transcript.tool_calls] == ["5"]
-    assert outcome.transcript.usage.output_tokens or not adapter.model_is_seen
+    assert bool(outcome.transcript.usage.output_tokens) == (adapter.tells != "answer")
 
 
 @pytest.mark.parametrize(("cut", "truncated"), [("length", True), ("refusal", False), (None, False)])
@@ -198,7 +198,7 @@ def test_a_text_that_ended_early_is_an_answer_and_says_if_a_limit_ended_it(
     outcome = play(lambda request: ChatReply("It is", cut=cut))
 
     told = (outcome.error, outcome.transcript.output, outcome.transcript.truncated)
-    assert told == (None, "It is", truncated and adapter.model_is_seen)
+    assert told == (None, "It is", truncated and adapter.tells != "answer")
 
 
 def test_a_limit_that_ended_an_earlier_text_is_no_limit_of_the_answer(play: Any, adapter: Adapter) -> None:
@@ -271,8 +271,10 @@ def test_usage_that_is_none_is_unknown_or_may_be_asked_for_again(told_by: Any) -
 @pytest.fixture
 def told_by(runner: asyncio.Runner, adapter: Adapter) -> Callable[..., list[Transcript | Exception]]:
     """Run a trial per body that a model's endpoint answers with, and return the transcripts and errors."""
-    if adapter.module == "keval_claude_code" or adapter in PROGRAMS.values():
-        pytest.skip("a program reads a reply itself, and tells an error in its place")
+    if adapter.module == "keval_claude_code":
+        pytest.skip("Claude Code reads a reply itself, and tells an error in its place")
+    if adapter in OWN_AGENTS.values():
+        pytest.skip("the user's own code reads the replies")
 
     async def told(bodies: Sequence[bytes]) -> list[Transcript | Exception]:
         outcomes: list[Transcript | Exception] = []

@@ -35,6 +35,9 @@ PAGES = [
         path for folder in ("agents", "judges", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")
     ),
 ]
+AGENTS = ROOT / "docs" / "agents"
+FILE = re.compile(r"^`([\w./]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""A file on a page about agents: a block after a line that begins with its name and ends in a colon."""
 FAULTS = "faults: [{status: 429, share: 5%}]\n"
 TONE = "instructions: Is it polite?\nlevels: {1: It is rude., 2: It is polite.}\n"
 # What a fragment of a config needs around it to be one.
@@ -47,8 +50,11 @@ REST: dict[str, Any] = {
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The snippets of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """The snippets of a page in one language, but for the files of a page that is run as a whole."""
+    text = page.read_text(encoding="utf-8")
+    if page.parent == AGENTS:
+        text = FILE.sub("", text)
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def snippets(language: str) -> Iterator[Any]:

@@ -133,6 +133,18 @@ class PrerecordedAgent(Protocol):
 
 
 @runtime_checkable
+class RefusesServers(Protocol):
+    """An agent that can be given MCP servers only with some of its options."""
+
+    def servers_refusal(self) -> str | None:
+        """Return why it cannot be given any, and what to do; `None` if it can.
+
+        Called once it is prepared, if a condition has servers: the run then ends before its first trial.
+        """
+        ...
+
+
+@runtime_checkable
 class ShowsServerInstructions(Protocol):
     """An agent whose framework shows its model the `instructions` of MCP servers by itself.
 
@@ -140,18 +152,6 @@ class ShowsServerInstructions(Protocol):
     """
 
     shows_server_instructions: bool
-
-
-@runtime_checkable
-class RefusesServers(Protocol):
-    """An agent that may have no way to hand MCP servers on, depending on its options."""
-
-    def servers_refusal(self) -> str | None:
-        """Return why it cannot be given servers, with the remedy; `None` if it can.
-
-        Called once it is prepared. A run in which a condition gives it some does not begin.
-        """
-        ...
 
 
 @runtime_checkable

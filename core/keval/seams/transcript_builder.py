@@ -83,8 +83,8 @@ class TranscriptBuilder:
         try:
             yield
         except Exception as error:
-            explained = isinstance(error, TrialError) and error.stage != "agent"
-            if not explained and (fault := self._model_fault or (self._finish and self._finish.no_answer())):
+            fault = self._model_fault or (self._finish and self._finish.no_answer())
+            if fault and not (isinstance(error, TrialError) and error.stage != "agent"):
                 raise fault from error
             raise
         finally:

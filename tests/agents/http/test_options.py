@@ -82,5 +82,5 @@ def test_servers_that_no_template_hands_over_are_an_error_before_the_run(run: An
 
     outcome = run("url: http://127.0.0.1:9/ask", "probe: false", rest=conditions)
 
-    told = "condition 'with' has MCP servers: no template hands them over; add"
+    told = "condition 'with' has MCP servers, and 'mine' can have none: no template hands them over; add"
     assert (2, True) == (outcome.code, outcome.stderr.startswith(f"error: eval.yaml:3:3: {told}")), outcome.stderr

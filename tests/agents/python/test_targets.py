@@ -104,7 +104,7 @@ def test_servers_for_a_function_that_takes_none_are_an_error_before_the_run(run:
 
     outcome = run("mine.py:answer", config, mine_py="def answer(question): ...\n")
 
-    problem = "condition 'with' has MCP servers: answer() of mine.py takes none;"
+    problem = "condition 'with' has MCP servers, and 'mine' can have none: answer() of mine.py takes none;"
     assert (2, True) == (outcome.code, outcome.stderr.startswith(f"{PLACE}{problem}")), outcome.stderr
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,20 +123,11 @@ async def preflight(
         raise PreflightError(problems)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
-    if problems := [*_servers_refused(plan.agents, agents, contexts)]:
-        raise PreflightError(problems)
+    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
+    if refused := [*_servers_refused(plan.agents, agents, served[0])] if served else []:
+        raise PreflightError(refused)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
-
-
-def _servers_refused(
-    resolved: Iterable[ResolvedPlugin], agents: Mapping[str, Agent], contexts: Mapping[str, Sequence[OpenedContext]]
-) -> Iterator[str]:
-    """Yield why agents cannot have the MCP servers of the first condition that has some."""
-    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
-    for item in resolved if served else ():
-        if isinstance(agent := agents[item.label], RefusesServers) and (why := agent.servers_refusal()):
-            yield f"{item.place}: condition {served[0]!r} has MCP servers: {why}"
 
 
 async def begin_judges(
@@ -183,6 +174,14 @@ async def _begin(
         scope.close_later(plugin)
     await all_of([_prepared(item, plugins[item.label]) for item in resolved])
     return plugins
+
+
+def _servers_refused(agents: Sequence[ResolvedPlugin], ready: Mapping[str, Agent], condition: str) -> Iterator[str]:
+    """Yield why agents cannot be given the MCP servers of a condition."""
+    for item in agents:
+        agent = ready[item.label]
+        if isinstance(agent, RefusesServers) and (refusal := agent.servers_refusal()):
+            yield f"{item.place}: condition {condition!r} has MCP servers, and {item.label!r} can have none: {refusal}"
 
 
 async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
