@@ -161,6 +161,19 @@ def test_a_session_is_taken_from_the_reply(ask: Any) -> None:
     assert "from t2" == outcome.transcript.output
 
 
+def test_a_reply_without_a_session_ends_a_conversation_that_needs_one(ask: Any) -> None:
+    outcome = ask(
+        JSONResponse({"text": "1"}),
+        sample=Sample("q1", "One?", turns=("Two?",)),
+        body={"q": "{{ question }}", "thread": "{{ session }}"},
+        answer="text",
+        session="thread.id",
+    )
+
+    told = "the reply before had no session at 'thread.id', so that this message would begin another"
+    assert ("bad_answer", told, 1) == (outcome.error.kind, str(outcome.error), len(outcome.requests))
+
+
 def test_the_history_grows_with_each_turn(ask: Any) -> None:
     sample = Sample("q1", "One?", turns=("Two?",))
 

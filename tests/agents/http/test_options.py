@@ -53,6 +53,7 @@ def run(project: Project) -> Callable[..., Outcome]:
             "6:11",
             "'body' must render to JSON, and does not for a question with quotes and line ends",
         ),
+        (["url: http://127.0.0.1/", "session: thread"], "6:14", "'session' must be used by a template"),
         (["url: http://127.0.0.1/", "method: GET"], "5:10", "'url' must have the question for GET"),
         (["url: http://127.0.0.1/", "method: DELETE"], "6:13", "expected POST or PUT or PATCH or GET, got 'DELETE'"),
     ],
