@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import attrs
 from keval.config import k_eval
 from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
-from keval.config.sections import ablate_problem, implied_judge
+from keval.config.sections import NO_AGENTS, ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
 from keval.seams import registry
@@ -90,7 +91,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
-        problems=(*evaluation.problems, *problems),
+        problems=(*(each for each in evaluation.problems if not (wanted and each.message == NO_AGENTS)), *problems),
     )
 
 
@@ -103,13 +104,29 @@ def _chosen(
         matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
         if not matching:
             try:
-                components = registry.select(group, name)
-                matching = [PluginSpec(registry.label(group, name), name, _shared_model(components[0], specs))]
+                matching = [_added(group, name, specs, chosen)]
             except PluginError as error:
                 hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
         chosen.update((spec.label, spec) for spec in matching)
     return tuple(chosen.values()) if names else tuple(specs)
+
+
+def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Collection[str]) -> PluginSpec:
+    """Return a plugin that the config does not name. Raises PluginError: it is not installed, or takes no such text.
+
+    For an agent, `TYPE:TEXT` sets the option that its class has as `flag_option`; such agents are numbered.
+    """
+    kind, _, text = name.partition(":") if group == "keval.agents" else (name, "", "")
+    component, *_ = registry.select(group, kind)
+    label = registry.label(group, kind)
+    if not text:
+        return PluginSpec(label, kind, _shared_model(component, specs))
+    option = getattr(registry.load(component), "flag_option", None)
+    if option is None:
+        raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
+    labels = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
+    return PluginSpec(next(each for each in labels if each not in chosen), kind, {option: text})
 
 
 def _shared_model(component: registry.Component, specs: Sequence[PluginSpec]) -> dict[str, str]:

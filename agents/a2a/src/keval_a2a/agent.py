@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -27,6 +27,8 @@ class A2A:
     trial have one context id. With `servers_metadata`, the metadata of each message has the condition's MCP servers
     under that name, as a list of names and URLs.
     """
+
+    flag_option: ClassVar[str] = "url"
 
     url: str
     headers: Mapping[str, str] = attrs.field(factory=dict)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import attrs
@@ -54,6 +54,8 @@ class Http:
 
     With `probe`, keval looks before the run whether the endpoint is there.
     """
+
+    flag_option: ClassVar[str] = "url"
 
     url: str
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"

@@ -36,6 +36,7 @@ class Python:
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
+    flag_option: ClassVar[str] = "target"
 
     target: Path
     model: Model | None = attrs.field(default=None, metadata={"provider": "openai"})
