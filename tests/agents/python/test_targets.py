@@ -121,6 +121,22 @@ def test_a_failure_keeps_what_the_function_raised(run: Any, project: Project) ->
     assert "answer() of mine.py raised LookupError: no such city" in failure["message"]
 
 
+@pytest.mark.parametrize(
+    "function", ["def answer(question): time.sleep(600)", "async def answer(question): await asyncio.sleep(600)"]
+)
+def test_a_function_that_hangs_is_late_and_keval_ends(project: Project, function: str) -> None:
+    hurry = "execution: {timeout_seconds: 0.5, retry: {max_attempts: 1}}"
+    project.write(
+        eval_yaml=CONFIG.replace("TARGET", "mine.py:answer") + f"    {hurry}\n",
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}\n',
+        mine_py=f"import asyncio, time\n{function}\n",
+    )
+
+    outcome = project.fork("run", "eval.yaml", timeout=60)
+
+    assert (3, "timeout") == (outcome.code, project.lines("trials.jsonl")[0]["failure"]["kind"])
+
+
 def test_a_module_of_the_configs_folder_can_be_the_target(run: Any, project: Project) -> None:
     (project.root / "kit").mkdir()
     (project.root / "kit" / "mine.py").write_text("def answer(question): return 'It is 5.'\n", encoding="utf-8")
