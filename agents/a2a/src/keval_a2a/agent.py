@@ -31,7 +31,7 @@ class A2A:
     flag_option: ClassVar[str] = "url"
 
     url: str
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     servers_metadata: str | None = None
     _remote: RemoteAgent | None = attrs.field(default=None, init=False, repr=False, eq=False)
 

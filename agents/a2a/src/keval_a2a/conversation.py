@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from uuid import uuid4
 
 import attrs
@@ -50,10 +50,11 @@ class A2AConversation:
         with builder.turn(text):
             reply = Reply()
             try:
-                async for response in self._remote.send(self._message(text)):
-                    piece = reply.take(response)
-                    if self._context.streams:
-                        builder.streamed(piece)
+                async with aclosing(self._remote.send(self._message(text))) as responses:
+                    async for response in responses:
+                        piece = reply.take(response)
+                        if self._context.streams:
+                            builder.streamed(piece)
                 await self._follow(reply)
             except BaseException:
                 await self._cancel(reply)

@@ -59,7 +59,7 @@ class Http:
 
     url: str
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     body: str | Mapping[str, Any] = attrs.field(factory=lambda: {"question": "{{ question }}"})
     answer: str | None = attrs.field(default=None, validator=_is_path)
     events: Literal["sse"] | None = None
