@@ -34,7 +34,6 @@ SECTIONS = {
     "prices": "what models cost, by provider/name, in US dollars per million tokens",
     "gates": "what the results must show, such as basic/contains >= 0.8",
 }
-NO_AGENTS = "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`"
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
 
@@ -69,7 +68,7 @@ class SectionReader:
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
-            self._problem((), NO_AGENTS)
+            self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         gates = self._gates(data.get("gates"))
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         for index, label in enumerate(header.ablate):

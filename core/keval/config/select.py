@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +10,7 @@ import attrs
 from keval.config import k_eval
 from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
-from keval.config.sections import NO_AGENTS, ablate_problem, implied_judge
+from keval.config.sections import ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
 from keval.seams import registry
@@ -41,8 +40,8 @@ class Selection:
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
-    problems: list[Problem] = []
     wanted = [k_eval.agent_type(name) for name in selection.agents]
+    problems = [each for each in evaluation.problems if not (wanted and "key 'agents' is missing" in each.message)]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
@@ -91,7 +90,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
-        problems=(*(each for each in evaluation.problems if not (wanted and each.message == NO_AGENTS)), *problems),
+        problems=tuple(problems),
     )
 
 
@@ -104,7 +103,7 @@ def _chosen(
         matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
         if not matching:
             try:
-                matching = [_added(group, name, specs, chosen)]
+                matching = [_added(group, name, specs, chosen.values())]
             except PluginError as error:
                 hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
@@ -112,30 +111,18 @@ def _chosen(
     return tuple(chosen.values()) if names else tuple(specs)
 
 
-def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Collection[str]) -> PluginSpec:
-    """Return a plugin that the config does not name. Raises PluginError: it is not installed, or takes no such text.
-
-    For an agent, `TYPE:TEXT` sets the option that its class has as `flag_option`; such agents are numbered.
-    """
+def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[PluginSpec]) -> PluginSpec:
+    """Return what a flag adds: an agent gets the model of the config's first, or as `TYPE:TEXT` its `flag_option`."""
     kind, _, text = name.partition(":") if group == "keval.agents" else (name, "", "")
-    component, *_ = registry.select(group, kind)
-    label = registry.label(group, kind)
+    label, plugin = registry.label(group, kind), registry.load(registry.select(group, kind)[0])
     if not text:
-        return PluginSpec(label, kind, _shared_model(component, specs))
-    option = getattr(registry.load(component), "flag_option", None)
-    if option is None:
+        takes_model = group == "keval.agents" and attrs.has(plugin) and "model" in attrs.fields_dict(plugin)
+        models = [spec.options["model"] for spec in specs if "model" in spec.options and takes_model]
+        return PluginSpec(label, kind, {"model": models[0]} if models else {})
+    if not hasattr(plugin, "flag_option"):
         raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
-    labels = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
-    return PluginSpec(next(each for each in labels if each not in chosen), kind, {option: text})
-
-
-def _shared_model(component: registry.Component, specs: Sequence[PluginSpec]) -> dict[str, str]:
-    """Return the model of the config's first agent for an agent that a flag adds, so that only the agent differs."""
-    models = [spec.options["model"] for spec in specs if "model" in spec.options]
-    if component.group != "keval.agents" or not models:
-        return {}
-    plugin = registry.load(component)
-    return {"model": models[0]} if attrs.has(plugin) and "model" in attrs.fields_dict(plugin) else {}
+    earlier = sum(spec.type == kind for spec in chosen)
+    return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text})
 
 
 def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginSpec, ...]:
