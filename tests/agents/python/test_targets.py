@@ -171,6 +171,16 @@ def test_what_a_target_imports_from_elsewhere_is_left_as_it_is(tmp_path: Path) -
     assert before is sys.modules["colorsys"]
 
 
+def test_a_function_may_import_its_neighbours_when_it_is_called_and_they_hide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def answer(question):\n    import later\n    return later.NAME\n", "utf-8")
+    (tmp_path / "later.py").write_text("NAME = 'later'\n", "utf-8")
+    before = [*sys.path]
+
+    target = load_target(tmp_path / "mine.py:answer")
+
+    assert ("later", [*before, str(tmp_path)]) == (target.function("x"), sys.path)
+
+
 def test_a_target_may_begin_an_event_loop_of_its_own_and_define_records(tmp_path: Path, runner: Any) -> None:
     (tmp_path / "mine.py").write_text(
         "import asyncio\nfrom dataclasses import dataclass\n@dataclass\nclass Note:\n    text: str\n"
