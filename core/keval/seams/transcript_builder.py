@@ -114,13 +114,17 @@ class TranscriptBuilder:
         if text:
             self._tell("text_streamed", turn=max(self._turn, 0), text=text)
 
-    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False) -> None:
+    def called(
+        self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False, ago: float = 0.0
+    ) -> None:
         """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first.
 
-        `own` says that the tool is the agent's own, and no server of the context has it.
+        `own` says that the tool is the agent's own, and no server of the context has it. `ago` is how many seconds ago
+        the call began, if that is not now.
         """
-        self._started[len(self._calls)] = self._clock()
-        turn, at = max(self._turn, 0), self._elapsed()
+        self._started[len(self._calls)] = self._clock() - ago
+        turn, elapsed = max(self._turn, 0), self._elapsed()
+        at = None if elapsed is None else max(0.0, elapsed - ago)
         self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
 

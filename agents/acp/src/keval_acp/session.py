@@ -1,0 +1,314 @@
+"""One conversation, with an agent of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast
+
+import acp
+import attrs
+from acp.exceptions import RequestError
+from acp.schema import (
+    AcpMcpServer,
+    AgentCapabilities,
+    ClientCapabilities,
+    EnvVariable,
+    FileSystemCapabilities,
+    HttpHeader,
+    HttpMcpServer,
+    Implementation,
+    InitializeResponse,
+    McpServerStdio,
+    NewSessionResponse,
+    PromptResponse,
+    SseMcpServer,
+)
+from pydantic import ValidationError
+
+from keval.plugin import (
+    MAX_OUTPUT_TOKENS,
+    REFUSAL,
+    Context,
+    McpServer,
+    ModelError,
+    PreflightError,
+    TrialError,
+    Wire,
+    suggestion,
+)
+from keval_acp.client import Client
+from keval_acp.lines import Lines
+from keval_acp.permissions import Permissions
+from keval_acp.terminals import Terminals
+from keval_acp.tool_use import ToolUses
+from keval_programs import (
+    Placeholders,
+    Process,
+    TextTemplate,
+    TrialFolder,
+    environment,
+    find_program,
+    open_folder,
+    running,
+)
+
+if TYPE_CHECKING:
+    from keval_acp.agent import Acp
+
+_T = TypeVar("_T")
+_Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
+_WANTS_LOGIN = -32000
+"""The protocol's error code for an agent that has to be logged in."""
+
+_PATIENCE = 60.0
+"""Seconds in which an agent that is tried out opens a session."""
+
+_GOODBYE = 1.0
+"""Seconds for an agent that is gone to have ended, and for one that is cancelled to read of it."""
+
+_CAPABILITIES = ClientCapabilities(
+    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=os.name == "posix"
+)
+
+
+@attrs.frozen
+class Setup:
+    """What all trials share: the agent's options, its wire, its files, and the placeholders in all of them."""
+
+    options: Acp
+    wire: Wire
+    files: Mapping[str, TextTemplate]
+    used: frozenset[str]
+
+
+async def try_out(setup: Setup) -> None:
+    """Start an agent and open a session without servers.
+
+    Raises:
+        PreflightError: that does not work.
+    """
+    context = Context(instructions="You are tried out.")  # not every agent takes an empty system prompt
+    try:
+        async with asyncio.timeout(_PATIENCE), open_conversation(setup, context):
+            return
+    except TrialError as error:
+        raise PreflightError(str(error)) from error
+
+
+@asynccontextmanager
+async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Conversation]:
+    """Start an agent and open a session.
+
+    Raises:
+        TrialError: that fails, or the agent cannot be given what the trial has.
+    """
+    options = setup.options
+    if context.history:
+        raise TrialError(
+            "the sample has earlier messages, and the Agent Client Protocol has no place for them; leave them out, or"
+            " ask them as turns",
+            kind="history_unsupported",
+        )
+    with open_folder() as folder:
+        access = None if options.model is None else options.model.access(setup.wire, context.model_headers)
+        base = options.folder.absolute()
+        placeholders = Placeholders(folder, context, access, base, setup.used)
+        placeholders.write_files(setup.files)
+        env = environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
+        name, *arguments = (placeholders.fill(_whole(text, base)) for text in options.command)
+        command = [find_program(name, base, env["PATH"]), *arguments]
+        process = Process(Path(name).name, command, env, folder.work, folder.stderr)
+        context.builder.leave_calls_to_tap(context.servers)
+        async with running(process, context.builder):
+            terminals = Terminals(folder.root, env)
+            uses = ToolUses(context.builder, context.servers, terminals.output)
+            client = Client(context, folder, terminals, Permissions(options.permissions), uses)
+            agent = Agent(process, client)
+            try:
+                session = await agent.open_session(folder, context.servers, _filled(options.meta, placeholders))
+                await agent.choose(session, options.mode, options.settings)
+                yield Conversation(agent, session.session_id, placeholders)
+            finally:
+                await terminals.close()
+                await agent.connection.close()
+
+
+@attrs.define
+class Conversation:
+    """A session with one agent."""
+
+    _agent: Agent
+    _session: str
+    _placeholders: Placeholders
+    _has_begun: bool = attrs.field(default=False, init=False)
+
+    async def ask(self, text: str) -> None:
+        """Send one message of the user, and report to its end what the agent does.
+
+        Raises:
+            TrialError: the agent fails, refuses, gives up, or is gone.
+        """
+        client = self._agent.client
+        with client.context.builder.turn(text):
+            said = text if self._has_begun else self._placeholders.first_message(text)
+            self._has_begun = True
+            try:
+                response = await self._agent.prompt(self._session, said)
+            except BaseException:
+                client.end_turn()
+                raise
+            spoken = client.end_turn(truncated=response.stop_reason == "max_tokens")
+            match response.stop_reason:
+                case "max_tokens" if not spoken:
+                    raise MAX_OUTPUT_TOKENS.no_answer()
+                case "refusal" if not spoken:
+                    raise REFUSAL.no_answer()
+                case "refusal":
+                    raise TrialError(
+                        "the agent refuses to go on, and takes its answer back", stage="model", kind="refused"
+                    )
+                case "max_turn_requests":
+                    raise TrialError(
+                        "the agent gave up after as many model calls as it allows itself", kind="max_turns"
+                    )
+                case "cancelled":
+                    raise TrialError("the agent cancelled the turn by itself", kind="cancelled")
+
+
+@attrs.define
+class Agent:
+    """An agent's process, and the connection to it."""
+
+    process: Process
+    client: Client
+    lines: Lines = attrs.field(init=False)
+    connection: acp.core.ClientSideConnection = attrs.field(init=False)
+    _told: InitializeResponse | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.lines = Lines(self.process)
+        # The client has what the capabilities say, and no more: no elicitation, for example.
+        self.connection = acp.connect_to_agent(cast(acp.Client, self.client), self.lines, use_unstable_protocol=True)
+
+    async def open_session(
+        self, folder: TrialFolder, servers: Sequence[McpServer], meta: Mapping[str, Any]
+    ) -> NewSessionResponse:
+        """Agree on the protocol, and open a session with these servers.
+
+        Raises:
+            TrialError: the agent speaks no such protocol, wants a login, or cannot take the servers.
+        """
+        told = await self._answered(
+            self.connection.initialize(
+                acp.PROTOCOL_VERSION, _CAPABILITIES, Implementation(name="keval", title="keval", version="1")
+            )
+        )
+        if told.protocol_version != acp.PROTOCOL_VERSION:
+            raise TrialError(
+                f"{self.process.name} speaks version {told.protocol_version} of the Agent Client Protocol, and keval"
+                f" version {acp.PROTOCOL_VERSION}; install another version of the agent",
+                kind="protocol",
+            )
+        self._told = told
+        capabilities = told.agent_capabilities or AgentCapabilities()
+        given: list[_Server] = [self._server(server, capabilities) for server in servers]
+        return await self._answered(self.connection.new_session(str(folder.work), mcp_servers=given, **meta))
+
+    async def choose(self, session: NewSessionResponse, mode: str | None, settings: Mapping[str, str]) -> None:
+        """Choose a mode and settings in a session, by the ids that the agent tells.
+
+        Raises:
+            TrialError: of kind `setting_unknown`.
+        """
+        modes = [each.id for each in session.modes.available_modes] if session.modes else []
+        known = [option.id for option in session.config_options or ()]
+        for what, name, names in (("mode", mode, modes), *(("setting", each, known) for each in settings)):
+            if name is not None and name not in names:
+                hint = suggestion(name, names, f"{what}s")
+                raise TrialError(f"{self.process.name} has no {what} {name!r}{hint}", kind="setting_unknown")
+        if mode is not None:
+            await self._answered(self.connection.set_session_mode(session_id=session.session_id, mode_id=mode))
+        for name, value in settings.items():
+            setting = self.connection.set_config_option(config_id=name, session_id=session.session_id, value=value)
+            await self._answered(setting)
+
+    async def prompt(self, session: str, text: str) -> PromptResponse:
+        """Send a message, and return how the turn ended; one that is cancelled is cancelled in the agent, too.
+
+        Raises:
+            TrialError: it fails.
+        """
+        try:
+            return await self._answered(self.connection.prompt(session_id=session, prompt=[acp.text_block(text)]))
+        except asyncio.CancelledError:
+            async with asyncio.timeout(_GOODBYE):
+                await self.connection.cancel(session_id=session)
+            raise
+
+    async def _answered(self, response: Awaitable[_T]) -> _T:
+        try:
+            return await response
+        except ConnectionError as error:
+            await self.process.ended(_GOODBYE)
+            raise self.process.death(self.lines.noise) from error
+        except ValidationError as error:
+            problem = f"{self.process.name} answers otherwise than the Agent Client Protocol says: {error}"
+            raise TrialError(problem, kind="protocol") from error
+        except RequestError as error:
+            self._fail(error)
+
+    def _fail(self, error: RequestError) -> NoReturn:
+        """Raise the error that an agent's answer stands for."""
+        name = self.process.name
+        details = f"{error}" if error.data is None else f"{error} ({error.data})"
+        if error.code == _WANTS_LOGIN:
+            methods = [method.name for method in (self._told.auth_methods or () if self._told else ())]
+            ways = f" (it offers: {', '.join(methods)})" if methods else ""
+            raise TrialError(
+                f"{name} wants a login{ways}: {details}; give it a key through `env`, or configure it in `files`",
+                kind="login",
+            ) from error
+        if 400 <= error.code < 600:  # some tell the status of the model's endpoint
+            raise ModelError(f"{name}: {details}", status=error.code) from error
+        raise TrialError(f"{name} answered with error {error.code}: {details}", kind="agent_error") from error
+
+    def _server(self, server: McpServer, capabilities: AgentCapabilities) -> _Server:
+        headers = [HttpHeader(name=name, value=value) for name, value in server.headers.items()]
+        can = capabilities.mcp_capabilities
+        match server.transport:
+            case "http" if can and can.http:
+                return HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
+            case "sse" if can and can.sse:
+                return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
+            case "stdio":
+                env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
+                return McpServerStdio(name=server.name, command=server.command or "", args=list(server.args), env=env)
+        raise TrialError(
+            f"{self.process.name} cannot take MCP server {server.name!r} over {server.transport}: it says nothing of"
+            f" that transport; hand the server over by {{mcp_config}} in the agent's command or files, or use a version"
+            f" of the agent that can",
+            kind="servers_unsupported",
+        )
+
+
+def _filled(value: Any, placeholders: Placeholders) -> Any:
+    """Return a structure with the placeholders in all its texts filled in."""
+    if isinstance(value, str):
+        return placeholders.fill(value)
+    if isinstance(value, Mapping):
+        return {name: _filled(item, placeholders) for name, item in value.items()}
+    return [_filled(item, placeholders) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _whole(argument: str, folder: Path) -> str:
+    """Return the whole path of a file that an argument names, and any other argument as it is."""
+    named = folder / argument
+    try:
+        return str(named) if named.is_file() else argument
+    except (OSError, ValueError):  # a text that can be no path
+        return argument
