@@ -62,6 +62,7 @@ class TranscriptBuilder:
     _finish: FinishReason | None = attrs.field(default=None, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
+    _writes: bool = attrs.field(default=False, init=False)
     written: str = attrs.field(default="", init=False)
 
     @contextmanager
@@ -104,10 +105,16 @@ class TranscriptBuilder:
         """
         if text:
             self._truncated = truncated or (self._finish is not None and self._finish.truncates)
-            if self._logs:
+            if self._logs and not self._writes:
                 self._messages += self._take_tapped()
+            self._writes = False
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
+
+    def writes(self) -> None:
+        """Report that the agent begins to write a text: calls that a tap records before it is `said` come after it."""
+        self._messages += self._take_tapped()
+        self._writes = True
 
     def streamed(self, text: str) -> None:
         """Report a piece of text as the agent writes it, if `Context.streams`; the whole is reported with `said`."""

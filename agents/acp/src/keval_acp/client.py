@@ -59,9 +59,11 @@ class Client:
     async def session_update(self, session_id: str, update: object, **meta: Any) -> None:
         """Report a piece of a message, what a tool call does, or a plan."""
         match update:
-            case AgentMessageChunk(content=TextContentBlock(text=text), message_id=id):
+            case AgentMessageChunk(content=TextContentBlock(text=text), message_id=id) if text:
                 if id != self._message:
                     self._say()
+                if not self._text:
+                    self.context.builder.writes()
                 self._message = id
                 self._text.append(text)
                 if self.context.streams:

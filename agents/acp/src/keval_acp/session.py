@@ -54,6 +54,7 @@ from keval_programs import (
     find_program,
     open_folder,
     running,
+    whole_path,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         placeholders = Placeholders(folder, context, access, base, setup.used)
         placeholders.write_files(setup.files)
         env = environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
-        name, *arguments = (placeholders.fill(_whole(text, base)) for text in options.command)
+        name, *arguments = (placeholders.fill(whole_path(text, base)) for text in options.command)
         command = [find_program(name, base, env["PATH"]), *arguments]
         process = Process(Path(name).name, command, env, folder.work, folder.stderr)
         context.builder.leave_calls_to_tap(context.servers)
@@ -303,12 +304,3 @@ def _filled(value: Any, placeholders: Placeholders) -> Any:
     if isinstance(value, Mapping):
         return {name: _filled(item, placeholders) for name, item in value.items()}
     return [_filled(item, placeholders) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _whole(argument: str, folder: Path) -> str:
-    """Return the whole path of a file that an argument names, and any other argument as it is."""
-    named = folder / argument
-    try:
-        return str(named) if named.is_file() else argument
-    except (OSError, ValueError):  # a text that can be no path
-        return argument
