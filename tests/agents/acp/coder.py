@@ -39,6 +39,9 @@ def function(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
+ENDS = {"turns": "max_turn_requests", "cancelled": "cancelled", "odd-end": "bored"}
+
+
 class RefusedError(Exception):
     """The client answered a request with an error."""
 
@@ -77,8 +80,8 @@ class Coder:
             raise RefusedError(message["error"]["data"]["details"])
         return message["result"]
 
-    def update(self, kind: str, **fields: Any) -> None:
-        update = {"sessionUpdate": kind, **fields}
+    def update(self, told: str, **fields: Any) -> None:
+        update = {"sessionUpdate": told, **fields}
         self.send({"method": "session/update", "params": {"sessionId": "s", "update": update}})
 
     def serve(self) -> None:
@@ -95,6 +98,8 @@ class Coder:
                     self.send({"id": message["id"], "result": answer(message["params"])})
                 except urllib.error.HTTPError as error:
                     self.send({"id": message["id"], "error": {"code": -32603, "message": f"the model says {error}"}})
+                except ValueError as error:
+                    self.send({"id": message["id"], "error": {"code": -32603, "message": str(error)}})
                 except RefusedError as error:
                     self.send({"id": message["id"], "error": {"code": -32000, "message": str(error)}})
 
@@ -108,6 +113,8 @@ class Coder:
         if self.options.fault == "login":
             raise RefusedError("Authentication required")
         self.messages = [{"role": "system", "content": (params.get("_meta") or {}).get("systemPrompt", "")}]
+        if self.options.fault == "servers":
+            raise RefusedError(json.dumps(params["mcpServers"]))
         for given in params["mcpServers"]:
             server = Server(given["url"])
             for tool in server.ask("tools/list", {})["tools"]:
@@ -118,6 +125,8 @@ class Coder:
 
     def prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         self.messages.append({"role": "user", "content": params["prompt"][0]["text"]})
+        if self.options.fault in ENDS:
+            return {"stopReason": ENDS[self.options.fault]}
         self.fail()
         url, key = os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
         while True:
@@ -130,6 +139,8 @@ class Coder:
             for piece in filter(None, (text[:3], text[3:])):
                 content = {"type": "text", "text": piece}
                 self.update("agent_message_chunk", content=content, messageId=str(len(self.messages)))
+            if self.options.fault == "die-late":
+                sys.exit("out of memory")
             for call in message.get("tool_calls") or ():
                 arguments = json.loads(call["function"]["arguments"])
                 result = self.call(call["id"], call["function"]["name"], arguments)
@@ -137,6 +148,8 @@ class Coder:
             if not message.get("tool_calls"):
                 ends = {"length": "max_tokens", "content_filter": "refusal"}
                 ended = ends.get(choice["finish_reason"], "end_turn")
+                if self.options.fault == "refuse":
+                    return {"stopReason": "refusal"}
                 return {"stopReason": "end_turn" if text and ended == "refusal" else ended}
 
     def call(self, id: str, name: str, arguments: dict[str, Any]) -> str:
@@ -152,7 +165,7 @@ class Coder:
             text, failed = self.call_tool(of[1], name, arguments) if of else self.act(id, name, arguments)
         except RefusedError as error:
             text, failed = str(error), True
-        content = [{"type": "content", "content": {"type": "text", "text": text}}]
+        content: list[dict[str, Any]] = [{"type": "content", "content": {"type": "text", "text": text}}]
         if name == "write" and not failed:
             content = [{"type": "diff", "path": arguments["path"], "oldText": None, "newText": arguments["text"]}]
         status = "failed" if failed else "completed"
@@ -169,6 +182,8 @@ class Coder:
             raise RefusedError(f"the user rejects it: {outcome}")
 
     def call_tool(self, server: Server, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        if self.options.fault == "lost-call":
+            return "the call was lost", True
         result = server.ask("tools/call", {"name": name, "arguments": arguments})
         return "\n".join(part.get("text", "") for part in result["content"]), bool(result.get("isError"))
 
@@ -189,6 +204,10 @@ class Coder:
         match self.options.fault:
             case "die":
                 sys.exit("out of memory")
+            case "error":
+                raise ValueError("out of ideas")
+            case "plan":
+                self.update("plan", entries=[{"content": "Add", "priority": "high", "status": "pending"}])
             case "hang":
                 while True:
                     self.read()

@@ -89,12 +89,12 @@ class Client:
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any
     ) -> ReadTextFileResponse:
         """Read a file in the trial's folder."""
-        text = await asyncio.to_thread(read_text, self.folder.root, path, line, limit)
+        text = await asyncio.to_thread(read_text, self.folder, path, line, limit)
         return ReadTextFileResponse(content=text)
 
     async def write_text_file(self, session_id: str, path: str, content: str, **meta: Any) -> WriteTextFileResponse:
         """Write a file in the trial's folder."""
-        await asyncio.to_thread(write_text, self.folder.root, path, content)
+        await asyncio.to_thread(write_text, self.folder, path, content)
         return WriteTextFileResponse()
 
     async def create_terminal(
@@ -109,7 +109,7 @@ class Client:
         **meta: Any,
     ) -> CreateTerminalResponse:
         """Start a command in the trial's folder."""
-        folder = confined_folder(self.folder.root, cwd or str(self.folder.work))
+        folder = confined_folder(self.folder, cwd)
         named = {each.name: each.value for each in env or ()}
         try:
             terminal = await self.terminals.create(command, args, named, folder, output_byte_limit)

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from acp.exceptions import RequestError
 
+from keval_programs import TrialFolder
 
-def read_text(root: Path, path: str, line: int | None, limit: int | None) -> str:
+
+def read_text(folder: TrialFolder, path: str, line: int | None, limit: int | None) -> str:
     """Return a file's text: at most `limit` lines from `line` on, which counts from 1.
 
     Raises:
         RequestError: there is no such file in the folder.
     """
-    file = _confined(root, path)
+    file = _confined(folder, path)
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -25,13 +27,13 @@ def read_text(root: Path, path: str, line: int | None, limit: int | None) -> str
     return "".join(text.splitlines(keepends=True)[first:last])
 
 
-def write_text(root: Path, path: str, content: str) -> None:
+def write_text(folder: TrialFolder, path: str, content: str) -> None:
     """Write a file, and the folders that it is in.
 
     Raises:
         RequestError: it is not in the folder, or cannot be written.
     """
-    file = _confined(root, path)
+    file = _confined(folder, path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
@@ -39,19 +41,19 @@ def write_text(root: Path, path: str, content: str) -> None:
         raise _refusal(path, error.strerror or str(error)) from error
 
 
-def confined_folder(root: Path, path: str | None) -> Path:
+def confined_folder(folder: TrialFolder, path: str | None) -> Path:
     """Return a folder to run a command in. Raises RequestError: there is none in the trial's folder."""
-    folder = _confined(root, path or str(root))
-    if not folder.is_dir():
-        raise _refusal(str(path), "it is no folder")
-    return folder
+    real = _confined(folder, path or "")
+    if not real.is_dir():
+        raise _refusal(path or "", "it is no folder")
+    return real
 
 
-def _confined(root: Path, path: str) -> Path:
+def _confined(folder: TrialFolder, path: str) -> Path:
     """Return where a path leads, symbolic links followed. Raises RequestError: that is outside of the folder."""
-    real = (root / path).resolve()
-    if not real.is_relative_to(root):
-        raise _refusal(path, f"it is outside of {root}, the only folder of this trial")
+    real = (folder.work / path).resolve()
+    if not real.is_relative_to(folder.root):
+        raise _refusal(path, f"it is outside of {folder.root}, the folder of this trial")
     return real
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast
 
@@ -70,7 +70,7 @@ _PATIENCE = 60.0
 """Seconds in which an agent that is tried out opens a session."""
 
 _GOODBYE = 1.0
-"""Seconds for an agent that is gone to have ended, and for one that is cancelled to read of it."""
+"""Seconds for an agent that is gone to have ended, and for one that is cancelled to end its turn."""
 
 _CAPABILITIES = ClientCapabilities(
     fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=os.name == "posix"
@@ -99,6 +99,12 @@ async def try_out(setup: Setup) -> None:
             return
     except TrialError as error:
         raise PreflightError(str(error)) from error
+    except TimeoutError as error:
+        name = Path(setup.options.command[0]).name
+        raise PreflightError(
+            f"{name} opens no session within {_PATIENCE:g} s; does it speak the Agent Client Protocol when started"
+            " by this command?"
+        ) from error
 
 
 @asynccontextmanager
@@ -244,12 +250,18 @@ class Agent:
         Raises:
             TrialError: it fails.
         """
+        prompting = asyncio.ensure_future(self.connection.prompt(session_id=session, prompt=[acp.text_block(text)]))
         try:
-            return await self._answered(self.connection.prompt(session_id=session, prompt=[acp.text_block(text)]))
+            return await self._answered(asyncio.shield(prompting))
         except asyncio.CancelledError:
-            async with asyncio.timeout(_GOODBYE):
-                await self.connection.cancel(session_id=session)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GOODBYE):
+                    await self.connection.cancel(session_id=session)
+                    await asyncio.wait({prompting})
             raise
+        finally:
+            prompting.cancel()
+            await asyncio.gather(prompting, return_exceptions=True)
 
     async def _answered(self, response: Awaitable[_T]) -> _T:
         try:
