@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -277,5 +278,5 @@ def says(text: str) -> Script:
 
 
 def plain(name: str) -> str:
-    """A tool's own name; Claude Code puts the server's before it."""
-    return name.removeprefix("mcp__sums__")
+    """A tool's own name; many a program puts the server's before it."""
+    return re.sub(r"^(mcp_+)?sums_+", "", name)

@@ -267,9 +267,12 @@ def test_system_messages_among_others_are_read_as_instructions() -> None:
     assert "Be brief.\n\nAnswer in French.\n\nAnswer in French." == seen.system
 
 
-def test_functions_in_a_namespace_are_offered_and_called_under_both_names() -> None:
+def test_functions_in_a_namespace_or_added_later_are_offered_and_called() -> None:
     script = Script(ChatReply(calls=(ChatCall("mcp__city__get_weather", {"city": "Rome"}),)))
-    tools: Any = [{"type": "namespace", "name": "mcp__city", "description": "Cities", "tools": [PLAIN_FUNCTION]}]
+    custom = {"type": "custom", "name": "exec", "description": "Run a line"}
+    tools: Any = [
+        {"type": "namespace", "name": "mcp__city", "description": "Cities", "tools": [PLAIN_FUNCTION, custom]}
+    ]
     call = {
         "type": "function_call",
         "namespace": "mcp__city",
@@ -277,8 +280,10 @@ def test_functions_in_a_namespace_are_offered_and_called_under_both_names() -> N
         "call_id": "c1",
         "arguments": "{}",
     }
+    more = {"type": "additional_tools", "role": "developer", "tools": [{**PLAIN_FUNCTION, "name": "get_time"}]}
     asked: Any = [
         {"role": "user", "content": "Weather?"},
+        more,
         call,
         {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
     ]
@@ -293,7 +298,7 @@ def test_functions_in_a_namespace_are_offered_and_called_under_both_names() -> N
     response = run(script, ask)
 
     (seen,), (called,) = script.seen, response.output
-    assert ["mcp__city__get_weather"] == [tool.name for tool in seen.tools]
+    assert ["mcp__city__get_weather", "get_time"] == [tool.name for tool in seen.tools]
     assert ["", "mcp__city__get_weather"] == [seen.messages[1].text, seen.messages[1].calls[0].name]
     assert ("mcp__city", "get_weather", '{"city":"Rome"}') == (called.namespace, called.name, called.arguments)
 

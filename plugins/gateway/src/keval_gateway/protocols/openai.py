@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -221,13 +222,18 @@ class OpenAIResponses:
 
 
 def _functions(body: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Return the namespace (`""` for none) and the definition of every function, by the name that it has here."""
+    """Return the namespace (`""` for none) and the definition of every function, by the name that it has here.
+
+    They are those of the request, and those that items of the conversation add.
+    """
     functions: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for item in body.get("tools") or ():
+    items = body["input"] if isinstance(body["input"], list) else ()
+    added = [item["tools"] for item in items if item.get("type") == "additional_tools"]
+    for item in itertools.chain(body.get("tools") or (), *added):
         if item["type"] == "function":
             functions[item["name"]] = ("", item)
         elif item["type"] == "namespace":
-            for function in item["tools"]:
+            for function in (each for each in item["tools"] if each["type"] == "function"):
                 functions[_full_name(item["name"], function["name"])] = (item["name"], function)
     return functions
 
@@ -265,7 +271,7 @@ def _conversation(
                     raise ModelFault(400, f"input: no tool call found for function call output with call_id {call_id}")
                 text, shown = plain_text(item.get("output")), media(item.get("output"))
                 messages.append(ChatMessage("tool", text, call_id=call_id, name=names[call_id], media=shown))
-            case "reasoning":
+            case "reasoning" | "additional_tools":
                 continue
             case kind:
                 raise ModelFault(400, f"input: items of type {kind!r} are not served here")
