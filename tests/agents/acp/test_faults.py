@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -153,14 +155,16 @@ def test_options_with_unknown_placeholders_are_refused() -> None:
             Acp(**{"command": CODE, **options})
 
 
-def test_servers_without_a_tap_are_handed_over_by_what_they_are(runner: asyncio.Runner) -> None:
-    server = McpServer("local", "stdio", command="python", args=("server.py",), env={"A": "1"})
+def test_servers_without_a_tap_are_started_by_the_agent_in_their_folder(runner: asyncio.Runner, tmp_path: Path) -> None:
+    server = McpServer("local", "stdio", command="pwd", args=("-P",), env={"A": "1"}, cwd=str(tmp_path))
 
     with pytest.raises(TrialError) as failure:
         runner.run(Acp(command=(*CODE, "--fault", "servers")).run(QUESTION, Context(servers=(server,))))
 
-    given = {"name": "local", "command": "python", "args": ["server.py"], "env": [{"name": "A", "value": "1"}]}
-    assert str(given).replace("'", '"') in str(failure.value)
+    (given,) = json.loads("[" + str(failure.value).partition("[")[2].partition("; give")[0])
+    assert ("local", [{"name": "A", "value": "1"}]) == (given["name"], given["env"])
+    ran = subprocess.run([given["command"], *given["args"]], capture_output=True, text=True, check=True)
+    assert f"{tmp_path}\n" == ran.stdout
 
 
 def test_what_the_agent_wrote_beside_is_kept_of_a_trial_that_is_cut_short(runner: asyncio.Runner) -> None:

@@ -43,9 +43,10 @@ class Acp:
     `command` starts the agent; it, `env` and `meta` may have placeholders, and `files` are Jinja templates by path.
     `permissions` are the calls that the agent is allowed when it asks: all, none, or those of the kinds or titles that
     are listed; a tool of the condition is always allowed. `mode` and `settings` are chosen in each session, by the ids
-    that the agent tells; `meta` is what `session/new` has under `_meta`. `api` is the protocol that the agent speaks
-    with its model. `max_processes` bounds how many run at once. An argument that is the path of a file in `folder`,
-    which is that of the config, is passed as its whole path.
+    that the agent tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the
+    agent shows its model the instructions of MCP servers itself, so that the system prompt is without them. `api` is
+    the protocol that the agent speaks with its model. `max_processes` bounds how many run at once. An argument that is
+    the path of a file in `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
@@ -58,6 +59,7 @@ class Acp:
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     permissions: Literal["allow", "deny"] | tuple[str, ...] = "allow"
+    shows_server_instructions: bool = False
     mode: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
@@ -105,12 +107,25 @@ class Acp:
 
     def _ready(self) -> Setup:
         # Importing the SDK takes half a second, which checking a config need not pay.
+        from keval_acp.permissions import Permissions
         from keval_acp.session import Setup
 
         if self._setup is None:
             written = [text for field in ("command", "env", "files", "meta") for text in self._texts(field)]
             used = placeholders_in(written).union(*(file.names for file in self._templates.values()))
-            self._setup = Setup(self, _WIRES[self.api], self._templates, frozenset(used))
+            self._setup = Setup(
+                command=self.command,
+                model=self.model,
+                wire=_WIRES[self.api],
+                env=self.env,
+                files=self._templates,
+                permissions=Permissions(self.permissions),
+                mode=self.mode,
+                settings=self.settings,
+                meta=self.meta,
+                folder=self.folder.absolute(),
+                used=frozenset(used),
+            )
         return self._setup
 
     def _texts(self, field: str) -> Iterator[str]:

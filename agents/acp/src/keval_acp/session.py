@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import acp
 import attrs
@@ -21,7 +21,7 @@ from acp.schema import (
     HttpHeader,
     HttpMcpServer,
     Implementation,
-    InitializeResponse,
+    McpCapabilities,
     McpServerStdio,
     NewSessionResponse,
     PromptResponse,
@@ -34,6 +34,7 @@ from keval.plugin import (
     REFUSAL,
     Context,
     McpServer,
+    Model,
     ModelError,
     PreflightError,
     TrialError,
@@ -49,16 +50,12 @@ from keval_programs import (
     Placeholders,
     Process,
     TextTemplate,
-    TrialFolder,
     environment,
     find_program,
     open_folder,
     running,
     whole_path,
 )
-
-if TYPE_CHECKING:
-    from keval_acp.agent import Acp
 
 _T = TypeVar("_T")
 _Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
@@ -79,11 +76,18 @@ _CAPABILITIES = ClientCapabilities(
 
 @attrs.frozen
 class Setup:
-    """What all trials share: the agent's options, its wire, its files, and the placeholders in all of them."""
+    """What all trials share: the options of `Acp`, and the names of the placeholders in all of them."""
 
-    options: Acp
+    command: Sequence[str]
+    model: Model | None
     wire: Wire
+    env: Mapping[str, str]
     files: Mapping[str, TextTemplate]
+    permissions: Permissions
+    mode: str | None
+    settings: Mapping[str, str]
+    meta: Mapping[str, Any]
+    folder: Path
     used: frozenset[str]
 
 
@@ -100,7 +104,7 @@ async def try_out(setup: Setup) -> None:
     except TrialError as error:
         raise PreflightError(str(error)) from error
     except TimeoutError as error:
-        name = Path(setup.options.command[0]).name
+        name = Path(setup.command[0]).name
         raise PreflightError(
             f"{name} opens no session within {_PATIENCE:g} s; does it speak the Agent Client Protocol when started"
             " by this command?"
@@ -114,35 +118,36 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: that fails, or the agent cannot be given what the trial has.
     """
-    options = setup.options
-    if context.history:
+    if context.history and not setup.used & {"history", "history_file"}:
         raise TrialError(
-            "the sample has earlier messages, and the Agent Client Protocol has no place for them; leave them out, or"
-            " ask them as turns",
+            "the sample has earlier messages, and the Agent Client Protocol has no place for them; write {history_file}"
+            " where the agent takes a file with them",
             kind="history_unsupported",
         )
     with open_folder() as folder:
-        access = None if options.model is None else options.model.access(setup.wire, context.model_headers)
-        base = options.folder.absolute()
-        placeholders = Placeholders(folder, context, access, base, setup.used)
+        access = None if setup.model is None else setup.model.access(setup.wire, context.model_headers)
+        placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
         placeholders.write_files(setup.files)
-        env = environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
-        name, *arguments = (placeholders.fill(whole_path(text, base)) for text in options.command)
-        command = [find_program(name, base, env["PATH"]), *arguments]
+        env = environment(folder.home, {name: placeholders.fill(text) for name, text in setup.env.items()})
+        name, *arguments = (placeholders.fill(whole_path(text, setup.folder)) for text in setup.command)
+        command = [find_program(name, setup.folder, env["PATH"]), *arguments]
         process = Process(Path(name).name, command, env, folder.work, folder.stderr)
         context.builder.leave_calls_to_tap(context.servers)
-        async with running(process, context.builder):
+        async with running(process, context.builder), AsyncExitStack() as stack:
             terminals = Terminals(folder.root, env)
             uses = ToolUses(context.builder, context.servers, terminals.output)
-            client = Client(context, folder, terminals, Permissions(options.permissions), uses)
-            agent = Agent(process, client)
-            try:
-                session = await agent.open_session(folder, context.servers, _filled(options.meta, placeholders))
-                await agent.choose(session, options.mode, options.settings)
-                yield Conversation(agent, session.session_id, placeholders)
-            finally:
-                await terminals.close()
-                await agent.connection.close()
+            agent = Agent(process, Client(context, folder, terminals, setup.permissions, uses))
+            stack.push_async_callback(agent.connection.close)
+            stack.push_async_callback(terminals.close)
+            agreed = await agent.initialize()
+            servers = [
+                each
+                for server in context.servers
+                if (each := agent.server(server, agreed, elsewhere=bool(setup.used & {"mcp_config", "servers"})))
+            ]
+            session = await agent.open_session(folder.work, servers, _filled(setup.meta, placeholders))
+            await agent.choose(session, setup.mode, setup.settings)
+            yield Conversation(agent, session.session_id, placeholders)
 
 
 @attrs.define
@@ -195,36 +200,64 @@ class Agent:
     client: Client
     lines: Lines = attrs.field(init=False)
     connection: acp.core.ClientSideConnection = attrs.field(init=False)
-    _told: InitializeResponse | None = attrs.field(default=None, init=False)
+    _logins: Sequence[str] = attrs.field(default=(), init=False)
 
     def __attrs_post_init__(self) -> None:
         self.lines = Lines(self.process)
         # The client has what the capabilities say, and no more: no elicitation, for example.
         self.connection = acp.connect_to_agent(cast(acp.Client, self.client), self.lines, use_unstable_protocol=True)
 
-    async def open_session(
-        self, folder: TrialFolder, servers: Sequence[McpServer], meta: Mapping[str, Any]
-    ) -> NewSessionResponse:
-        """Agree on the protocol, and open a session with these servers.
+    async def initialize(self) -> AgentCapabilities:
+        """Agree on the protocol, and return what the agent can.
 
         Raises:
-            TrialError: the agent speaks no such protocol, wants a login, or cannot take the servers.
+            TrialError: it speaks no such protocol.
         """
-        told = await self._answered(
-            self.connection.initialize(
-                acp.PROTOCOL_VERSION, _CAPABILITIES, Implementation(name="keval", title="keval", version="1")
-            )
-        )
+        about = Implementation(name="keval", title="keval", version="1")
+        told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, _CAPABILITIES, about))
         if told.protocol_version != acp.PROTOCOL_VERSION:
             raise TrialError(
                 f"{self.process.name} speaks version {told.protocol_version} of the Agent Client Protocol, and keval"
                 f" version {acp.PROTOCOL_VERSION}; install another version of the agent",
                 kind="protocol",
             )
-        self._told = told
-        capabilities = told.agent_capabilities or AgentCapabilities()
-        given: list[_Server] = [self._server(server, capabilities) for server in servers]
-        return await self._answered(self.connection.new_session(str(folder.work), mcp_servers=given, **meta))
+        self._logins = [method.name for method in told.auth_methods or ()]
+        return told.agent_capabilities or AgentCapabilities()
+
+    def server(self, server: McpServer, agreed: AgentCapabilities, *, elsewhere: bool) -> _Server | None:
+        """Return how a server is handed over, or `None` if the agent cannot take it, and has it from `elsewhere`.
+
+        Raises:
+            TrialError: of kind `servers_unsupported`.
+        """
+        headers = [HttpHeader(name=name, value=value) for name, value in server.headers.items()]
+        can = agreed.mcp_capabilities or McpCapabilities()
+        match server.transport:
+            case "http" if can.http:
+                return HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
+            case "sse" if can.sse:
+                return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
+            case "stdio":
+                env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
+                start = [server.cwd or os.getcwd(), server.command or "", *server.args]
+                return McpServerStdio(
+                    name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
+                )
+        if elsewhere:
+            return None
+        raise TrialError(
+            f"{self.process.name} cannot take MCP server {server.name!r} over {server.transport}, as it says;"
+            " write {mcp_config} where it takes a file with its servers, or use a version of it that can",
+            kind="servers_unsupported",
+        )
+
+    async def open_session(self, work: Path, servers: list[_Server], meta: Mapping[str, Any]) -> NewSessionResponse:
+        """Open a session with these servers.
+
+        Raises:
+            TrialError: the agent wants a login, or fails.
+        """
+        return await self._answered(self.connection.new_session(str(work), mcp_servers=servers, **meta))
 
     async def choose(self, session: NewSessionResponse, mode: str | None, settings: Mapping[str, str]) -> None:
         """Choose a mode and settings in a session, by the ids that the agent tells.
@@ -280,8 +313,7 @@ class Agent:
         name = self.process.name
         details = f"{error}" if error.data is None else f"{error} ({error.data})"
         if error.code == _WANTS_LOGIN:
-            methods = [method.name for method in (self._told.auth_methods or () if self._told else ())]
-            ways = f" (it offers: {', '.join(methods)})" if methods else ""
+            ways = f" (it offers: {', '.join(self._logins)})" if self._logins else ""
             raise TrialError(
                 f"{name} wants a login{ways}: {details}; give it a key through `env`, or configure it in `files`",
                 kind="login",
@@ -289,24 +321,6 @@ class Agent:
         if 400 <= error.code < 600:  # some tell the status of the model's endpoint
             raise ModelError(f"{name}: {details}", status=error.code) from error
         raise TrialError(f"{name} answered with error {error.code}: {details}", kind="agent_error") from error
-
-    def _server(self, server: McpServer, capabilities: AgentCapabilities) -> _Server:
-        headers = [HttpHeader(name=name, value=value) for name, value in server.headers.items()]
-        can = capabilities.mcp_capabilities
-        match server.transport:
-            case "http" if can and can.http:
-                return HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
-            case "sse" if can and can.sse:
-                return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
-            case "stdio":
-                env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
-                return McpServerStdio(name=server.name, command=server.command or "", args=list(server.args), env=env)
-        raise TrialError(
-            f"{self.process.name} cannot take MCP server {server.name!r} over {server.transport}: it says nothing of"
-            f" that transport; hand the server over by {{mcp_config}} in the agent's command or files, or use a version"
-            f" of the agent that can",
-            kind="servers_unsupported",
-        )
 
 
 def _filled(value: Any, placeholders: Placeholders) -> Any:
