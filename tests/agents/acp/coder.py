@@ -90,7 +90,8 @@ class Coder:
             answer = {
                 "initialize": self.initialize,
                 "session/new": self.open,
-                "session/set_mode": lambda params: {},
+                "session/set_mode": self.choose,
+                "session/set_config_option": self.choose,
                 "session/prompt": self.prompt,
             }.get(message.get("method", ""))
             if answer is not None:
@@ -121,7 +122,18 @@ class Coder:
                 self.tools[tool["name"]] = given["name"], server
                 self.offered.append(function(tool["name"], tool["inputSchema"]))
         modes = [{"id": "careful", "name": "Careful"}, {"id": "bold", "name": "Bold"}]
-        return {"sessionId": "s", "modes": {"currentModeId": "careful", "availableModes": modes}}
+        effort = {"id": "effort", "name": "Effort", "type": "select", "currentValue": "low", "options": []}
+        return {
+            "sessionId": "s",
+            "modes": {"currentModeId": "careful", "availableModes": modes},
+            "configOptions": [effort],
+        }
+
+    def choose(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Tell the model of a mode or a setting that is chosen."""
+        chosen = {name: value for name, value in params.items() if name != "sessionId"}
+        self.messages[0]["content"] += f" Chosen: {json.dumps(chosen, sort_keys=True)}."
+        return {"configOptions": []}
 
     def prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         self.messages.append({"role": "user", "content": params["prompt"][0]["text"]})
@@ -209,10 +221,14 @@ class Coder:
             case "plan":
                 self.update("plan", entries=[{"content": "Add", "priority": "high", "status": "pending"}])
             case "hang":
+                sys.stderr.write("nothing comes of it\n")
+                sys.stderr.flush()
                 while True:
                     self.read()
             case "deaf":
                 time.sleep(3600)
+            case "warn":
+                self.update("agent_message_chunk", content={"type": "text", "text": "Warning: no colours"})
             case "garbage":
                 sys.stdout.write("warning: no colours\n[1, 2]\n")
                 self.update("mood", mood="sunny")

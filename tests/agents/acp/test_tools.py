@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval import ToolCall
+from keval import Sample, ToolCall
 from tests.agents.acp.coder import TITLES
-from tests.agents.stage import calls, says
+from tests.agents.acp.conftest import coder
+from tests.agents.stage import INSTRUCTIONS, QUESTION, Stage, calls, says
 
 
 def told(call: ToolCall) -> tuple[str, bool, str | None, str | None]:
@@ -47,6 +51,39 @@ def test_texts_and_results_stand_in_the_order_in_which_they_came(play: Any) -> N
 
     texts = [message.text for message in outcome.transcript.messages]
     assert ["What is 2 + 3?", "Let me add.", "5", "And say it.", "five\n", "It is 5."] == texts
+
+
+def test_a_message_ends_where_one_with_another_id_begins(play: Any) -> None:
+    outcome = play(says("It is 5."), flags=("--fault", "warn"))
+
+    said = [message.text for message in outcome.transcript.messages if message.role == "assistant"]
+    assert (["Warning: no colours", "It is 5."], "It is 5.") == (said, outcome.transcript.output)
+
+
+def test_pieces_of_a_text_are_reported_where_somebody_reads_along(runner: asyncio.Runner, stage: Stage) -> None:
+    playing = stage.play(coder(), says("It is 5."), QUESTION, streams=True)
+
+    outcome = runner.run(asyncio.wait_for(playing, 30))
+
+    pieces = [data["text"] for kind, data in outcome.events if kind == "text_streamed"]
+    assert ["It ", "is 5."] == pieces
+
+
+def test_a_mode_and_settings_are_chosen_in_each_session(play: Any) -> None:
+    outcome = play(says("It is 5."), mode="bold", settings={"effort": "high"})
+
+    (request,) = outcome.requests
+    chosen = [json.loads(text) for text in re.findall(r"Chosen: (\{.*?\})", request.system)]
+    assert [{"modeId": "bold"}, {"configId": "effort", "value": "high"}] == chosen
+
+
+def test_the_system_prompt_stands_before_the_first_message_where_no_option_hands_it_over(play: Any) -> None:
+    sample = Sample("s1", "What is 2 + 3?", turns=("And twice that?",))
+
+    outcome = play(says("It is 5."), says("It is 10."), meta={}, sample=sample)
+
+    asked = [message.text for message in outcome.requests[-1].messages if message.role == "user"]
+    assert [f"{INSTRUCTIONS}\n\nWhat is 2 + 3?", "And twice that?"] == asked
 
 
 def test_a_call_of_the_agents_own_has_its_arguments_its_time_and_its_difference(play: Any) -> None:

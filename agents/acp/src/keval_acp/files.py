@@ -36,7 +36,7 @@ def write_text(folder: TrialFolder, path: str, content: str) -> None:
     file = _confined(folder, path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, encoding="utf-8")
+        file.write_text(content, encoding="utf-8", errors="replace")
     except OSError as error:
         raise _refusal(path, error.strerror or str(error)) from error
 
@@ -51,7 +51,10 @@ def confined_folder(folder: TrialFolder, path: str | None) -> Path:
 
 def _confined(folder: TrialFolder, path: str) -> Path:
     """Return where a path leads, symbolic links followed. Raises RequestError: that is outside of the folder."""
-    real = (folder.work / path).resolve()
+    try:
+        real = (folder.work / path).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, no path at all, or links in a circle
+        raise _refusal(path, str(error)) from error
     if not real.is_relative_to(folder.root):
         raise _refusal(path, f"it is outside of {folder.root}, the folder of this trial")
     return real
