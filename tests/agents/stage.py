@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -42,7 +43,8 @@ class Adapter:
 
     `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
     that is none from one that says nothing. `by_proxy` where only keval's proxy sees its model requests. `tells` is
-    what is known of a trial beside tool calls: all, what the proxy sees of the model, or the answer alone.
+    what is known of a trial beside tool calls: all, texts beside the answer and what the proxy sees of the model, the
+    latter, or the answer alone. `takes_history` where it can be told of earlier messages.
     """
 
     module: str
@@ -51,7 +53,8 @@ class Adapter:
     passes_retry_after: bool = True
     checks_replies: bool = True
     by_proxy: bool = False
-    tells: Literal["all", "model", "answer"] = "all"
+    tells: Literal["all", "texts", "model", "answer"] = "all"
+    takes_history: bool = True
 
     def build(self, model: Model) -> Agent:
         agent: Agent = getattr(import_module(self.module), self.name)(model=model, **self.options)
@@ -74,6 +77,7 @@ OTHER_WIRES = {
 }
 """Frameworks over the protocols that they do not choose by themselves."""
 LOOP = Path(__file__).parent / "command" / "loop.py"
+CODER = Path(__file__).parent / "acp" / "coder.py"
 
 OWN_AGENTS = {
     "command": Adapter(
@@ -109,10 +113,22 @@ OWN_AGENTS = {
         by_proxy=True,
         tells="model",
     ),
+    "acp": Adapter(
+        "keval_acp",
+        "Acp",
+        {
+            "command": (sys.executable, "-S", str(CODER), "--model={model}"),
+            "env": {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"},
+            "meta": {"systemPrompt": "{system_prompt}"},
+        },
+        by_proxy=True,
+        tells="texts",
+        takes_history=False,
+    ),
     "python": Adapter("tests.agents.bookkeeper", "python", {"function": "answer"}, by_proxy=True, tells="model"),
     "python transcript": Adapter("tests.agents.bookkeeper", "python", {"function": "report"}, by_proxy=True),
     "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, tells="answer"),
-    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, tells="answer"),
+    "a2a": Adapter("tests.agents.bookkeeper", "Served", {"front": OverA2A}, tells="answer", takes_history=False),
 }
 """Agents of the user's, which keval asks and whose model it does not: see tests/agents/bookkeeper.py."""
 
@@ -262,5 +278,5 @@ def says(text: str) -> Script:
 
 
 def plain(name: str) -> str:
-    """A tool's own name; Claude Code puts the server's before it."""
-    return name.removeprefix("mcp__sums__")
+    """A tool's own name; many a program puts the server's before it."""
+    return re.sub(r"^(mcp_+)?sums_+", "", name)

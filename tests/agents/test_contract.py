@@ -67,7 +67,7 @@ def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any, adapte
 
     transcript = outcome.transcript
     assert outcome.error is None
-    first = [("assistant", "Let me add.", 0)] if adapter.tells == "all" else []
+    first = [("assistant", "Let me add.", 0)] if adapter.tells in ("all", "texts") else []
     roles = ["user", *(role for role, _, _ in first), "tool", "assistant"]
     assert [message.role for message in transcript.messages] == roles
     assert spoken(transcript) == [("user", "What is 2 + 3?", 0), *first, ("assistant", "It is 5.", 0)]
@@ -76,7 +76,7 @@ def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any, adapte
     assert (call.server, call.executions, call.turn, transcript.output) == ("sums", 1, 0, "It is 5.")
     assert transcript.tools == (TOOLS if adapter.tells == "all" else None)
     assert transcript.tool_calls_by == ("agent" if adapter.tells == "all" else "tap")
-    assert transcript.model_calls_by == ("proxy" if adapter.tells == "model" else "agent")
+    assert transcript.model_calls_by == ("proxy" if adapter.tells in ("texts", "model") else "agent")
     if adapter.tells == "answer":
         assert (call.model_call, transcript.model_calls, transcript.usage) == (None, None, Usage())
     else:
@@ -119,16 +119,15 @@ def test_an_error_of_a_tool_is_recorded_and_the_trial_goes_on(play: Any, adapter
 def test_what_was_said_earlier_and_every_turn_are_in_one_conversation(play: Any, adapter: Adapter) -> None:
     if adapter.options == OWN_AGENTS["python"].options:
         pytest.skip("a function that returns a text answers one question")
-    if adapter.options == OWN_AGENTS["a2a"].options:
-        pytest.skip("A2A has no place for what was said earlier")
 
-    history = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
+    earlier = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
+    history = earlier if adapter.takes_history else ()
     sample = Sample("s1", "What is 2 + 3?", history=history, turns=("And twice that?",))
 
     outcome = play(calls(("add", {"a": 2, "b": 3})), says("It is 5."), says("It is 10."), sample=sample)
 
     texts = [message.text for message in outcome.requests[-1].messages]
-    said = ["I am Ada.", "Hello, Ada.", "What is 2 + 3?", "5", "It is 5.", "And twice that?"]
+    said = [*(message.text for message in history), "What is 2 + 3?", "5", "It is 5.", "And twice that?"]
     assert in_order(texts, said)
     assert spoken(outcome.transcript) == [
         ("user", "What is 2 + 3?", 0),

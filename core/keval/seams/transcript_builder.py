@@ -62,6 +62,7 @@ class TranscriptBuilder:
     _finish: FinishReason | None = attrs.field(default=None, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
+    _writes: bool = attrs.field(default=False, init=False)
     written: str = attrs.field(default="", init=False)
 
     @contextmanager
@@ -104,23 +105,33 @@ class TranscriptBuilder:
         """
         if text:
             self._truncated = truncated or (self._finish is not None and self._finish.truncates)
-            if self._logs:
+            if self._logs and not self._writes:
                 self._messages += self._take_tapped()
+            self._writes = False
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
+
+    def writes(self) -> None:
+        """Report that the agent begins to write a text: calls that a tap records before it is `said` come after it."""
+        self._messages += self._take_tapped()
+        self._writes = True
 
     def streamed(self, text: str) -> None:
         """Report a piece of text as the agent writes it, if `Context.streams`; the whole is reported with `said`."""
         if text:
             self._tell("text_streamed", turn=max(self._turn, 0), text=text)
 
-    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False) -> None:
+    def called(
+        self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False, ago: float = 0.0
+    ) -> None:
         """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first.
 
-        `own` says that the tool is the agent's own, and no server of the context has it.
+        `own` says that the tool is the agent's own, and no server of the context has it. `ago` is how many seconds ago
+        the call began, if that is not now.
         """
-        self._started[len(self._calls)] = self._clock()
-        turn, at = max(self._turn, 0), self._elapsed()
+        self._started[len(self._calls)] = self._clock() - ago
+        turn, elapsed = max(self._turn, 0), self._elapsed()
+        at = None if elapsed is None else max(0.0, elapsed - ago)
         self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
 

@@ -158,3 +158,34 @@ def test_a_model_request_that_a_proxy_saw_fail_last_is_why_a_program_failed(ends
         raised = error
 
     assert raised is (None if ends == "after another reply" else failed)
+
+
+def test_a_call_that_is_reported_late_has_the_time_that_it_took() -> None:
+    now = 100.0
+    builder = TranscriptBuilder(clock=lambda: now)
+
+    with builder.turn("How high is it?"):
+        now = 110.0
+        builder.called("look", {}, "1", own=True, ago=4.0)
+        builder.returned("up", id="1")
+        builder.said("High.")
+
+    (call,) = builder.transcript().tool_calls
+    assert (6.0, 4.0) == (call.at, call.duration)
+
+
+def test_calls_that_a_tap_records_while_a_text_is_written_come_after_it() -> None:
+    log = CallLog()
+    builder = TranscriptBuilder()
+    builder.leave_calls_to_tap([McpServer("peaks", "http", log=log)])
+
+    with builder.turn("How high is it?"):
+        log.calls.append(ToolCall("find", {}, result="found"))
+        builder.writes()
+        log.calls.append(ToolCall("measure", {}, result="8,849 m"))
+        builder.said("I measure it.")
+        builder.writes()
+        builder.said("It is high.")
+
+    texts = [message.text for message in builder.transcript().messages]
+    assert ["How high is it?", "found", "I measure it.", "8,849 m", "It is high."] == texts

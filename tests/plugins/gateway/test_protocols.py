@@ -62,6 +62,7 @@ def gemini_client(base: str, key: str = "k") -> genai.Client:
 
 
 FUNCTION = {"name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}
+PLAIN_FUNCTION = {"type": "function", "strict": False, **FUNCTION}
 
 
 async def ask_chat(base: str, stream: bool, key: str = "k") -> dict[str, Any]:
@@ -99,7 +100,7 @@ async def ask_responses(base: str, stream: bool, key: str = "k") -> dict[str, An
             "model": "weather",
             "instructions": "Be brief.",
             "input": "Weather?",
-            "tools": [{"type": "function", "strict": False, **FUNCTION}],
+            "tools": [PLAIN_FUNCTION],
             "extra_headers": {"x-keval-trial": "a%2Fb", "x-keval-repetition": "3"},
         }
         if stream:
@@ -264,6 +265,42 @@ def test_system_messages_among_others_are_read_as_instructions() -> None:
     (seen,) = script.seen
     assert (200, (ChatMessage("user", "Weather?"),)) == (status, seen.messages)
     assert "Be brief.\n\nAnswer in French.\n\nAnswer in French." == seen.system
+
+
+def test_functions_in_a_namespace_or_added_later_are_offered_and_called() -> None:
+    script = Script(ChatReply(calls=(ChatCall("mcp__city__get_weather", {"city": "Rome"}),)))
+    custom = {"type": "custom", "name": "exec", "description": "Run a line"}
+    tools: Any = [
+        {"type": "namespace", "name": "mcp__city", "description": "Cities", "tools": [PLAIN_FUNCTION, custom]}
+    ]
+    call = {
+        "type": "function_call",
+        "namespace": "mcp__city",
+        "name": "get_weather",
+        "call_id": "c1",
+        "arguments": "{}",
+    }
+    more = {"type": "additional_tools", "role": "developer", "tools": [{**PLAIN_FUNCTION, "name": "get_time"}]}
+    asked: Any = [
+        {"role": "user", "content": "Weather?"},
+        more,
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
+    ]
+
+    async def ask(base: str) -> Any:
+        async with (
+            openai_client(base) as client,
+            client.responses.stream(model="m", input=asked, tools=tools) as events,
+        ):
+            return await events.get_final_response()
+
+    response = run(script, ask)
+
+    (seen,), (called,) = script.seen, response.output
+    assert ["mcp__city__get_weather", "get_time"] == [tool.name for tool in seen.tools]
+    assert ["", "mcp__city__get_weather"] == [seen.messages[1].text, seen.messages[1].calls[0].name]
+    assert ("mcp__city", "get_weather", '{"city":"Rome"}') == (called.namespace, called.name, called.arguments)
 
 
 def test_equal_questions_are_canonically_equal_on_every_wire() -> None:

@@ -19,6 +19,7 @@ from keval_programs import (
     find_program,
     placeholders_in,
     running,
+    whole_path,
 )
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -77,7 +78,7 @@ class CommandConversation:
     async def _run(self, command: Sequence[str], question: str) -> Output:
         """Run a command to its end, and return its output."""
         told, program = self._placeholders, self._program
-        filled = [told.fill(_whole(argument, program.folder), question) for argument in command]
+        filled = [told.fill(whole_path(argument, program.folder), question) for argument in command]
         env = environment(told.folder.home, {name: told.fill(text) for name, text in program.env.items()})
         process = Process(
             name=Path(filled[0]).name,
@@ -122,12 +123,3 @@ async def _read(process: Process) -> str:
             raise TrialError(problem, kind="output_too_large")
         chunks.append(chunk)
     return b"".join(chunks).decode("utf-8", "replace")
-
-
-def _whole(argument: str, folder: Path) -> str:
-    """Return the whole path of a file that an argument names, and any other argument as it is."""
-    named = folder / argument
-    try:
-        return str(named) if named.is_file() else argument
-    except (OSError, ValueError):  # a text that can be no path
-        return argument

@@ -1,4 +1,4 @@
-"""The whole environment of a trial's program, and where the program is."""
+"""The whole environment of a trial's program, and where the program and its files are."""
 
 from __future__ import annotations
 
@@ -48,3 +48,12 @@ def find_program(name: str, folder: Path, path: str | None = None) -> str:
         where = f"in {folder}" if os.path.dirname(name) else "on PATH"
         raise PreflightError(f"the command {name!r} is not found {where}; install it, or give its path")
     return os.path.abspath(found)
+
+
+def whole_path(argument: str, folder: Path) -> str:
+    """Return the whole path of a file that an argument names, and any other argument as it is."""
+    named = folder / argument
+    try:
+        return str(named) if named.is_file() else argument
+    except (OSError, ValueError):  # a text that can be no path
+        return argument

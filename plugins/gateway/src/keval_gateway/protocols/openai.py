@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -180,9 +181,8 @@ class OpenAIResponses:
             messages=messages,
             system="\n\n".join(filter(None, (body.get("instructions"), *system))),
             tools=tuple(
-                ChatTool(item["name"], item.get("description") or "", item.get("parameters") or {})
-                for item in body.get("tools") or ()
-                if item["type"] == "function"
+                ChatTool(name, item.get("description") or "", item.get("parameters") or {})
+                for name, (_, item) in _functions(body).items()
             ),
             tool_choice=tool_choice(choice, forced),
             forced_tool=forced,
@@ -199,7 +199,8 @@ class OpenAIResponses:
             self._stored[f"resp_{answer.id}"] = (*request.messages, said)
             while len(self._stored) > _KEPT:
                 self._stored.popitem(last=False)
-        return _response(request, answer, "incomplete" if answer.cut else "completed", _output(answer))
+        output = _output(answer, _functions(request.raw))
+        return _response(request, answer, "incomplete" if answer.cut else "completed", output)
 
     def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
         """Yield the response's events; `sequence_number` counts from 0."""
@@ -220,6 +221,27 @@ class OpenAIResponses:
             raise ModelFault(400, f"previous_response_id: no response {previous!r} is stored") from None
 
 
+def _functions(body: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """Return the namespace (`""` for none) and the definition of every function, by the name that it has here.
+
+    They are those of the request, and those that items of the conversation add.
+    """
+    functions: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    items = body["input"] if isinstance(body["input"], list) else ()
+    added = [item["tools"] for item in items if item.get("type") == "additional_tools"]
+    for item in itertools.chain(body.get("tools") or (), *added):
+        if item["type"] == "function":
+            functions[item["name"]] = ("", item)
+        elif item["type"] == "namespace":
+            for function in (each for each in item["tools"] if each["type"] == "function"):
+                functions[_full_name(item["name"], function["name"])] = (item["name"], function)
+    return functions
+
+
+def _full_name(namespace: str | None, name: str) -> str:
+    return f"{namespace}__{name}" if namespace else name
+
+
 def _conversation(
     items: Sequence[Mapping[str, Any]], earlier: Sequence[ChatMessage]
 ) -> tuple[list[str], tuple[ChatMessage, ...]]:
@@ -236,7 +258,8 @@ def _conversation(
                 else:
                     messages.append(ChatMessage(item["role"], text, media=media(item.get("content"))))
             case "function_call":
-                call = ChatCall(item["name"], arguments_object(item.get("arguments") or ""), item["call_id"])
+                name = _full_name(item.get("namespace"), item["name"])
+                call = ChatCall(name, arguments_object(item.get("arguments") or ""), item["call_id"])
                 names[call.id] = call.name
                 if messages and messages[-1].role == "assistant":
                     messages[-1] = attrs.evolve(messages[-1], calls=(*messages[-1].calls, call))
@@ -248,7 +271,7 @@ def _conversation(
                     raise ModelFault(400, f"input: no tool call found for function call output with call_id {call_id}")
                 text, shown = plain_text(item.get("output")), media(item.get("output"))
                 messages.append(ChatMessage("tool", text, call_id=call_id, name=names[call_id], media=shown))
-            case "reasoning":
+            case "reasoning" | "additional_tools":
                 continue
             case kind:
                 raise ModelFault(400, f"input: items of type {kind!r} are not served here")
@@ -257,9 +280,9 @@ def _conversation(
     return system, tuple(messages)
 
 
-def _output(answer: Answer) -> list[dict[str, Any]]:
+def _output(answer: Answer, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
     items = [_message(answer, "completed", [_part(answer.text)])] if answer.text or not answer.calls else []
-    return items + [_call_item(answer, index, "completed") for index in range(len(answer.calls))]
+    return items + [_call_item(answer, index, functions) for index in range(len(answer.calls))]
 
 
 def _part(text: str) -> dict[str, Any]:
@@ -270,15 +293,17 @@ def _message(answer: Answer, status: str, content: list[dict[str, Any]]) -> dict
     return {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "status": status, "content": content}
 
 
-def _call_item(answer: Answer, index: int, status: str) -> dict[str, Any]:
+def _call_item(answer: Answer, index: int, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     call = answer.calls[index]
+    namespace, function = functions.get(call.name, ("", {"name": call.name}))
     return {
         "id": f"fc_{answer.id}{index:02d}",
         "type": "function_call",
-        "status": status,
+        "status": "completed",
         "call_id": call.id,
-        "name": call.name,
-        "arguments": orjson.dumps(call.arguments).decode() if status == "completed" else "",
+        "name": function["name"],
+        **({"namespace": namespace} if namespace else {}),
+        "arguments": orjson.dumps(call.arguments).decode(),
     }
 
 

@@ -1,0 +1,146 @@
+"""The `acp` agent: its options, and what its trials share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+from attrs.validators import ge, min_len
+
+from keval import Sample, Transcript
+from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
+from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in
+from keval_programs.folder import FOLDER_PATHS
+
+if TYPE_CHECKING:
+    from keval_acp.session import Setup
+
+_WIRES: Mapping[str, Wire] = {
+    "chat": "openai-chat",
+    "responses": "openai-responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+
+_KNOWN = PLACEHOLDERS - {"question", "session"}
+"""Questions and the session's id pass by the protocol."""
+
+
+def _processes() -> int:
+    return 2 * (os.cpu_count() or 1)
+
+
+@attrs.define
+class Acp:
+    """Runs every trial in a coding agent of its own, which is asked by the Agent Client Protocol.
+
+    `command` starts the agent; it, `env` and `meta` may have placeholders, and `files` are Jinja templates by path.
+    `permissions` are the calls that the agent is allowed when it asks: all, none, or those of the kinds or titles that
+    are listed; a tool of the condition is always allowed. `mode` and `settings` are chosen in each session, by the ids
+    that the agent tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the
+    agent shows its model the instructions of MCP servers itself, so that the system prompt is without them. `api` is
+    the protocol that the agent speaks with its model. `max_processes` bounds how many run at once. An argument that is
+    the path of a file in `folder`, which is that of the config, is passed as its whole path.
+    """
+
+    requests_by_proxy: ClassVar[bool] = True
+    usage_by_proxy: ClassVar[bool] = True
+    volatile: ClassVar[tuple[Volatile, ...]] = (FOLDER_PATHS,)
+
+    command: tuple[str, ...] = attrs.field(validator=min_len(1))
+    model: Model | None = None
+    api: Literal["chat", "responses", "anthropic", "gemini"] = "chat"
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    permissions: Literal["allow", "deny"] | tuple[str, ...] = "allow"
+    shows_server_instructions: bool = False
+    mode: str | None = None
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    max_processes: int = attrs.field(factory=_processes, validator=ge(1))
+    folder: Path = Path()
+    _templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
+    _setup: Setup | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    @_templates.default
+    def _parsed(self) -> Mapping[str, TextTemplate]:
+        return {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
+
+    def __attrs_post_init__(self) -> None:
+        for field in ("command", "env", "files", "meta"):
+            check_placeholders(field, self._texts(field), self.model, _KNOWN)
+        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
+        if self.model is not None and self.model.endpoint is not None:
+            self.model.reach(_WIRES[self.api])
+
+    def max_concurrency(self) -> int:
+        """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
+        return self.max_processes
+
+    async def prepare(self) -> None:
+        """Start the agent once, and have it open a session.
+
+        Raises:
+            PreflightError: there is no such program, it does not speak the protocol, wants a login, or does not know
+                the mode or a setting.
+        """
+        await asyncio.to_thread(import_module, "keval_acp.session")
+        from keval_acp.session import try_out
+
+        await try_out(self._ready())
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        """Hold one conversation; see `keval.plugin.Agent`."""
+        return await run_conversation(self, sample, context)
+
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a session; see `keval.plugin.ConversationalAgent`."""
+        from keval_acp.session import open_conversation  # the SDK, as in `_ready`
+
+        return open_conversation(self._ready(), context)
+
+    def _ready(self) -> Setup:
+        # Importing the SDK takes half a second, which checking a config need not pay.
+        from keval_acp.permissions import Permissions
+        from keval_acp.session import Setup
+
+        if self._setup is None:
+            written = [text for field in ("command", "env", "files", "meta") for text in self._texts(field)]
+            used = placeholders_in(written).union(*(file.names for file in self._templates.values()))
+            self._setup = Setup(
+                command=self.command,
+                model=self.model,
+                wire=_WIRES[self.api],
+                env=self.env,
+                files=self._templates,
+                permissions=Permissions(self.permissions),
+                mode=self.mode,
+                settings=self.settings,
+                meta=self.meta,
+                folder=self.folder.absolute(),
+                used=frozenset(used),
+            )
+        return self._setup
+
+    def _texts(self, field: str) -> Iterator[str]:
+        """Yield the texts of an option that may have placeholders: of files, their paths."""
+        value = getattr(self, field)
+        yield from value if field == "files" else _texts(value)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a structure of mappings and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,150 @@
+"""The client's side of the protocol: what an agent tells keval, and asks of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import attrs
+from acp.exceptions import RequestError
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    CreateTerminalResponse,
+    EnvVariable,
+    PermissionOption,
+    ReadTextFileResponse,
+    RequestPermissionResponse,
+    TerminalExitStatus,
+    TerminalOutputResponse,
+    TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    WaitForTerminalExitResponse,
+    WriteTextFileResponse,
+)
+
+from keval.plugin import Context, TrialError, is_blank
+from keval_acp.files import confined_folder, read_text, write_text
+from keval_acp.permissions import Permissions
+from keval_acp.terminals import Terminals
+from keval_acp.tool_use import ToolUses
+from keval_programs import TrialFolder
+
+
+@attrs.define
+class Client:
+    """Serves one session, and reports to the context's builder what the agent tells.
+
+    A text is complete when a message with another id, a tool call or the end of the turn follows.
+    """
+
+    context: Context
+    folder: TrialFolder
+    terminals: Terminals
+    permissions: Permissions
+    uses: ToolUses
+    _text: list[str] = attrs.field(factory=list, init=False)
+    _message: str | None = attrs.field(default=None, init=False)
+    _has_spoken: bool = attrs.field(default=False, init=False)
+
+    def end_turn(self, *, truncated: bool = False) -> bool:
+        """Report what is left of a turn; returns whether the agent has said something since the last call."""
+        self.uses.end_turn()
+        self._say(truncated=truncated)
+        spoken, self._has_spoken = self._has_spoken, False
+        return spoken
+
+    async def session_update(self, session_id: str, update: object, **meta: Any) -> None:
+        """Report a piece of a message, what a tool call does, or a plan."""
+        match update:
+            case AgentMessageChunk(content=TextContentBlock(text=text), message_id=id) if text:
+                if id != self._message:
+                    self._say()
+                if not self._text:
+                    self.context.builder.writes()
+                self._message = id
+                self._text.append(text)
+                if self.context.streams:
+                    self.context.builder.streamed(text)
+            case ToolCallStart() | ToolCallProgress():
+                self._say()
+                self.uses.see(update)
+            case AgentPlanUpdate(entries=entries):
+                self._say()
+                plan = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
+                self.context.builder.called("plan", {"entries": plan}, "plan", own=True)
+                self.context.builder.returned("", id="plan")
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **meta: Any
+    ) -> RequestPermissionResponse:
+        """Answer by the policy."""
+        self._say()
+        use = self.uses.see(tool_call)
+        return self.permissions.answer(use, options, of_condition=self.uses.of_condition(use) is not None)
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any
+    ) -> ReadTextFileResponse:
+        """Read a file in the trial's folder."""
+        text = await asyncio.to_thread(read_text, self.folder, path, line, limit)
+        return ReadTextFileResponse(content=text)
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **meta: Any) -> WriteTextFileResponse:
+        """Write a file in the trial's folder."""
+        await asyncio.to_thread(write_text, self.folder, path, content)
+        return WriteTextFileResponse()
+
+    async def create_terminal(
+        self,
+        *,
+        session_id: str,
+        command: str,
+        args: list[str] | None = None,
+        cwd: str | None = None,
+        env: list[EnvVariable] | None = None,
+        output_byte_limit: int | None = None,
+        **meta: Any,
+    ) -> CreateTerminalResponse:
+        """Start a command in the trial's folder."""
+        folder = confined_folder(self.folder, cwd)
+        named = {each.name: each.value for each in env or ()}
+        try:
+            terminal = await self.terminals.create(command, args, named, folder, output_byte_limit)
+        except TrialError as error:
+            raise RequestError.internal_error({"details": str(error)}) from error
+        return CreateTerminalResponse(terminal_id=terminal)
+
+    async def terminal_output(self, session_id: str, terminal_id: str, **meta: Any) -> TerminalOutputResponse:
+        """Tell what a command has written, and how it ended if it has."""
+        terminal = self.terminals.get(terminal_id)
+        status = None if terminal.process.is_running else _exit(await terminal.wait())
+        return TerminalOutputResponse(output=terminal.output, truncated=terminal.truncated, exit_status=status)
+
+    async def wait_for_terminal_exit(
+        self, session_id: str, terminal_id: str, **meta: Any
+    ) -> WaitForTerminalExitResponse:
+        """Wait until a command has ended."""
+        status = _exit(await self.terminals.get(terminal_id).wait())
+        return WaitForTerminalExitResponse(exit_code=status.exit_code, signal=status.signal)
+
+    async def kill_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
+        """End a command; what it wrote can still be read."""
+        await self.terminals.get(terminal_id).close()
+
+    async def release_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
+        """End a command, and forget it."""
+        await self.terminals.release(terminal_id)
+
+    def _say(self, *, truncated: bool = False) -> None:
+        text = "".join(self._text)
+        self._text = []
+        if not is_blank(text):
+            self._has_spoken = True
+        self.context.builder.said(text, truncated=truncated)
+
+
+def _exit(code: int) -> TerminalExitStatus:
+    return TerminalExitStatus(exit_code=code) if code >= 0 else TerminalExitStatus(signal=f"signal {-code}")

@@ -1,0 +1,168 @@
+"""Tool calls as an agent tells them in pieces, and which of them are calls of the condition's MCP tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from typing import Any
+
+import attrs
+from acp.schema import (
+    ContentToolCallContent,
+    FileEditToolCallContent,
+    TerminalToolCallContent,
+    TextContentBlock,
+    ToolCall,
+    ToolCallUpdate,
+)
+
+from keval import ToolCall as TappedCall
+from keval.plugin import McpServer, TranscriptBuilder
+
+
+@attrs.define
+class ToolUse:
+    """One call. `content` is what the agent shows of it; `began` is by the clock of `time.monotonic`."""
+
+    id: str
+    began: float = attrs.field(factory=time.monotonic)
+    title: str = ""
+    kind: str = "other"
+    status: str = "pending"
+    raw_input: Any = None
+    raw_output: Any = None
+    content: Sequence[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent] = ()
+
+    def update(self, told: ToolCall | ToolCallUpdate) -> None:
+        """Take over what the agent tells anew."""
+        for name in ("title", "kind", "status", "raw_input", "raw_output", "content"):
+            value = getattr(told, name)
+            if value not in (None, {}, []):
+                setattr(self, name, value)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has a result."""
+        return self.status in ("completed", "failed")
+
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """The tool's arguments, if the agent tells them; some wrap those of MCP tools."""
+        given = self.raw_input
+        if isinstance(given, Mapping) and isinstance(given.get("arguments"), Mapping):
+            given = given["arguments"]
+        return given if isinstance(given, Mapping) else None
+
+    def result(self, terminal_output: Callable[[str], str]) -> str:
+        """Return what the agent shows of the result as text; `terminal_output` is told a terminal's id."""
+        shown = "\n".join(_shown(item, terminal_output) for item in self.content)
+        if shown or self.raw_output is None:
+            return shown
+        return self.raw_output if isinstance(self.raw_output, str) else json.dumps(self.raw_output, ensure_ascii=False)
+
+
+def _shown(
+    item: ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent, output: Callable[[str], str]
+) -> str:
+    match item:
+        case ContentToolCallContent(content=TextContentBlock(text=text)):
+            return text
+        case ContentToolCallContent(content=block):
+            return f"[{block.type}]"
+        case FileEditToolCallContent(path=path, old_text=old, new_text=new):
+            lines = unified_diff((old or "").splitlines(), new.splitlines(), path, path, lineterm="")
+            return "\n".join(lines)
+        case TerminalToolCallContent(terminal_id=id):
+            return output(id)
+
+
+@attrs.define
+class ToolUses:
+    """The calls of one trial, each reported to the builder when it has ended.
+
+    Calls of the condition's MCP tools are left to the tap. Agents name them in different ways, so what the tap recorded
+    decides where it can: a call is of an MCP tool if the tap has one of that name, or of the same arguments.
+    """
+
+    builder: TranscriptBuilder
+    servers: Sequence[McpServer]
+    terminal_output: Callable[[str], str]
+    _open: dict[str, ToolUse] = attrs.field(factory=dict, init=False)
+    _ended: set[str] = attrs.field(factory=set, init=False)
+    _claimed: set[int] = attrs.field(factory=set, init=False)
+
+    def see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
+        """Take over what the agent tells of a call, and report the call if it has ended."""
+        use = self._open.get(told.tool_call_id) or ToolUse(told.tool_call_id)
+        use.update(told)
+        if use.id not in self._ended:
+            self._open[use.id] = use
+            if use.has_ended:
+                self._end(use)
+        return use
+
+    def end_turn(self) -> None:
+        """Report the calls that have not ended."""
+        for use in list(self._open.values()):
+            self._end(use)
+
+    def of_condition(self, use: ToolUse) -> tuple[McpServer, str] | None:
+        """Return the server and the name of the MCP tool that a call's title names, or the input beside arguments."""
+        given = use.raw_input if isinstance(use.raw_input, Mapping) else {}
+        for server in self.servers:
+            for tool in server.tools:
+                if (given.get("server"), given.get("tool")) == (server.name, tool):
+                    return server, tool
+                if re.fullmatch(_title(server.name, tool), use.title):
+                    return server, tool
+        return None
+
+    def _end(self, use: ToolUse) -> None:
+        self._open.pop(use.id)
+        self._ended.add(use.id)
+        named = self.of_condition(use)
+        if self._claim(use, named) or (named and named[0].log is None):
+            return
+        ago = time.monotonic() - use.began
+        arguments = {"title": use.title} if use.arguments is None else use.arguments
+        if named:
+            self.builder.called(named[1], use.arguments or {}, use.id, ago=ago)
+        else:
+            self.builder.called(use.kind, arguments, use.id, own=True, ago=ago)
+        if use.has_ended:
+            result = use.result(self.terminal_output)
+            failed = use.status == "failed"
+            self.builder.returned(
+                None if failed else result, error=result if failed else None, id=use.id, sent=not named
+            )
+
+    def _claim(self, use: ToolUse, named: tuple[McpServer, str] | None) -> bool:
+        """Return whether the tap recorded the call, and keep that record from being taken for another one."""
+        records = [record for record in self._records() if id(record) not in self._claimed]
+        if named:
+            records = [record for record in records if record.name == named[1]]
+            records.sort(key=lambda record: dict(record.arguments) != use.arguments)
+        else:
+            records = [record for record in records if record.arguments and dict(record.arguments) == use.arguments]
+        if records:
+            self._claimed.add(id(records[0]))
+        return bool(records)
+
+    def _records(self) -> Iterator[TappedCall]:
+        for server in self.servers:
+            yield from server.log.calls if server.log is not None else ()
+
+
+def _title(server: str, tool: str) -> str:
+    """Return the pattern of the titles by which agents show a call: `mcp__docs__search`, `search (docs MCP Server)`."""
+    of, name = (_loosely(part) for part in (server, tool))
+    return rf"(?i:mcp)?[\W_]*(?:{of}[\W_]+)?{name}(?:\s*\(.*{of}.*\))?"
+
+
+def _loosely(name: str) -> str:
+    """Return a pattern of a name in which an agent may have replaced all that is no letter or digit."""
+    parts: Iterable[str] = (re.escape(part) for part in re.split(r"[\W_]+", name) if part)
+    return r"[\W_]*".join(parts)

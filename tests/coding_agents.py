@@ -1,0 +1,43 @@
+"""The recipes of docs/agents/coding-agents.md, and the real programs that they run.
+
+`KEVAL_AGENTS` names a folder where `npm install` was run with the packages that the page names; without it, the tests
+that need them are skipped. `.ci/run` makes such a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+__all__ = ["RECIPES", "installed"]
+
+_PAGE = Path(__file__).parents[1] / "docs" / "agents" / "coding-agents.md"
+
+
+def _recipes() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for block in re.findall(r"^```yaml\n(.*?)^```", _PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        assert len(block.splitlines()) <= 30, block
+        found |= yaml.safe_load(block)["agents"]
+    return found
+
+
+RECIPES = _recipes()
+"""The options of each agent, by its label."""
+
+
+def installed() -> str:
+    """Return a PATH with the programs; skips the test where they are not installed."""
+    root = os.environ.get("KEVAL_AGENTS")
+    if not root:
+        pytest.skip("KEVAL_AGENTS names no folder with coding agents from npm")
+    folder = Path(root, "node_modules", ".bin")
+    for options in RECIPES.values():
+        program = folder / options["command"][0]
+        assert program.exists(), f"KEVAL_AGENTS={root}: there is no {program}"
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
