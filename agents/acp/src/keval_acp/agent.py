@@ -14,19 +14,12 @@ import attrs
 from attrs.validators import ge, min_len
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
+from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
 from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in
 from keval_programs.folder import FOLDER_PATHS
 
 if TYPE_CHECKING:
     from keval_acp.session import Setup
-
-_WIRES: Mapping[str, Wire] = {
-    "chat": "openai-chat",
-    "responses": "openai-responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-}
 
 _KNOWN = PLACEHOLDERS - {"question", "session"}
 """Questions and the session's id pass by the protocol."""
@@ -55,7 +48,7 @@ class Acp:
 
     command: tuple[str, ...] = attrs.field(validator=min_len(1))
     model: Model | None = None
-    api: Literal["chat", "responses", "anthropic", "gemini"] = "chat"
+    api: Api = "chat"
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     permissions: Literal["allow", "deny"] | tuple[str, ...] = "allow"
@@ -77,7 +70,7 @@ class Acp:
             check_placeholders(field, self._texts(field), self.model, _KNOWN)
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
         if self.model is not None and self.model.endpoint is not None:
-            self.model.reach(_WIRES[self.api])
+            self.model.reach(API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
@@ -116,7 +109,7 @@ class Acp:
             self._setup = Setup(
                 command=self.command,
                 model=self.model,
-                wire=_WIRES[self.api],
+                wire=API_WIRES[self.api],
                 env=self.env,
                 files=self._templates,
                 permissions=Permissions(self.permissions),

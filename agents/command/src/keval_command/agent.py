@@ -7,28 +7,19 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import attrs
 from attrs.validators import ge, min_len
 from jmespath.parser import ParsedResult
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
+from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
 from keval_command.conversation import CommandConversation, Program
 from keval_command.output import Events, expression
 from keval_programs import Placeholders, TextTemplate, check_placeholders, find_program, open_folder, placeholders_in
 from keval_programs.folder import FOLDER_PATHS
 from keval_programs.placeholders import SERVERS_REFUSED
-
-Api = Literal["chat", "responses", "anthropic", "gemini"]
-
-_WIRES: Mapping[Api, Wire] = {
-    "chat": "openai-chat",
-    "responses": "openai-responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-}
 
 
 def _processes() -> int:
@@ -100,7 +91,7 @@ class Command:
         )
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
         if self.model is not None and self.model.endpoint is not None:
-            self.model.reach(_WIRES[self.api])
+            self.model.reach(API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
@@ -125,7 +116,7 @@ class Command:
             placeholders = Placeholders(
                 folder=folder,
                 context=context,
-                access=self.model.access(_WIRES[self.api], context.model_headers) if self.model else None,
+                access=self.model.access(API_WIRES[self.api], context.model_headers) if self.model else None,
                 config_folder=self._program.folder,
                 used=self._program.used,
                 session=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{context.trial}/{context.attempt}")),
