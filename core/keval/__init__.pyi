@@ -5,6 +5,7 @@ This module has what the author of a metric needs, and what reads a run: `from k
 """
 
 from keval.errors import KevalError as KevalError, RunError as RunError
+from keval.interactive.evaluate import evaluate as evaluate
 from keval.interactive.session import Session as Session
 from keval.records.manifest import Manifest as Manifest
 from keval.records.scores import (
@@ -22,7 +23,6 @@ from keval.records.transcript import (
     Usage as Usage,
 )
 from keval.records.trial import Attempt as Attempt, Failure as Failure, Sample as Sample, Trial as Trial
-from keval.run.evaluate import evaluate as evaluate
 from keval.store.run import Run as Run, open_run as open_run
 
 __version__: str

@@ -15,7 +15,7 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from google.protobuf.json_format import MessageToDict
 from mcp import Client
 from openai import AsyncOpenAI
@@ -26,14 +26,10 @@ from starlette.routing import BaseRoute, Route
 
 from keval import Sample, Transcript, Usage
 from keval.plugin import (
-    MAX_OUTPUT_TOKENS,
-    REFUSAL,
     Context,
-    FinishReason,
     Model,
     ModelAccess,
     TranscriptBuilder,
-    is_blank,
 )
 from keval_a2a import A2A
 from keval_http import Http
@@ -42,16 +38,13 @@ from keval_python import Python
 
 Chat: TypeAlias = list[dict[str, Any]]
 
-ENDINGS = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
-
 
 async def answer(sample: Sample, context: Context) -> str:
     """A target that tells only what it answers."""
     assert context.model is not None
     urls = [server.url or "" for server in context.servers]
     chat: Chat = [{"role": "system", "content": context.instructions}]
-    text, _ = await reply(context.model, urls, chat, sample.question, TranscriptBuilder())
-    return text
+    return await reply(context.model, urls, chat, sample.question, TranscriptBuilder())
 
 
 async def report(sample: Sample, context: Context) -> Transcript:
@@ -62,16 +55,12 @@ async def report(sample: Sample, context: Context) -> Transcript:
     chat += [{"role": message.role, "content": message.text} for message in context.history]
     for question in sample.asked:
         with context.builder.turn(question):
-            text, ending = await reply(context.model, urls, chat, question, context.builder)
-            if ending is not None and is_blank(text):
-                raise ending.no_answer()
+            await reply(context.model, urls, chat, question, context.builder)
     return context.builder.transcript()
 
 
-async def reply(
-    model: ModelAccess, urls: Sequence[str], chat: Chat, question: str, builder: TranscriptBuilder
-) -> tuple[str, FinishReason | None]:
-    """Answer a question, and say what ended the answer early; `chat` is what was said, and grows."""
+async def reply(model: ModelAccess, urls: Sequence[str], chat: Chat, question: str, builder: TranscriptBuilder) -> str:
+    """Answer a question; `chat` is what was said, and grows."""
     chat.append({"role": "user", "content": question})
     async with (
         AsyncOpenAI(base_url=model.base_url, api_key=model.api_key, max_retries=0) as api,
@@ -82,8 +71,8 @@ async def reply(
             completion = await api.chat.completions.create(model=model.name, messages=chat, **tools)  # type: ignore[arg-type]
             choice, usage = completion.choices[0], completion.usage
             builder.model_called(Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None)
-            text, ending = choice.message.content or "", ENDINGS.get(choice.finish_reason)
-            builder.said(text, truncated=ending is MAX_OUTPUT_TOKENS)
+            text = choice.message.content or ""
+            builder.said(text, truncated=choice.finish_reason == "length")
             chat.append(choice.message.model_dump(exclude_none=True))
             for call in choice.message.tool_calls or ():
                 assert call.type == "function"
@@ -94,7 +83,7 @@ async def reply(
                 builder.returned(None if result.is_error else told, error=told if result.is_error else None, id=call.id)
                 chat.append({"role": "tool", "tool_call_id": call.id, "content": told})
             if not choice.message.tool_calls:
-                return text, ending
+                return text
 
 
 @asynccontextmanager
@@ -127,7 +116,7 @@ class OverHttp:
         begun: Chat = [{"role": "system", "content": body["instructions"]}, *body["history"]]
         chat = self.chats.setdefault(body["session"], begun)
         urls = [server["url"] for server in body["servers"]]
-        text, _ = await reply(self.model, urls, chat, body["question"], TranscriptBuilder())
+        text = await reply(self.model, urls, chat, body["question"], TranscriptBuilder())
         return JSONResponse({"data": {"text": text}})
 
     @staticmethod
@@ -151,6 +140,9 @@ class OverA2A(AgentExecutor):
             version="1",
             supported_interfaces=[interface],
             capabilities=AgentCapabilities(streaming=True),
+            default_input_modes=["text/plain"],
+            default_output_modes=["text/plain"],
+            skills=[AgentSkill(id="sums", name="Sums", description="Adds numbers.", tags=["numbers"])],
         )
         handler = DefaultRequestHandler(self, InMemoryTaskStore(), card)
         return [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/a2a")]
@@ -164,7 +156,7 @@ class OverA2A(AgentExecutor):
         servers = MessageToDict(context.message.metadata)["servers"]
         chat = self.chats.setdefault(task.context_id, [])
         urls = [server["url"] for server in servers]
-        text, _ = await reply(self.model, urls, chat, get_message_text(context.message), TranscriptBuilder())
+        text = await reply(self.model, urls, chat, get_message_text(context.message), TranscriptBuilder())
         await updater.add_artifact([new_text_part(text)], name="answer")
         await updater.complete()
 

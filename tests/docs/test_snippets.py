@@ -121,6 +121,7 @@ def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
     (project.root / "my_server.py").write_text(look_up("It is 42."), encoding="utf-8")
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
+    (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()

@@ -228,7 +228,12 @@ def selection_options(function: F) -> F:
 
 
 _CHOICE = [
-    click.option("--agent", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."),
+    click.option(
+        "--agent",
+        multiple=True,
+        metavar="NAME",
+        help="Only this agent: a label, any installed one, or one with its main option: python:my_agent.py:answer.",
+    ),
     click.option("--condition", multiple=True, metavar="LABEL", help="Only this condition."),
     click.option("--metric", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."),
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),

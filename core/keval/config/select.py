@@ -40,8 +40,8 @@ class Selection:
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
-    problems: list[Problem] = []
     wanted = [k_eval.agent_type(name) for name in selection.agents]
+    problems = [each for each in evaluation.problems if not (wanted and "key 'agents' is missing" in each.message)]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
@@ -90,7 +90,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
-        problems=(*evaluation.problems, *problems),
+        problems=tuple(problems),
     )
 
 
@@ -103,8 +103,7 @@ def _chosen(
         matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
         if not matching:
             try:
-                components = registry.select(group, name)
-                matching = [PluginSpec(registry.label(group, name), name, _shared_model(components[0], specs))]
+                matching = [_added(group, name, specs, chosen.values())]
             except PluginError as error:
                 hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
@@ -112,13 +111,18 @@ def _chosen(
     return tuple(chosen.values()) if names else tuple(specs)
 
 
-def _shared_model(component: registry.Component, specs: Sequence[PluginSpec]) -> dict[str, str]:
-    """Return the model of the config's first agent for an agent that a flag adds, so that only the agent differs."""
-    models = [spec.options["model"] for spec in specs if "model" in spec.options]
-    if component.group != "keval.agents" or not models:
-        return {}
-    plugin = registry.load(component)
-    return {"model": models[0]} if attrs.has(plugin) and "model" in attrs.fields_dict(plugin) else {}
+def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[PluginSpec]) -> PluginSpec:
+    """Return what a flag adds: an agent gets the model of the config's first, or as `TYPE:TEXT` its `flag_option`."""
+    kind, _, text = name.partition(":") if group == "keval.agents" else (name, "", "")
+    label, plugin = registry.label(group, kind), registry.load(registry.select(group, kind)[0])
+    if not text:
+        takes_model = group == "keval.agents" and attrs.has(plugin) and "model" in attrs.fields_dict(plugin)
+        models = [spec.options["model"] for spec in specs if "model" in spec.options and takes_model]
+        return PluginSpec(label, kind, {"model": models[0]} if models else {})
+    if not hasattr(plugin, "flag_option"):
+        raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
+    earlier = sum(spec.type == kind for spec in chosen)
+    return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text})
 
 
 def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginSpec, ...]:

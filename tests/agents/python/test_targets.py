@@ -121,6 +121,22 @@ def test_a_failure_keeps_what_the_function_raised(run: Any, project: Project) ->
     assert "answer() of mine.py raised LookupError: no such city" in failure["message"]
 
 
+@pytest.mark.parametrize(
+    "function", ["def answer(question): time.sleep(600)", "async def answer(question): await asyncio.sleep(600)"]
+)
+def test_a_function_that_hangs_is_late_and_keval_ends(project: Project, function: str) -> None:
+    hurry = "execution: {timeout_seconds: 0.5, retry: {max_attempts: 1}}"
+    project.write(
+        eval_yaml=CONFIG.replace("TARGET", "mine.py:answer") + f"    {hurry}\n",
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}\n',
+        mine_py=f"import asyncio, time\n{function}\n",
+    )
+
+    outcome = project.fork("run", "eval.yaml", timeout=60)
+
+    assert (3, "timeout") == (outcome.code, project.lines("trials.jsonl")[0]["failure"]["kind"])
+
+
 def test_a_module_of_the_configs_folder_can_be_the_target(run: Any, project: Project) -> None:
     (project.root / "kit").mkdir()
     (project.root / "kit" / "mine.py").write_text("def answer(question): return 'It is 5.'\n", encoding="utf-8")
@@ -153,6 +169,16 @@ def test_what_a_target_imports_from_elsewhere_is_left_as_it_is(tmp_path: Path) -
     load_target(tmp_path / "mine.py:answer")
 
     assert before is sys.modules["colorsys"]
+
+
+def test_a_function_may_import_its_neighbours_when_it_is_called_and_they_hide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def answer(question):\n    import later\n    return later.NAME\n", "utf-8")
+    (tmp_path / "later.py").write_text("NAME = 'later'\n", "utf-8")
+    before = [*sys.path]
+
+    target = load_target(tmp_path / "mine.py:answer")
+
+    assert ("later", [*before, str(tmp_path)]) == (target.function("x"), sys.path)
 
 
 def test_a_target_may_begin_an_event_loop_of_its_own_and_define_records(tmp_path: Path, runner: Any) -> None:

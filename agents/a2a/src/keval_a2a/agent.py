@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -28,8 +28,10 @@ class A2A:
     under that name, as a list of names and URLs.
     """
 
+    flag_option: ClassVar[str] = "url"
+
     url: str
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     servers_metadata: str | None = None
     _remote: RemoteAgent | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
@@ -43,7 +45,7 @@ class A2A:
         await self._ready()
 
     def servers_refusal(self) -> str | None:
-        """Return why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         if self.servers_metadata is not None:
             return None
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from uuid import uuid4
 
 import attrs
@@ -50,10 +50,11 @@ class A2AConversation:
         with builder.turn(text):
             reply = Reply()
             try:
-                async for response in self._remote.send(self._message(text)):
-                    piece = reply.take(response)
-                    if self._context.streams:
-                        builder.streamed(piece)
+                async with aclosing(self._remote.send(self._message(text))) as responses:
+                    async for response in responses:
+                        piece = reply.take(response)
+                        if self._context.streams:
+                            builder.streamed(piece)
                 await self._follow(reply)
             except BaseException:
                 await self._cancel(reply)
@@ -142,6 +143,6 @@ class Reply:
 
 
 def _text(parts: Iterable[Part]) -> str:
-    """Return what parts say: texts, and data as JSON. Files are not part of an answer."""
+    """Return what parts say: texts, which may be pieces of one, and data as JSON. Files are not part of an answer."""
     texts = (MessageToJson(part.data, indent=None) if part.HasField("data") else part.text for part in parts)
-    return "\n".join(filter(None, texts))
+    return "".join(texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from http.cookiejar import DefaultCookiePolicy
 from json import JSONDecodeError
@@ -62,7 +62,7 @@ class RemoteAgent:
             await http.aclose()
             raise
 
-    async def send(self, message: Message) -> AsyncIterator[StreamResponse]:
+    async def send(self, message: Message) -> AsyncGenerator[StreamResponse, None]:
         """Send a message and yield what the agent responds: one response, or more if its card says that it streams.
 
         Raises TrialError, as all of these methods do.

@@ -6,23 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import attrs
 import jmespath
-import orjson
 from jmespath.exceptions import JMESPathError
 
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError
+from keval_http.message_format import JSON, MessageFormat
 from keval_http.templates import EXAMPLE, Template, json_problem
 
 if TYPE_CHECKING:
     from keval_http.caller import Caller
     from keval_http.conversation import HttpConversation
-
-_JSON = "application/json"
 
 
 def _is_path(record: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
@@ -57,9 +55,11 @@ class Http:
     With `probe`, keval looks before the run whether the endpoint is there.
     """
 
+    flag_option: ClassVar[str] = "url"
+
     url: str
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     body: str | Mapping[str, Any] = attrs.field(factory=lambda: {"question": "{{ question }}"})
     answer: str | None = attrs.field(default=None, validator=_is_path)
     events: Literal["sse"] | None = None
@@ -67,40 +67,31 @@ class Http:
     usage: UsagePaths | None = None
     probe: bool = True
     _caller: Caller | None = attrs.field(default=None, init=False, repr=False, eq=False)
-    _url: Template = attrs.field(init=False, repr=False, eq=False)
-    _body: Template = attrs.field(init=False, repr=False, eq=False)
+    _format: MessageFormat = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if urlsplit(self.url).scheme not in {"http", "https"} or not urlsplit(self.url).hostname:
             raise ValueError(f"'url' must begin with http:// or https:// and a host; got {self.url!r:.60}")
-        self._url, self._body = _compiled("url", self.url), _compiled("body", self.body)
-        if self.method == "GET" and not self._url.names:
-            raise ValueError("'url' must have the question for GET, such as …/ask?q={{ question | urlencode }}")
-        if isinstance(self.body, str) and self.content_type == _JSON:
-            _check_json(self._body)
-
-    @property
-    def content_type(self) -> str:
-        """The media type of the body."""
         given = {name.lower(): value for name, value in self.headers.items()}
-        return given.get("content-type", _JSON).partition(";")[0].strip().lower()
-
-    @property
-    def names(self) -> frozenset[str]:
-        """What of a trial the templates use."""
-        return self._url.names | (self._body.names if self.method != "GET" else frozenset())
-
-    def rendered(self, values: Mapping[str, Any]) -> tuple[str, bytes | None]:
-        """Return the URL and the body of a request. Raises ValueError: a template fails, or the body is no JSON."""
-        url = str(self._url.render(values))
-        if self.method == "GET":
-            return url, None
-        body = self._body.render(values)
-        if not isinstance(body, str):
-            return url, orjson.dumps(body)
-        if self.content_type == _JSON and (problem := json_problem(body)):
-            raise ValueError(f"the body is no JSON: {problem}; it is {body!r:.200}")
-        return url, body.encode()
+        content_type = given.get("content-type", JSON).partition(";")[0].strip().lower()
+        url, body = _compiled("url", self.url), _compiled("body", self.body)
+        if self.method == "GET" and not url.names:
+            raise ValueError("'url' must have the question for GET, such as …/ask?q={{ question | urlencode }}")
+        if isinstance(self.body, str) and content_type == JSON:
+            _check_json(body)
+        if self.session is not None and "session" not in url.names | body.names:
+            raise ValueError("'session' must be used by a template, such as `session: \"{{ session }}\"` in the body")
+        usage = {} if self.usage is None else attrs.asdict(self.usage, filter=lambda _, path: path is not None)
+        self._format = MessageFormat(
+            self.method,
+            url,
+            None if self.method == "GET" else body,
+            content_type,
+            self.events,
+            self.answer,
+            self.session,
+            usage,
+        )
 
     async def prepare(self) -> None:
         """Import the HTTP client, beside the event loop, and look whether the endpoint is there."""
@@ -109,8 +100,8 @@ class Http:
             await self._ready().probe()
 
     def servers_refusal(self) -> str | None:
-        """Return why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
-        if "servers" in self.names:
+        """Say why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        if "servers" in self._format.names:
             return None
         return (
             'no template hands them over; add `servers: "{{ servers }}"` to the body, under the name that the endpoint'
@@ -143,11 +134,11 @@ class Http:
         self._check_handed_over(context, sample)
         about = {"id": sample.id, "metadata": sample.metadata} if sample is not None else {"id": "", "metadata": {}}
         context.builder.leave_calls_to_tap(context.servers)
-        yield HttpConversation(self, self._ready(), context, about)
+        yield HttpConversation(self._format, self._ready(), context, about)
 
     def _check_handed_over(self, context: Context, sample: Sample | None) -> None:
         """Raise TrialError if the trial has something that no template hands over."""
-        names = self.names
+        names = self._format.names
         if context.servers and (refusal := self.servers_refusal()) is not None:
             raise TrialError(refusal, kind="servers_unsupported")
         if unreachable := [server.name for server in context.servers if server.url is None]:
@@ -166,7 +157,7 @@ class Http:
         if self._caller is None:
             from keval_http.caller import Caller  # imports an HTTP client, which checking a config need not
 
-            self._caller = Caller.to(self.url, {"content-type": _JSON, **self.headers})
+            self._caller = Caller.to(self.url, {"content-type": JSON, **self.headers})
         return self._caller
 
 

@@ -20,14 +20,13 @@ from yarl import URL
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
 from keval_clients.sender import proxy_of, tls_of
+from keval_http.replies import bad_reply, shown
 
 _TIMEOUT = ClientTimeout(total=None, sock_connect=30.0)
 """A request may take as long as keval lets a trial take."""
 _KEEP_ALIVE = 4.0
 """Seconds: less than the 5 after which uvicorn, and many a server with it, hangs up on an idle connection."""
 _PROBE = 10.0
-_SHOWN = 200
-"""Characters that are shown of a reply."""
 
 
 @attrs.define(eq=False)
@@ -110,17 +109,6 @@ class Caller:
                 timeout=_TIMEOUT,
             )
         return self._session
-
-
-def bad_reply(what: str, text: str) -> TrialError:
-    """Return the error for a reply that is none; another attempt may get another one."""
-    return TrialError(f"the endpoint answered with {what}: {shown(text)}", kind="bad_reply", retryable=True)
-
-
-def shown(text: str) -> str:
-    """Return the beginning of what an endpoint said, on one line."""
-    said = " ".join(text.split())
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
 
 
 def _refused(response: ClientResponse, text: str) -> TrialError:

@@ -36,6 +36,7 @@ class Python:
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
+    flag_option: ClassVar[str] = "target"
 
     target: Path
     model: Model | None = attrs.field(default=None, metadata={"provider": "openai"})
@@ -53,7 +54,7 @@ class Python:
         await self._ready()
 
     def servers_refusal(self) -> str | None:
-        """Return why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
+        """Say why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         return None if self._loaded is None else self._loaded.servers_refusal
 
     async def run(self, sample: Sample, context: Context) -> Transcript:

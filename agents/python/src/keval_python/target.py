@@ -65,8 +65,7 @@ class Target:
                 return await self._joined(returned, streamed)
             return await returned if inspect.isawaitable(returned) else returned
         except (Exception, SystemExit) as error:
-            explained = next((each for each in _causes(error) if isinstance(each, TrialError)), None)
-            raise explained or TrialError(f"{self.name} raised {_told(error)}", kind="target_failed") from error
+            raise _explained(error) or TrialError(f"{self.name} raised {_told(error)}", kind="target_failed") from error
 
     async def _joined(self, pieces: AsyncGenerator[Any, None], streamed: Callable[[str], object]) -> str:
         texts: list[str] = []
@@ -122,30 +121,29 @@ def load_target(target: Path) -> Target:
     return Target(f"{name}() of {source}", function, form, _named(returned) == "Transcript")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, those in it if it is a group, and those that it was raised from."""
-    while error is not None:
-        yield error
-        if isinstance(error, BaseExceptionGroup):
-            for inner in error.exceptions:
-                yield from _causes(inner)
-        error = error.__cause__ or error.__context__
+def _explained(error: BaseException) -> TrialError | None:
+    """Return the error if it is explained, or the first such error in a group, as task groups wrap what is raised."""
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(_explained, error.exceptions)), None)
+    return error if isinstance(error, TrialError) else None
 
 
 @contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """Put a folder first where modules are looked for, and forget those that earlier targets brought in."""
+    """Look for modules in a folder first, and from now on last, and forget those that earlier targets brought in."""
     for name, module in [*sys.modules.items()]:
-        if hasattr(module, _MARK):
+        if _MARK in getattr(module, "__dict__", ()):
             del sys.modules[name]
     path = str(folder.resolve())
-    with suppress(ValueError):
-        sys.path.remove(path)
+    was_there = path in sys.path
     sys.path.insert(0, path)
     known = {*sys.modules}
     try:
         yield
     finally:
+        sys.path.remove(path)
+        if not was_there:  # for what a function imports when it is called; last, so that it hides nothing of keval's
+            sys.path.append(path)
         for name in sys.modules.keys() - known:
             if _is_directly_in(folder.resolve(), name):
                 setattr(sys.modules[name], _MARK, True)

@@ -1,0 +1,70 @@
+"""Replies of an endpoint: the answer in them, the session and the tokens; and the error for what is no reply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from keval import Usage
+from keval.plugin import TrialError
+from keval_clients import read_json
+from keval_http.message_format import MessageFormat
+
+_SHOWN = 200
+"""Characters that are shown of a reply."""
+
+
+@attrs.define
+class Reply:
+    """What an endpoint replied to one message, as far as it was read."""
+
+    _format: MessageFormat
+    answer: str = ""
+    session: object = None
+    usage: Usage = attrs.field(factory=Usage)
+
+    def take(self, text: str) -> str:
+        """Read the reply, or one of its events, and return the piece of the answer in it. Raises TrialError."""
+        form = self._format
+        data = _data(text) if form.answer or form.session or form.usage else None
+        for name, path in form.usage.items():
+            if isinstance(count := _found(path, data), int) and not isinstance(count, bool):
+                self.usage = attrs.evolve(self.usage, **{name: count})
+        if form.session is not None and (session := _found(form.session, data)) is not None:
+            self.session = session
+        piece = text if form.answer is None else _found(form.answer, data)
+        if piece is None and form.events == "sse":
+            return ""  # an event of another kind
+        if not isinstance(piece, str):
+            what = "nothing" if piece is None else f"{type(piece).__name__} in place of a text"
+            raise TrialError(f"the reply has {what} at {form.answer!r}: {shown(text)}", kind="bad_answer")
+        self.answer += piece
+        return piece
+
+
+def _data(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise bad_reply("something that is no JSON", text) from error
+
+
+def _found(path: str, data: Any) -> Any:
+    try:
+        return jmespath.search(path, data)
+    except JMESPathError as error:  # a function of the path was given something that it does not take
+        raise TrialError(f"{path!r} cannot be applied to the reply: {error}", kind="bad_answer") from error
+
+
+def bad_reply(what: str, text: str) -> TrialError:
+    """Return the error for a reply that is none; another attempt may get another one."""
+    return TrialError(f"the endpoint answered with {what}: {shown(text)}", kind="bad_reply", retryable=True)
+
+
+def shown(text: str) -> str:
+    """Return the beginning of what an endpoint said, on one line."""
+    said = " ".join(text.split())
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"

@@ -1,0 +1,58 @@
+"""An agent of the user's by a flag alone: `--agent TYPE:TEXT`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+
+@pytest.fixture
+def folder(project: Project) -> Project:
+    """A config without agents, beside two functions."""
+    project.write(
+        eval_yaml="dataset: {path: questions.jsonl}\nmetrics: [basic/contains]\n",
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}\n',
+        mine_py="""
+            def answer(question): return "It is 5."
+            def modelled(sample, context): return context.model.name
+        """,
+    )
+    return project
+
+
+def test_a_flag_alone_adds_an_agent_by_its_main_option(folder: Project) -> None:
+    flags = ["--agent", "python:mine.py:answer", "--agent", "python:mine.py:modelled", "-m", "python-2=simulated/any"]
+
+    outcome = folder.keval("run", "eval.yaml", *flags)
+
+    told = {trial["agent"]: (trial["model"], trial["output"]) for trial in folder.lines("trials.jsonl")}
+    assert (0, {"python": (None, "It is 5."), "python-2": ("simulated/any", "any")}) == (outcome.code, told)
+
+
+def test_an_added_agent_is_resumed_as_it_was(folder: Project) -> None:
+    folder.keval("run", "eval.yaml", "--agent", "python:mine.py:answer")
+    run = folder.run_directory()
+    (run / "trials.jsonl").write_bytes(b"")
+
+    outcome = folder.keval("resume", str(run))
+
+    assert (0, ["It is 5."]) == (outcome.code, [trial["output"] for trial in folder.lines("trials.jsonl")])
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        (
+            "pyton:mine.py:answer",
+            "--agent pyton:mine.py:answer: no agent named 'pyton' is installed; did you mean 'python'?",
+        ),
+        ("recorded:x.jsonl", "--agent recorded:x.jsonl: the agent 'recorded' takes no text after its name; write its"),
+        ("python:none.py:answer", "eval.yaml:1:1: 'target' must name a file that exists, and"),
+        ("http:mine.py", "eval.yaml:1:1: 'url' must begin with http:// or https:// and a host; got 'mine.py'"),
+    ],
+)
+def test_a_flag_that_adds_none_says_why(folder: Project, flag: str, told: str) -> None:
+    outcome = folder.keval("run", "eval.yaml", "--agent", flag)
+
+    assert (2, f"error: {told}") == (outcome.code, outcome.stderr[: len(f"error: {told}")])
