@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from anthropic import Anthropic
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 pytest.importorskip("keval_litellm", reason="keval-litellm is not installed")
@@ -220,6 +220,43 @@ def test_a_client_that_hangs_up_ends_the_request_to_the_provider(monkeypatch: py
         asyncio.run(hang_up())
 
         assert ended.wait(10)
+
+
+def test_a_stream_that_breaks_off_is_no_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from keval_litellm.server import build_app
+
+    chunk = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "some-model",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": "It stands"}, "finish_reason": None}],
+    }
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield frame(chunk)
+        raise ConnectionError("the provider is gone")
+
+    async def answer(request: Request) -> Response:
+        return StreamingResponse(broken(), media_type="text/event-stream")
+
+    with (
+        served(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as vendor,
+        served(build_app("litellm", KEY)) as base,
+    ):
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", f"{vendor}/v1")
+        body = {"model": "hosted_vllm/some-model", "stream": True, **BODIES["chat"]}
+        lines: list[str] = []
+        with (
+            httpx.stream("POST", base + PATHS["chat"], json=body, headers={"authorization": f"Bearer {KEY}"}) as reply,
+            pytest.raises(httpx.RemoteProtocolError),
+        ):
+            lines.extend(reply.iter_lines())
+
+    assert 200 == reply.status_code
+    assert "It stands" in lines[0]
+    assert "event: error" in lines
+    assert "data: [DONE]" not in lines
 
 
 QUIET = """
