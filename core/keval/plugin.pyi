@@ -118,7 +118,9 @@ from keval.interactive.served_context import ServedContext as ServedContext
 
 # Models, middleware, prices, proxies, datasets, executors
 from keval.records.models import (
+    API_WIRES as API_WIRES,
     ASKER_HEADER as ASKER_HEADER,
+    Api as Api,
     Asker as Asker,
     Endpoint as Endpoint,
     Exchange as Exchange,

@@ -19,6 +19,15 @@ from keval.records.transcript import Usage
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
 
+Api: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
+"""The protocol that an agent's program speaks, as a config names it."""
+API_WIRES: Mapping[Api, Wire] = {
+    "chat": "openai-chat",
+    "responses": "openai-responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+
 _REPLY_PATHS: Mapping[Wire, tuple[str, ...]] = {
     "openai-chat": ("/chat/completions",),
     "openai-responses": ("/responses",),

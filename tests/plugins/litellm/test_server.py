@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +188,38 @@ def test_a_seed_is_left_out_where_the_vendor_takes_none_and_other_parameters_are
     assert (200, 400) == (seeded.status_code, refused.status_code)
     assert "logit_bias" in message
     assert "drop_params" not in message
+
+
+def test_a_client_that_hangs_up_ends_the_request_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    from keval_litellm.server import build_app
+
+    begun, ended = threading.Event(), threading.Event()
+
+    async def never(request: Request) -> Response:
+        await request.body()
+        begun.set()
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+        return Response()
+
+    with (
+        served(Starlette(routes=[Route("/v1/chat/completions", never, methods=["POST"])])) as vendor,
+        served(build_app("litellm", KEY)) as base,
+    ):
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", f"{vendor}/v1")
+        body = {"model": "hosted_vllm/some-model", **BODIES["chat"]}
+
+        async def hang_up() -> None:
+            async with httpx.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as client:
+                asking = asyncio.create_task(client.post(base + PATHS["chat"], json=body))
+                assert await asyncio.to_thread(begun.wait, 30)
+                asking.cancel()
+                await asyncio.wait([asking])
+
+        asyncio.run(hang_up())
+
+        assert ended.wait(10)
 
 
 QUIET = """

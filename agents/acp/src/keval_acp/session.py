@@ -97,6 +97,7 @@ async def try_out(setup: Setup) -> None:
     Raises:
         PreflightError: that does not work.
     """
+    find_program(whole_path(setup.command[0], setup.folder), setup.folder)
     context = Context(instructions="You are tried out.")  # not every agent takes an empty system prompt
     try:
         async with asyncio.timeout(_PATIENCE), open_conversation(setup, context):
@@ -129,9 +130,8 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
         placeholders.write_files(setup.files)
         env = environment(folder.home, {name: placeholders.fill(text) for name, text in setup.env.items()})
-        name, *arguments = (placeholders.fill(whole_path(text, setup.folder)) for text in setup.command)
-        command = [find_program(name, setup.folder, env["PATH"]), *arguments]
-        process = Process(Path(name).name, command, env, folder.work, folder.stderr)
+        command = [placeholders.fill(whole_path(text, setup.folder)) for text in setup.command]
+        process = Process(Path(command[0]).name, command, env, folder.work, folder.stderr)
         context.builder.leave_calls_to_tap(context.servers)
         async with running(process, context.builder), AsyncExitStack() as stack:
             terminals = Terminals(folder.root, env)

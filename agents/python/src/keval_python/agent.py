@@ -6,21 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Model, PreflightError, TrialError, Wire
+from keval.plugin import API_WIRES, Api, Context, Model, PreflightError, TrialError
 from keval_python.conversation import FunctionConversation, call, completed, turns_unsupported
 from keval_python.target import Target, check_target, load_target
-
-_WIRES: dict[str, Wire] = {
-    "chat": "openai-chat",
-    "responses": "openai-responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-}
 
 
 @attrs.define
@@ -40,14 +33,14 @@ class Python:
 
     target: Path
     model: Model | None = attrs.field(default=None, metadata={"provider": "openai"})
-    api: Literal["chat", "responses", "anthropic", "gemini"] = "chat"
+    api: Api = "chat"
     _loaded: Target | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         check_target(self.target)
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
         if self.model is not None and self.model.endpoint is not None:
-            self.model.reach(_WIRES[self.api])
+            self.model.reach(API_WIRES[self.api])
 
     async def prepare(self) -> None:
         """Import the target beside the event loop."""
@@ -76,7 +69,7 @@ class Python:
 
     async def _run_sample(self, target: Target, sample: Sample, context: Context) -> Transcript:
         if self.model is not None:
-            context = attrs.evolve(context, model=self.model.access(_WIRES[self.api], context.model_headers))
+            context = attrs.evolve(context, model=self.model.access(API_WIRES[self.api], context.model_headers))
         if target.returns_transcript:
             returned = await call(target, sample, context, context=context)
             if not isinstance(returned, Transcript):
