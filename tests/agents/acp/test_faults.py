@@ -16,7 +16,7 @@ from keval import Message, Sample
 from keval.plugin import Context, McpServer, PreflightError, TranscriptBuilder, TrialError
 from keval_acp import Acp
 from tests.agents.acp.conftest import coder
-from tests.agents.stage import CODER, QUESTION, Stage, calls, says
+from tests.agents.stage import CODER, OWN_AGENTS, QUESTION, Stage, calls, says
 from tests.agents.test_contract import children
 
 
@@ -141,6 +141,15 @@ def test_earlier_messages_have_no_place(runner: asyncio.Runner) -> None:
         runner.run(Acp(command=CODE).run(sample, Context()))
 
     assert "history_unsupported" == failure.value.kind
+
+
+def test_what_the_protocol_cannot_hand_over_may_be_handed_over_by_an_option(play: Any) -> None:
+    env = {**OWN_AGENTS["acp"].options["env"], "SERVERS": "{mcp_config}", "EARLIER": "{history_file}"}
+    sample = Sample("s1", "Who am I?", history=(Message("user", "I am Ada."),))
+
+    outcome = play(says("Ada."), flags=("--fault", "no-http"), env=env, sample=sample)
+
+    assert (None, "Ada.") == (outcome.error, outcome.transcript.output)
 
 
 def test_options_with_unknown_placeholders_are_refused() -> None:
