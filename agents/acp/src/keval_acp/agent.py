@@ -16,7 +16,7 @@ from attrs.validators import ge
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
 from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in, words
-from keval_programs.folder import FOLDER_PATHS
+from keval_programs.folder import OF_PROGRAMS
 
 if TYPE_CHECKING:
     from keval_acp.session import Setup
@@ -45,7 +45,7 @@ class Acp:
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
-    volatile: ClassVar[tuple[Volatile, ...]] = (FOLDER_PATHS,)
+    volatile: ClassVar[tuple[Volatile, ...]] = OF_PROGRAMS
     flag_option: ClassVar[str] = "command"
 
     command: str | tuple[str, ...]
