@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ import pytest
 from anthropic import Anthropic
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount, Route
 
 pytest.importorskip("keval_litellm", reason="keval-litellm is not installed")
 
@@ -28,7 +28,10 @@ from keval_gateway import ChatReply, ChatRequest, ModelFault
 from keval_gateway.protocols.protocol import frame
 from keval_litellm.provider import _QUIET
 from tests.end_to_end.servers.model import served
-from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
+from tests.plugins.litellm.standins import AWS, bedrock, private_key, service_account, vertex_ai
+
+# LiteLLM's own, which runs in this process here.
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 KEY = "a-key-of-the-server"
 PIXEL = base64.b64encode(
@@ -53,7 +56,10 @@ MODELS = ("gemini-2.5-flash", "claude-sonnet-4-5")
 
 @attrs.define
 class Server:
-    """LiteLLM's server in this process, with Vertex AI's stand-in behind it, and what that was asked."""
+    """LiteLLM's servers in this process, each below the name of its provider, and what their stand-ins were asked.
+
+    They share one event loop, as LiteLLM keeps its connections for one.
+    """
 
     base: str
     asked: list[ChatRequest] = attrs.field(factory=list)
@@ -65,27 +71,37 @@ class Server:
             raise self.fault
         return ChatReply("It stands at 1,842 m.")
 
-    def post(self, protocol: str, model: str, key: str = KEY, **fields: Any) -> httpx.Response:
+    def post(
+        self, protocol: str, model: str, key: str = KEY, provider: str = "vertex_ai", **fields: Any
+    ) -> httpx.Response:
         body = {"model": model, **BODIES[protocol], **fields}
         headers = {"authorization": f"Bearer {key}"}
-        return httpx.post(self.base + PATHS[protocol], json=body, headers=headers, timeout=30)
+        return httpx.post(f"{self.base}/{provider}{PATHS[protocol]}", json=body, headers=headers, timeout=30)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server, key = Server(""), private_key()
-    with pytest.MonkeyPatch.context() as patch, served(vertex_ai(server.respond, key)) as vendor:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        served(vertex_ai(server.respond, key)) as vendor,
+        served(bedrock(server.respond)) as other,
+    ):
         for name, value in {
             **_QUIET,
             "GOOGLE_APPLICATION_CREDENTIALS": service_account(tmp_path_factory.mktemp("account"), key, vendor),
             "VERTEXAI_PROJECT": "my-project",
             "VERTEXAI_LOCATION": "europe-west1",
             "VERTEXAI_API_BASE": vendor,
+            **AWS,
+            "AWS_BEDROCK_RUNTIME_ENDPOINT": other,
         }.items():
             patch.setenv(name, value)
         from keval_litellm.server import build_app
 
-        with served(build_app("vertex_ai", KEY)) as server.base:
+        providers = ("vertex_ai", "bedrock", "litellm")
+        apps = [Mount(f"/{provider}", build_app(provider, KEY)) for provider in providers]
+        with served(Starlette(routes=apps)) as server.base:
             yield server
 
 
@@ -111,6 +127,14 @@ def test_a_chat_completion_is_streamed_with_its_usage(server: Server, model: str
     assert ("It stands at 1,842 m.", "[DONE]") == (said, done)
     assert 0 < chunks[-1]["usage"]["prompt_tokens"]
     assert 0 < chunks[-1]["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize("protocol", PATHS)
+def test_the_binary_events_of_bedrock_are_streamed_on(server: Server, protocol: str) -> None:
+    reply = server.post(protocol, "eu.amazon.nova-lite-v1:0", provider="bedrock", stream=True)
+
+    assert (200, "text/event-stream") == (reply.status_code, reply.headers["content-type"].partition(";")[0])
+    assert "It stands at 1,842 m." in reply.text
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -175,7 +199,7 @@ def test_a_request_cannot_lead_elsewhere(server: Server, protocol: str) -> None:
 
 def test_only_who_has_the_key_is_answered_and_only_the_paths_of_the_protocols(server: Server) -> None:
     refused = server.post("chat", MODELS[0], key="another")
-    unknown = httpx.post(f"{server.base}/gemini/v1/models/any:generateContent", json={})
+    unknown = httpx.post(f"{server.base}/vertex_ai/gemini/v1/models/any:generateContent", json={})
 
     assert (401, 404, []) == (refused.status_code, unknown.status_code, server.asked)
 
@@ -190,9 +214,9 @@ def test_a_seed_is_left_out_where_the_vendor_takes_none_and_other_parameters_are
     assert "drop_params" not in message
 
 
-def test_a_client_that_hangs_up_ends_the_request_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keval_litellm.server import build_app
-
+def test_a_client_that_hangs_up_ends_the_request_to_the_provider(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, ended = threading.Event(), threading.Event()
 
     async def never(request: Request) -> Response:
@@ -203,16 +227,13 @@ def test_a_client_that_hangs_up_ends_the_request_to_the_provider(monkeypatch: py
         ended.set()
         return Response()
 
-    with (
-        served(Starlette(routes=[Route("/v1/chat/completions", never, methods=["POST"])])) as vendor,
-        served(build_app("litellm", KEY)) as base,
-    ):
+    with served(Starlette(routes=[Route("/v1/chat/completions", never, methods=["POST"])])) as vendor:
         monkeypatch.setenv("HOSTED_VLLM_API_BASE", f"{vendor}/v1")
         body = {"model": "hosted_vllm/some-model", **BODIES["chat"]}
 
         async def hang_up() -> None:
             async with httpx.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as client:
-                asking = asyncio.create_task(client.post(base + PATHS["chat"], json=body))
+                asking = asyncio.create_task(client.post(f"{server.base}/litellm{PATHS['chat']}", json=body))
                 assert await asyncio.to_thread(begun.wait, 30)
                 asking.cancel()
                 await asyncio.wait([asking])
@@ -220,6 +241,39 @@ def test_a_client_that_hangs_up_ends_the_request_to_the_provider(monkeypatch: py
         asyncio.run(hang_up())
 
         assert ended.wait(10)
+
+
+def test_a_stream_that_breaks_off_is_no_whole_one(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "some-model",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": "It stands"}, "finish_reason": None}],
+    }
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield frame(chunk)
+        raise ConnectionError("the provider is gone")
+
+    async def answer(request: Request) -> Response:
+        return StreamingResponse(broken(), media_type="text/event-stream")
+
+    with served(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as vendor:
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", f"{vendor}/v1")
+        body = {"model": "hosted_vllm/some-model", "stream": True, **BODIES["chat"]}
+        url, headers = f"{server.base}/litellm{PATHS['chat']}", {"authorization": f"Bearer {KEY}"}
+        lines: list[str] = []
+        with (
+            httpx.stream("POST", url, json=body, headers=headers) as reply,
+            pytest.raises(httpx.RemoteProtocolError),
+        ):
+            lines.extend(reply.iter_lines())
+
+    assert 200 == reply.status_code
+    assert "It stands" in lines[0]
+    assert "event: error" in lines
+    assert "data: [DONE]" not in lines
 
 
 QUIET = """

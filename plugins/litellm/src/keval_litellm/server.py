@@ -53,7 +53,7 @@ _MESSAGES_FIELDS = frozenset(
     }
 )
 """The fields of a request of Anthropic's Messages API, of which there is no list in a package that LiteLLM requires."""
-_FOR_THE_VENDOR = {"metadata", "store"}
+_FOR_THE_VENDOR = frozenset({"metadata", "store"})
 """Fields about what OpenAI keeps of a request; LiteLLM has another meaning for the first."""
 _CLIENT_GONE = 499
 """The status of a response that nobody waits for."""
@@ -82,7 +82,7 @@ _PROTOCOLS = (
         "/chat/completions",
         litellm.acompletion,
         frozenset(CompletionCreateParamsBase.__annotations__) | {"stream"},
-        frozenset(_FOR_THE_VENDOR),
+        _FOR_THE_VENDOR,
         b"data: [DONE]\n\n",
     ),
     _Protocol(
@@ -90,7 +90,7 @@ _PROTOCOLS = (
         "/responses",
         litellm.aresponses,
         frozenset(ResponseCreateParamsBase.__annotations__) | {"stream"},
-        frozenset(_FOR_THE_VENDOR),
+        _FOR_THE_VENDOR,
     ),
     _Protocol("anthropic", "/v1/messages", anthropic_messages.acreate, _MESSAGES_FIELDS),
 )
@@ -153,8 +153,9 @@ class _Served:
             # LiteLLM's own stream of it sends a status of 200 before the provider has answered, and for Anthropic's
             # models needs packages of its proxy.
             message = await self._ask({**asked, "stream": False})
-            events = b"".join(frame(event, event["type"]) for event in message_events(message))
-            return Response(events, media_type=_EVENTS) if streamed else _json_response(_json(message))
+            if not streamed:
+                return _json_response(_json(message))
+            return Response(b"".join(frame(each, each["type"]) for each in message_events(message)), media_type=_EVENTS)
         reply = await self._ask(asked)
         if not streamed:
             return _json_response(_json(reply))
