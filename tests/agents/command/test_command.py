@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -211,6 +214,39 @@ def test_a_program_that_hangs_leaves_nothing_behind_and_says_what_it_wrote(run: 
     _, _, written = message.partition("the program's output ends:\nwaiting for ")
     processes = [int(process) for process in written.split(" and ")]
     assert [False, False] == [Path(f"/proc/{process}").exists() for process in processes]
+
+
+def test_a_program_ends_with_keval_when_that_is_killed(project: Project) -> None:
+    project.write(
+        eval_yaml="""
+            dataset: {path: questions.jsonl}
+            agents: {mine: {type: command, command: "python agent.py {folder}"}}
+            metrics: [basic/contains]
+        """,
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}',
+        agent_py="""
+            import os, pathlib, sys, time
+            pathlib.Path(sys.argv[1], "writing").write_text(str(os.getpid()))
+            os.rename(pathlib.Path(sys.argv[1], "writing"), pathlib.Path(sys.argv[1], "process"))
+            time.sleep(600)
+        """,
+    )
+    keval = subprocess.Popen([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], cwd=project.root)
+    appeared = project.root / "process"
+    wait_until(appeared.exists)
+
+    keval.kill()
+    keval.wait()
+
+    process = Path("/proc", appeared.read_text("utf-8"))
+    wait_until(lambda: not process.exists())
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(run: Run, project: Project) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -109,6 +109,11 @@ class Command:
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
         return self.max_processes
+
+    def own_files(self) -> Iterable[Path]:
+        """Return the files beside the config that the commands name; see `keval.plugin.MadeOfFiles`."""
+        folder, commands = self._program.folder, (*self._program.command, *self._program.again)
+        return [Path(path) for word in commands if (path := whole_path(word, folder)) != word]
 
     def servers_refusal(self) -> str | None:
         """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
