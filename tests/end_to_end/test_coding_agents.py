@@ -44,6 +44,16 @@ def test_the_other_agents_over_the_protocol_answer_alike(tmp_path: Path) -> None
     check(told, searches=1)
 
 
+@pytest.mark.slow
+def test_a_recorded_run_of_programs_is_replayed_though_they_draw_ids_and_measure_times(tmp_path: Path) -> None:
+    project, env = Project(tmp_path), {"PATH": installed(), "KEVAL_EXAMPLE_MODEL": None}
+
+    recorded = project.run(EXAMPLE, "--limit", "1", "--record", env=env)
+    replayed = project.run(EXAMPLE, "--limit", "1", "--replay", str(project.run_directory()), env=env)
+
+    assert (0, 0) == (recorded.code, replayed.code), replayed.stderr
+
+
 def use_of_tools(project: Project, config: Path, *args: str) -> dict[tuple[str, str], Counter[str]]:
     """Run a config with the real programs, and count the calls of each tool by agent and condition."""
     outcome = project.run(config, *args, env={"PATH": installed(), "KEVAL_EXAMPLE_MODEL": None})

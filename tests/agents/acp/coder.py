@@ -57,6 +57,7 @@ class Coder:
         ]
         self.messages: list[dict[str, Any]] = []
         self.ends: list[dict[str, Any]] = []
+        self.is_known = False
 
     def send(self, message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -91,6 +92,7 @@ class Coder:
             answer = {
                 "initialize": self.initialize,
                 "session/new": self.open,
+                "authenticate": self.authenticate,
                 "session/set_mode": self.choose,
                 "session/set_config_option": self.choose,
                 "session/prompt": self.prompt,
@@ -111,8 +113,12 @@ class Coder:
         ways = [{"id": "key", "name": "An API key"}]
         return {"protocolVersion": version, "agentCapabilities": can, "authMethods": ways}
 
+    def authenticate(self, params: dict[str, Any]) -> dict[str, Any]:
+        self.is_known = params["methodId"] == "key"
+        return {}
+
     def open(self, params: dict[str, Any]) -> dict[str, Any]:
-        if self.options.fault == "login":
+        if self.options.fault == "login" and not self.is_known:
             raise RefusedError("Authentication required")
         self.messages = [{"role": "system", "content": (params.get("_meta") or {}).get("systemPrompt", "")}]
         if self.options.fault == "servers":

@@ -34,7 +34,7 @@ CODE = (sys.executable, "-S", str(CODER))
         ("die", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
         ("die-late", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
         ("version", "protocol", "speaks version 9 of the Agent Client Protocol, and keval version 1"),
-        ("login", "login", "wants a login (it offers: An API key)"),
+        ("login", "login", "wants a login (it offers: key)"),
         ("no-http", "servers_unsupported", "cannot take MCP server 'sums' over http"),
         ("turns", "max_turns", "gave up after as many model calls as it allows itself"),
         ("cancelled", "cancelled", "cancelled the turn by itself"),
@@ -116,12 +116,19 @@ def test_a_program_that_is_not_found_or_speaks_no_such_protocol_is_found_before_
     told = prepared(runner, command=(sys.executable, "hello.py"), folder=tmp_path)
     assert "python ended with exit code 0 during the trial; its output ends:\nHello!\nBye." in told
     assert "wants a login" in prepared(runner, command=(*CODE, "--fault", "login"))
+    assert "has no login 'kye'; did you mean 'key'?" in prepared(runner, login="kye")
     assert "has no mode 'bald'; did you mean 'bold'?" in prepared(runner, mode="bald")
     assert "has no setting 'model'" in prepared(runner, settings={"model": "m"})
 
 
 def test_an_agent_that_opens_a_session_in_a_mode_it_has_is_ready(runner: asyncio.Runner) -> None:
     runner.run(asyncio.wait_for(Acp(command=CODE, mode="bold").prepare(), 30))
+
+
+def test_a_login_is_made_first_where_one_is_chosen(play: Any) -> None:
+    outcome = play(says("It is 5."), flags=("--fault", "login"), login="key")
+
+    assert (None, "It is 5.") == (outcome.error, outcome.transcript.output)
 
 
 def test_a_program_that_says_nothing_is_given_up(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from keval_programs import (
     whole_path,
     words,
 )
-from keval_programs.folder import FOLDER_PATHS
+from keval_programs.folder import OF_PROGRAMS
 from keval_programs.placeholders import SERVERS_REFUSED
 
 
@@ -61,7 +61,7 @@ class Command:
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
-    volatile: ClassVar[tuple[Volatile, ...]] = (FOLDER_PATHS,)
+    volatile: ClassVar[tuple[Volatile, ...]] = OF_PROGRAMS
     flag_option: ClassVar[str] = "command"
 
     command: str | tuple[str, ...]
