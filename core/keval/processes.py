@@ -35,7 +35,13 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
     """
     if sys.platform != "linux" or not sys.executable:
         return tuple(command)
-    return (sys.executable, "-I", "-S", __file__, str(os.getpid()), *command)
+    return (sys.executable, "-I", "-S", _script(), str(os.getpid()), *command)
+
+
+def _script() -> str:
+    """Return this file, compiled if that was kept: Python would compile a script each time that it is started."""
+    compiled = __spec__.cached
+    return compiled if compiled and os.path.exists(compiled) else __file__
 
 
 def _supervise_command(keval: int, command: list[str]) -> int:

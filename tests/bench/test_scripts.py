@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import agents
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-PARTS = ("against_peers", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "tally")
+PARTS = ("against_peers", "agents", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "tally")
 """What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
 SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in PARTS)
 
@@ -30,6 +32,22 @@ def test_a_script_prints_its_figures(script: Path) -> None:
     )
 
     assert "wanted" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", agents.NAMES)
+def test_what_a_trial_of_an_agent_costs_is_printed(subject: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "agents.py"), "--json", subject],
+        env={**os.environ, "BENCH_SHARE": "0.01"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+    (result,) = json.loads(done.stdout)
+    assert (subject, True) == (result["subject"], result["peak_mib"] > 0)
 
 
 def test_every_deliberate_defect_can_still_be_made() -> None:
