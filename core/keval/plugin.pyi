@@ -45,6 +45,7 @@ from keval.seams.interfaces import (
     DeclaresVolatile as DeclaresVolatile,
     FreezesOptions as FreezesOptions,
     Judge as Judge,
+    MadeOfFiles as MadeOfFiles,
     Metric as Metric,
     PlansSharing as PlansSharing,
     Preparable as Preparable,

@@ -10,7 +10,7 @@ from keval_providers import ALIASES, PROVIDERS
 from tests.conftest import Project
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
-PROTOCOLS = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "messages", "gemini": "gemini"}
+PROTOCOLS = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}
 
 
 def test_the_tables_of_the_page_have_what_the_table_of_providers_has() -> None:

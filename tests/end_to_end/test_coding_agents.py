@@ -24,21 +24,56 @@ def test_the_examples_agents_are_the_recipes_of_the_documentation() -> None:
 
 @pytest.mark.slow
 def test_coding_agents_answer_with_the_documentation_and_without_it(tmp_path: Path) -> None:
-    project = Project(tmp_path)
+    told = use_of_tools(Project(tmp_path), EXAMPLE, "--limit", "3")
 
-    outcome = project.run(EXAMPLE, "--limit", "3", env={"PATH": installed(), "KEVAL_EXAMPLE_MODEL": None})
+    assert {"codex", "gemini", "opencode"} == {agent for agent, _ in told}
+    check(told, searches=3)
 
+
+@pytest.mark.slow
+def test_the_other_agents_over_the_protocol_answer_alike(tmp_path: Path) -> None:
+    config: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    others = {name: {**RECIPES[name], "model": "simulated/docs"} for name in RECIPES if name not in config["agents"]}
+    config["contexts"]["docs"]["cwd"] = str(EXAMPLE.parent)
+    config |= {"agents": others, "dataset": {"path": str(EXAMPLE.with_name("questions.jsonl"))}}
+    (tmp_path / "others.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    told = use_of_tools(Project(tmp_path), tmp_path / "others.yaml", "--limit", "1")
+
+    assert {"codex-acp", "claude"} == {agent for agent, _ in told}
+    check(told, searches=1)
+
+
+@pytest.mark.slow
+def test_a_recorded_run_of_programs_is_replayed_though_they_draw_ids_and_measure_times(tmp_path: Path) -> None:
+    project, env = Project(tmp_path), {"PATH": installed(), "KEVAL_EXAMPLE_MODEL": None}
+
+    recorded = project.run(EXAMPLE, "--limit", "1", "--record", env=env)
+    replayed = project.run(EXAMPLE, "--limit", "1", "--replay", str(project.run_directory()), env=env)
+
+    assert (0, 0) == (recorded.code, replayed.code), replayed.stderr
+
+
+def use_of_tools(project: Project, config: Path, *args: str) -> dict[tuple[str, str], Counter[str]]:
+    """Run a config with the real programs, and count the calls of each tool by agent and condition."""
+    outcome = project.run(config, *args, env={"PATH": installed(), "KEVAL_EXAMPLE_MODEL": None})
     assert 0 == outcome.code, outcome.stderr
-    trials = project.lines("trials.jsonl")
-    told = {(trial["agent"], trial["condition"]): Counter[str]() for trial in trials}
-    for trial in trials:
+    told: dict[tuple[str, str], Counter[str]] = {}
+    for trial in project.lines("trials.jsonl"):
         transcript = trial["transcript"]
-        told[trial["agent"], trial["condition"]].update(call["name"] for call in transcript["tool_calls"])
         assert ("tap", "proxy") == (transcript["tool_calls_by"], transcript["model_calls_by"])
         assert transcript["model_calls"] > 0
         assert transcript["usage"]["input_tokens"] > 0
-    assert 18 == len(trials)
-    assert {(agent, condition) for agent, condition in told if told[agent, condition]["search_docs"] >= 3} == {
-        (agent, "with_docs") for agent in ("codex", "gemini", "opencode")
-    }
-    assert all(not told[agent, "baseline"] for agent in ("codex", "gemini", "opencode"))
+        calls = told.setdefault((trial["agent"], trial["condition"]), Counter())
+        calls.update(call["name"] for call in transcript["tool_calls"])
+    return told
+
+
+def check(told: dict[tuple[str, str], Counter[str]], searches: int) -> None:
+    """Check that every agent searched for each question where it could, and called nothing else."""
+    for (_, condition), calls in told.items():
+        if condition == "with_docs":
+            assert calls["search_docs"] >= searches
+            assert calls.keys() <= {"search_docs", "read_page"}
+        else:
+            assert not calls

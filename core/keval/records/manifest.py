@@ -52,7 +52,8 @@ class SelectionEntry(Entry):
 class AgentEntry(Entry):
     """One agent: its plugin, its model (`provider/name`), and what is said about it.
 
-    `recording` is the SHA-256 of recorded answers, for an agent that has its answers already.
+    `recording` is the SHA-256 of recorded answers, for an agent that has its answers already, and `files` has that of
+    each file of the user's that the agent is made of, by name.
     """
 
     type: str
@@ -60,6 +61,7 @@ class AgentEntry(Entry):
     simulated: bool = False
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     recording: str | None = None
+    files: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen

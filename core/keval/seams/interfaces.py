@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
@@ -129,6 +130,15 @@ class PrerecordedAgent(Protocol):
     @property
     def digest(self) -> str:
         """The SHA-256 of what was recorded, for the run's manifest."""
+        ...
+
+
+@runtime_checkable
+class MadeOfFiles(Protocol):
+    """An agent that is a program or a function of the user's, in files of theirs."""
+
+    def own_files(self) -> Iterable[Path]:
+        """Return the files; the manifest has their SHA-256, so that a run that goes on tells which have changed."""
         ...
 
 

@@ -56,6 +56,8 @@ class Coder:
             function(name, {"type": "object", "properties": fields}) for name, (_, fields) in OWN.items() if options.own
         ]
         self.messages: list[dict[str, Any]] = []
+        self.ends: list[dict[str, Any]] = []
+        self.is_known = False
 
     def send(self, message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -90,6 +92,7 @@ class Coder:
             answer = {
                 "initialize": self.initialize,
                 "session/new": self.open,
+                "authenticate": self.authenticate,
                 "session/set_mode": self.choose,
                 "session/set_config_option": self.choose,
                 "session/prompt": self.prompt,
@@ -110,8 +113,12 @@ class Coder:
         ways = [{"id": "key", "name": "An API key"}]
         return {"protocolVersion": version, "agentCapabilities": can, "authMethods": ways}
 
+    def authenticate(self, params: dict[str, Any]) -> dict[str, Any]:
+        self.is_known = params["methodId"] == "key"
+        return {}
+
     def open(self, params: dict[str, Any]) -> dict[str, Any]:
-        if self.options.fault == "login":
+        if self.options.fault == "login" and not self.is_known:
             raise RefusedError("Authentication required")
         self.messages = [{"role": "system", "content": (params.get("_meta") or {}).get("systemPrompt", "")}]
         if self.options.fault == "servers":
@@ -157,9 +164,14 @@ class Coder:
                 arguments = json.loads(call["function"]["arguments"])
                 result = self.call(call["id"], call["function"]["name"], arguments)
                 self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+            self.tell_ends()
             if not message.get("tool_calls"):
                 ends = {"length": "max_tokens", "content_filter": "refusal"}
                 ended = ends.get(choice["finish_reason"], "end_turn")
+                if self.options.fault == "late":
+                    self.update("tool_call_update", toolCallId="0", status="completed", rawOutput="so it was")
+                    content = {"type": "text", "text": " And that is all."}
+                    self.update("agent_message_chunk", content=content, messageId=str(len(self.messages)))
                 if self.options.fault == "refuse":
                     return {"stopReason": "refusal"}
                 return {"stopReason": "end_turn" if text and ended == "refusal" else ended}
@@ -181,8 +193,15 @@ class Coder:
         if name == "write" and not failed:
             content = [{"type": "diff", "path": arguments["path"], "oldText": None, "newText": arguments["text"]}]
         status = "failed" if failed else "completed"
-        self.update("tool_call_update", toolCallId=id, status=status, content=content)
+        self.ends.insert(0, {"toolCallId": id, "status": status, "content": content})
+        if not self.options.reverse:
+            self.tell_ends()
         return text
+
+    def tell_ends(self) -> None:
+        for end in self.ends:
+            self.update("tool_call_update", **end)
+        self.ends = []
 
     def permit(self, id: str, title: str, kind: str, arguments: dict[str, Any]) -> None:
         options = [
@@ -227,6 +246,8 @@ class Coder:
                     self.read()
             case "deaf":
                 time.sleep(3600)
+            case "late":
+                self.update("tool_call", toolCallId="0", title="add", kind="think", rawInput={"thought": "how?"})
             case "warn":
                 self.update("agent_message_chunk", content={"type": "text", "text": "Warning: no colours"})
             case "garbage":
@@ -239,6 +260,7 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--model", default="m")
     options.add_argument("--own", action="store_true")
+    options.add_argument("--reverse", action="store_true")
     options.add_argument("--asks", action="store_true")
     options.add_argument("--titles", choices=TITLES, default="claude")
     options.add_argument("--fault", default="")

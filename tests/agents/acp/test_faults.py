@@ -16,7 +16,7 @@ from keval import Message, Sample
 from keval.plugin import Context, McpServer, PreflightError, TranscriptBuilder, TrialError
 from keval_acp import Acp
 from tests.agents.acp.conftest import coder
-from tests.agents.stage import CODER, QUESTION, Stage, calls, says
+from tests.agents.stage import CODER, OWN_AGENTS, QUESTION, Stage, calls, says
 from tests.agents.test_contract import children
 
 
@@ -34,7 +34,7 @@ CODE = (sys.executable, "-S", str(CODER))
         ("die", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
         ("die-late", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
         ("version", "protocol", "speaks version 9 of the Agent Client Protocol, and keval version 1"),
-        ("login", "login", "wants a login (it offers: An API key)"),
+        ("login", "login", "wants a login (it offers: key)"),
         ("no-http", "servers_unsupported", "cannot take MCP server 'sums' over http"),
         ("turns", "max_turns", "gave up after as many model calls as it allows itself"),
         ("cancelled", "cancelled", "cancelled the turn by itself"),
@@ -116,12 +116,19 @@ def test_a_program_that_is_not_found_or_speaks_no_such_protocol_is_found_before_
     told = prepared(runner, command=(sys.executable, "hello.py"), folder=tmp_path)
     assert "python ended with exit code 0 during the trial; its output ends:\nHello!\nBye." in told
     assert "wants a login" in prepared(runner, command=(*CODE, "--fault", "login"))
+    assert "has no login 'kye'; did you mean 'key'?" in prepared(runner, login="kye")
     assert "has no mode 'bald'; did you mean 'bold'?" in prepared(runner, mode="bald")
     assert "has no setting 'model'" in prepared(runner, settings={"model": "m"})
 
 
 def test_an_agent_that_opens_a_session_in_a_mode_it_has_is_ready(runner: asyncio.Runner) -> None:
     runner.run(asyncio.wait_for(Acp(command=CODE, mode="bold").prepare(), 30))
+
+
+def test_a_login_is_made_first_where_one_is_chosen(play: Any) -> None:
+    outcome = play(says("It is 5."), flags=("--fault", "login"), login="key")
+
+    assert (None, "It is 5.") == (outcome.error, outcome.transcript.output)
 
 
 def test_a_program_that_says_nothing_is_given_up(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +148,15 @@ def test_earlier_messages_have_no_place(runner: asyncio.Runner) -> None:
         runner.run(Acp(command=CODE).run(sample, Context()))
 
     assert "history_unsupported" == failure.value.kind
+
+
+def test_what_the_protocol_cannot_hand_over_may_be_handed_over_by_an_option(play: Any) -> None:
+    env = {**OWN_AGENTS["acp"].options["env"], "SERVERS": "{mcp_config}", "EARLIER": "{history_file}"}
+    sample = Sample("s1", "Who am I?", history=(Message("user", "I am Ada."),))
+
+    outcome = play(says("Ada."), flags=("--fault", "no-http"), env=env, sample=sample)
+
+    assert (None, "Ada.") == (outcome.error, outcome.transcript.output)
 
 
 def test_options_with_unknown_placeholders_are_refused() -> None:

@@ -71,7 +71,7 @@ def test_planted_calls_are_counted_alike_by_tap_and_agent(play: Any, program: Ad
     assert ("Let me add." in [message.text for message in transcript.messages]) == (program.tells == "texts")
 
 
-def test_the_model_gets_the_system_prompt_every_turn_and_the_conditions_tools(play: Any) -> None:
+def test_the_model_gets_the_system_prompt_every_turn_and_the_conditions_tools(play: Any, program: Adapter) -> None:
     sample = Sample("s1", "What is 2 + 3?", turns=("And twice that?",))
 
     outcome = play(calls(("add", {"a": 2, "b": 3})), says("It is 5."), says("It is 10."), sample=sample)
@@ -80,6 +80,8 @@ def test_the_model_gets_the_system_prompt_every_turn_and_the_conditions_tools(pl
     said = " ".join(message.text for message in asked[-1].messages)
     assert (None, "It is 10.", 3) == (outcome.error, outcome.transcript.output, len(asked))
     assert all(INSTRUCTIONS in request.system for request in asked)
+    if program.module == "keval_command":  # as the page says of Codex, and of no other program
+        assert (INSTRUCTIONS, ["What is 2 + 3?"]) == (asked[0].system, [message.text for message in asked[0].messages])
     assert {"bash", "exec_command", "run_shell_command"}.isdisjoint(tool.name.lower() for tool in asked[0].tools)
     assert all(text in said for text in ("What is 2 + 3?", "It is 5.", "And twice that?"))
 

@@ -126,6 +126,25 @@ def test_permissions_are_for_the_agents_own_tools(play: Any, permissions: Any, r
     assert outcome.transcript.output == "Done."
 
 
+def test_a_call_that_ends_while_a_text_is_written_does_not_cut_it(play: Any) -> None:
+    outcome = play(says("It is 5."), flags=("--fault", "late"))
+
+    (call,) = outcome.transcript.tool_calls
+    assert (None, "It is 5. And that is all.") == (outcome.error, outcome.transcript.output)
+    assert ("think", True, "so it was", None) == told(call)  # the tap knows of no `add`, which its title says
+
+
+def test_calls_of_equal_arguments_are_told_apart_by_their_names(play: Any) -> None:
+    numbers = {"a": 2, "b": 3, "command": "echo hi"}
+
+    outcome = play(calls(("add", numbers), ("shell", numbers)), says("It is 5."), flags=("--own", "--reverse"))
+
+    assert outcome.error is None
+    assert [("add", False, "5", None), ("execute", True, "hi\n", None)] == sorted(
+        told(call) for call in outcome.transcript.tool_calls
+    )
+
+
 def test_a_call_of_the_conditions_that_no_server_got_is_told_as_not_executed(play: Any) -> None:
     outcome = play(calls(("divide", {"a": 1})), says("Done."), flags=("--asks", "--fault", "lost-call"))
 

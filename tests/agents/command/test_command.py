@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -168,6 +171,18 @@ def test_a_program_that_fails_or_says_nothing_fails_the_trial_with_the_end_of_it
     assert (3, kind, True) == (outcome.code, found, message in said), said
 
 
+def test_a_flag_adds_a_program_to_a_config_without_agents(project: Project) -> None:
+    project.write(
+        eval_yaml="dataset: {path: questions.jsonl}\nmetrics: [basic/contains]\n",
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}',
+        show_py=SHOW,
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--agent", "command:python show.py 'x y' {question}")
+
+    assert (0, ["x y", "What is 2 + 3?"]) == (outcome.code, told(project)["arguments"]), outcome.stderr
+
+
 @pytest.mark.parametrize(
     ("question", "kind"),
     [
@@ -201,6 +216,39 @@ def test_a_program_that_hangs_leaves_nothing_behind_and_says_what_it_wrote(run: 
     assert [False, False] == [Path(f"/proc/{process}").exists() for process in processes]
 
 
+def test_a_program_ends_with_keval_when_that_is_killed(project: Project) -> None:
+    project.write(
+        eval_yaml="""
+            dataset: {path: questions.jsonl}
+            agents: {mine: {type: command, command: "python agent.py {folder}"}}
+            metrics: [basic/contains]
+        """,
+        questions_jsonl='{"id": "q1", "question": "What is 2 + 3?", "answer": "5"}',
+        agent_py="""
+            import os, pathlib, sys, time
+            pathlib.Path(sys.argv[1], "writing").write_text(str(os.getpid()))
+            os.rename(pathlib.Path(sys.argv[1], "writing"), pathlib.Path(sys.argv[1], "process"))
+            time.sleep(600)
+        """,
+    )
+    keval = subprocess.Popen([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], cwd=project.root)
+    appeared = project.root / "process"
+    wait_until(appeared.exists)
+
+    keval.kill()
+    keval.wait()
+
+    process = Path("/proc", appeared.read_text("utf-8"))
+    wait_until(lambda: not process.exists())
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(run: Run, project: Project) -> None:
     more = "contexts: {weather: {}}\nconditions: {with: {contexts: [weather]}}\n"
 
@@ -213,7 +261,7 @@ def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(r
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("command: []", "eval.yaml:6:14: Length of 'command' must be >= 1"),
+        ("command: []", "eval.yaml:6:14: 'command' must name a program"),
         ("command: [python, '{qestion}']", "known placeholders only, got {qestion}; did you mean 'question'?"),
         ("command: [python, '{model_key}']", "'command' must not have {model_key} without a model"),
         ("command: [python]\nenv: {KEY: '{model_key}'}", "'env' must not have {model_key} without a model"),
@@ -222,6 +270,8 @@ def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(r
         ("command: [python]\nfiles: {a: '{% if %}'}", "'files' must be a Jinja template"),
         ("command: [python]\nfiles: {a: '{{ promt }}'}", "'files' must have known variables only, got 'promt'"),
         ("command: [python]\nsession: {command: [x, '{nothing}']}", "'session' must have known placeholders only"),
+        ("command: python 'agent.py", "'command' must be written as in a shell: No closing quotation"),
+        ("command: say.py", "the command '/"),
         ("command: [no-such-program]", "eval.yaml:4:3: the command 'no-such-program' is not found on PATH; install it"),
         ("command: [./missing.sh]", "the command './missing.sh' is not found in "),
     ],
@@ -229,7 +279,7 @@ def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(r
 def test_options_that_cannot_be_right_are_errors_before_the_run(
     run: Run, project: Project, options: str, problem: str
 ) -> None:
-    outcome = run(options)
+    outcome = run(options, say_py=SAY)
 
     assert (2, True, []) == (
         outcome.code,

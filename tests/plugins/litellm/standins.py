@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
+from zlib import crc32
 
 import httpx
 from botocore.auth import SigV4Auth
@@ -104,6 +106,9 @@ def bedrock(respond: Respond) -> Starlette:
         answer = json.loads(bytes(reply.body))
         if reply.status_code != 200:
             return _json({"message": answer["error"]["message"]}, reply.status_code, reply.headers)
+        if request.path_params["operation"] == "converse-stream":
+            events = b"".join(_frame(kind, event) for kind, event in _converse_events(_converse_of_message(answer)))
+            return Response(events, media_type="application/vnd.amazon.eventstream")
         return _json(_converse_of_message(answer))
 
     return Starlette(routes=[Route("/model/{name}/{operation}", model, methods=["POST"])])
@@ -187,6 +192,28 @@ def _converse_of_message(message: Mapping[str, Any]) -> dict[str, Any]:
         "usage": {"inputTokens": given, "outputTokens": used, "totalTokens": given + used},
         "metrics": {"latencyMs": 1},
     }
+
+
+def _converse_events(reply: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "messageStart", {"role": "assistant"}
+    for index, block in enumerate(reply["output"]["message"]["content"]):
+        yield "contentBlockDelta", {"contentBlockIndex": index, "delta": {"text": block["text"]}}
+        yield "contentBlockStop", {"contentBlockIndex": index}
+    yield "messageStop", {"stopReason": reply["stopReason"]}
+    yield "metadata", {"usage": reply["usage"], "metrics": reply["metrics"]}
+
+
+def _frame(kind: str, event: Mapping[str, Any]) -> bytes:
+    """Return a message of AWS's binary encoding of event streams, with its two checksums."""
+    fields = {":message-type": "event", ":event-type": kind, ":content-type": "application/json"}
+    headers = b"".join(
+        struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", 7, len(value)) + value.encode()
+        for name, value in fields.items()
+    )
+    payload = json.dumps(event).encode()
+    start = struct.pack("!II", 16 + len(headers) + len(payload), len(headers))
+    message = start + struct.pack("!I", crc32(start)) + headers + payload
+    return message + struct.pack("!I", crc32(message))
 
 
 def _asking(respond: Respond) -> Callable[[str, Mapping[str, Any]], Awaitable[Response]]:

@@ -35,6 +35,7 @@ def test_table_entry_points_and_extras_name_the_same_providers() -> None:
     assert all(PROVIDERS[name] is registry.load(registry.find("keval.models", name))() for name in PROVIDERS)
 
 
+@pytest.mark.filterwarnings("ignore")  # LiteLLM has warnings of its own
 def test_the_providers_have_the_names_and_the_base_urls_that_litellm_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for those whose vendor documents another address since, and LiteLLM's own words for a server's."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +20,20 @@ import pytest
 from anthropic import Anthropic
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 pytest.importorskip("keval_litellm", reason="keval-litellm is not installed")
 
+from keval.plugin import Endpoint, Wire
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from keval_gateway.protocols.protocol import frame
+from keval_litellm import PROVIDERS
+from keval_litellm.message_events import message_events
 from keval_litellm.provider import _QUIET
 from tests.end_to_end.servers.model import served
-from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
+from tests.plugins.litellm.standins import AWS, bedrock, private_key, service_account, vertex_ai
 
-KEY = "a-key-of-the-server"
 PIXEL = base64.b64encode(
     bytes.fromhex(
         "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6300010000000500010d0a2db4"
@@ -36,26 +41,57 @@ PIXEL = base64.b64encode(
     )
 ).decode()
 HELLO = [{"role": "user", "content": "Hello."}]
-PATHS = {
-    "chat": "/openai/v1/chat/completions",
-    "responses": "/openai/v1/responses",
-    "messages": "/anthropic/v1/messages",
+PATHS: dict[str, tuple[Wire, str]] = {
+    "chat": ("openai-chat", "/chat/completions"),
+    "responses": ("openai-responses", "/responses"),
+    "messages": ("anthropic", "/v1/messages"),
 }
 BODIES: dict[str, dict[str, Any]] = {
     "chat": {"messages": HELLO},
     "responses": {"input": "Hello."},
     "messages": {"messages": HELLO, "max_tokens": 100},
 }
-MODELS = ("gemini-2.5-flash", "claude-sonnet-4-5")
+OWN = {"model": "hosted_vllm/some-model", **BODIES["chat"]}
+GEMINI, CLAUDE = "vertex_ai/gemini-2.5-flash", "vertex_ai/claude-sonnet-4-5"
+MODELS = (GEMINI, CLAUDE)
+CHUNK = {
+    "id": "1",
+    "object": "chat.completion.chunk",
+    "created": 1,
+    "model": "some-model",
+    "choices": [{"index": 0, "delta": {"role": "assistant", "content": "It stands"}, "finish_reason": None}],
+}
 
 
 @attrs.define
 class Server:
-    """LiteLLM's server in this process, with Vertex AI's stand-in behind it, and what that was asked."""
+    """LiteLLM's server, and what the stand-ins behind it were asked."""
 
-    base: str
+    endpoint: Endpoint
+    vendors: Vendors
+
+    @property
+    def asked(self) -> list[ChatRequest]:
+        return self.vendors.asked
+
+    def url(self, protocol: str) -> str:
+        wire, path = PATHS[protocol]
+        return f"{self.endpoint.urls[wire]}{path}"
+
+    def post(self, protocol: str, model: str, key: str | None = None, **fields: Any) -> httpx.Response:
+        body = {"model": model, **BODIES[protocol], **fields}
+        headers = {"authorization": f"Bearer {key or self.endpoint.api_key}"}
+        return httpx.post(self.url(protocol), json=body, headers=headers, timeout=30)
+
+
+@attrs.define
+class Vendors:
+    """What stands in for vendors: a model behind Vertex AI and Bedrock, and a server of its own that fails."""
+
     asked: list[ChatRequest] = attrs.field(factory=list)
     fault: ModelFault | None = None
+    begun: threading.Event = attrs.field(factory=threading.Event)
+    ended: threading.Event = attrs.field(factory=threading.Event)
 
     def respond(self, request: ChatRequest) -> ChatReply:
         self.asked.append(request)
@@ -63,34 +99,52 @@ class Server:
             raise self.fault
         return ChatReply("It stands at 1,842 m.")
 
-    def post(self, protocol: str, model: str, key: str = KEY, **fields: Any) -> httpx.Response:
-        body = {"model": model, **BODIES[protocol], **fields}
-        headers = {"authorization": f"Bearer {key}"}
-        return httpx.post(self.base + PATHS[protocol], json=body, headers=headers, timeout=30)
+    async def fail(self, request: Request) -> Response:
+        """Break a stream off, or wait for a client that hangs up."""
+        if json.loads(await request.body()).get("stream"):
+            return StreamingResponse(self._broken(), media_type="text/event-stream")
+        self.begun.set()
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        self.ended.set()
+        return Response()
+
+    async def _broken(self) -> AsyncIterator[bytes]:
+        yield frame(CHUNK)
+        raise ConnectionError("the provider is gone")
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server, key = Server(""), private_key()
-    with pytest.MonkeyPatch.context() as patch, served(vertex_ai(server.respond, key)) as vendor:
+    vendors, key = Vendors(), private_key()
+    failing = Starlette(routes=[Route("/v1/chat/completions", vendors.fail, methods=["POST"])])
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        served(vertex_ai(vendors.respond, key)) as vertex,
+        served(bedrock(vendors.respond)) as amazon,
+        served(failing) as own,
+        asyncio.Runner() as runner,
+    ):
         for name, value in {
-            **_QUIET,
-            "GOOGLE_APPLICATION_CREDENTIALS": service_account(tmp_path_factory.mktemp("account"), key, vendor),
+            "GOOGLE_APPLICATION_CREDENTIALS": service_account(tmp_path_factory.mktemp("account"), key, vertex),
             "VERTEXAI_PROJECT": "my-project",
             "VERTEXAI_LOCATION": "europe-west1",
-            "VERTEXAI_API_BASE": vendor,
+            "VERTEXAI_API_BASE": vertex,
+            **AWS,
+            "AWS_BEDROCK_RUNTIME_ENDPOINT": amazon,
+            "HOSTED_VLLM_API_BASE": f"{own}/v1",
         }.items():
             patch.setenv(name, value)
-        from keval_litellm.server import build_app
-
-        with served(build_app("vertex_ai", KEY)) as server.base:
-            yield server
+        opened = AsyncExitStack()
+        endpoints = runner.run(opened.enter_async_context(PROVIDERS["litellm"].open([GEMINI], 0)))
+        yield Server(endpoints[GEMINI], vendors)
+        runner.run(opened.aclose())
 
 
 @pytest.fixture
 def server(running: Server) -> Server:
     running.asked.clear()
-    running.fault = None
+    running.vendors.fault = None
     return running
 
 
@@ -109,6 +163,14 @@ def test_a_chat_completion_is_streamed_with_its_usage(server: Server, model: str
     assert ("It stands at 1,842 m.", "[DONE]") == (said, done)
     assert 0 < chunks[-1]["usage"]["prompt_tokens"]
     assert 0 < chunks[-1]["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize("protocol", PATHS)
+def test_the_binary_events_of_bedrock_are_streamed_on(server: Server, protocol: str) -> None:
+    reply = server.post(protocol, "bedrock/eu.amazon.nova-lite-v1:0", stream=True)
+
+    assert (200, "text/event-stream") == (reply.status_code, reply.headers["content-type"].partition(";")[0])
+    assert "It stands at 1,842 m." in reply.text
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -151,9 +213,9 @@ def test_an_image_reaches_the_model(server: Server, model: str) -> None:
 def test_a_refusal_keeps_its_status_its_message_and_its_retry_after(
     server: Server, protocol: str, model: str, stream: bool
 ) -> None:
-    server.fault = ModelFault(429, "slow down for a moment", retry_after=7)
+    server.vendors.fault = ModelFault(429, "slow down for a moment", retry_after=7)
     busy = server.post(protocol, model, stream=stream)
-    server.fault = ModelFault(400, "a field is wrong")
+    server.vendors.fault = ModelFault(400, "a field is wrong")
     wrong = server.post(protocol, model, stream=stream)
 
     assert (429, "7") == (busy.status_code, busy.headers.get("retry-after"))
@@ -173,19 +235,47 @@ def test_a_request_cannot_lead_elsewhere(server: Server, protocol: str) -> None:
 
 def test_only_who_has_the_key_is_answered_and_only_the_paths_of_the_protocols(server: Server) -> None:
     refused = server.post("chat", MODELS[0], key="another")
-    unknown = httpx.post(f"{server.base}/gemini/v1/models/any:generateContent", json={})
+    unknown = httpx.post(server.url("chat").replace("/openai/v1/", "/gemini/v1/"), json={})
 
     assert (401, 404, []) == (refused.status_code, unknown.status_code, server.asked)
 
 
 def test_a_seed_is_left_out_where_the_vendor_takes_none_and_other_parameters_are_refused(server: Server) -> None:
-    seeded = server.post("chat", "claude-sonnet-4-5", seed=7)
-    refused = server.post("chat", "claude-sonnet-4-5", logit_bias={"50256": -100})
+    seeded = server.post("chat", CLAUDE, seed=7)
+    refused = server.post("chat", CLAUDE, logit_bias={"50256": -100})
 
     message = refused.json()["error"]["message"]
     assert (200, 400) == (seeded.status_code, refused.status_code)
     assert "logit_bias" in message
     assert "drop_params" not in message
+
+
+def test_a_client_that_hangs_up_ends_the_request_to_the_provider(server: Server) -> None:
+    async def hang_up() -> None:
+        async with httpx.AsyncClient(headers={"authorization": f"Bearer {server.endpoint.api_key}"}) as client:
+            asking = asyncio.create_task(client.post(server.url("chat"), json=OWN))
+            assert await asyncio.to_thread(server.vendors.begun.wait, 30)
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    asyncio.run(hang_up())
+
+    assert server.vendors.ended.wait(10)
+
+
+def test_a_stream_that_breaks_off_is_no_whole_one(server: Server) -> None:
+    headers = {"authorization": f"Bearer {server.endpoint.api_key}"}
+    lines: list[str] = []
+    with (
+        httpx.stream("POST", server.url("chat"), json={**OWN, "stream": True}, headers=headers) as reply,
+        pytest.raises(httpx.RemoteProtocolError),
+    ):
+        lines.extend(reply.iter_lines())
+
+    assert 200 == reply.status_code
+    assert "It stands" in lines[0]
+    assert "event: error" in lines
+    assert "data: [DONE]" not in lines
 
 
 QUIET = """
@@ -216,8 +306,6 @@ def test_nothing_is_fetched_when_the_server_starts(tmp_path: Path) -> None:
 
 
 def test_a_streamed_message_is_the_whole_one_in_pieces() -> None:
-    from keval_litellm.server import message_events
-
     blocks: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
         {"type": "text", "text": "I look."},
@@ -241,7 +329,7 @@ def test_a_streamed_message_is_the_whole_one_in_pieces() -> None:
 
     # The vendor's own SDK puts the pieces together.
     with served(Starlette(routes=[Route("/v1/messages", answer, methods=["POST"])])) as base:
-        asked = Anthropic(base_url=base, api_key=KEY).messages.stream(model="m", max_tokens=9, messages=[])
+        asked = Anthropic(base_url=base, api_key="a-key").messages.stream(model="m", max_tokens=9, messages=[])
         with asked as stream:
             found = stream.get_final_message().model_dump()
 

@@ -46,6 +46,19 @@ def test_places_are_found_in_what_users_write(text: str, places: tuple[str, ...]
     assert places_in(text) == places
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("<session_context>\nToday is Friday.\n</session_context>\nIs it dry in Rome?", "Is it dry in Rome?"),
+        ("Is it dry in <b>Rome</b>?", "Is it dry in <b>Rome</b>?"),
+        ("<question>Is it dry in Rome?</question>", "<question>Is it dry in Rome?</question>"),
+        ("Is 3 < 4 and 5 > 2?", "Is 3 < 4 and 5 > 2?"),
+    ],
+)
+def test_blocks_in_which_an_agent_tells_of_itself_are_not_the_question(text: str, question: str) -> None:
+    assert question == understand(ChatRequest("gemini", "m", (ChatMessage("user", text),))).question
+
+
 def test_an_assistants_capitals_are_not_places_unless_it_is_in_them() -> None:
     assert places_after_in("Light rain in Oslo. Take Grandma's Umbrella.") == ("Oslo",)
 

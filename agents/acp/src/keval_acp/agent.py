@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
-from attrs.validators import ge, min_len
+from attrs.validators import ge
 
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
-from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in
-from keval_programs.folder import FOLDER_PATHS
+from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in, words
+from keval_programs.folder import OF_PROGRAMS
 
 if TYPE_CHECKING:
     from keval_acp.session import Setup
@@ -33,26 +33,29 @@ def _processes() -> int:
 class Acp:
     """Runs every trial in a coding agent of its own, which is asked by the Agent Client Protocol.
 
-    `command` starts the agent; it, `env` and `meta` may have placeholders, and `files` are Jinja templates by path.
-    `permissions` are the calls that the agent is allowed when it asks: all, none, or those of the kinds or titles that
-    are listed; a tool of the condition is always allowed. `mode` and `settings` are chosen in each session, by the ids
-    that the agent tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the
-    agent shows its model the instructions of MCP servers itself, so that the system prompt is without them. `api` is
-    the protocol that the agent speaks with its model. `max_processes` bounds how many run at once. An argument that is
-    the path of a file in `folder`, which is that of the config, is passed as its whole path.
+    `command` starts the agent: a list, or one text as in a shell. It, `env` and `meta` may have placeholders, and
+    `files` are Jinja templates by path. `permissions` are the calls that the agent is allowed when it asks: all, none,
+    or those of the kinds or titles that are listed; a tool of the condition is always allowed. `login` is the way of
+    logging in that is taken first, and `mode` and `settings` are chosen in each session, all by the ids that the agent
+    tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the agent shows its
+    model the instructions of MCP servers itself, so that the system prompt is without them. `api` is the protocol that
+    the agent speaks with its model. `max_processes` bounds how many run at once. An argument that is the path of a file
+    in `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
-    volatile: ClassVar[tuple[Volatile, ...]] = (FOLDER_PATHS,)
+    volatile: ClassVar[tuple[Volatile, ...]] = OF_PROGRAMS
+    flag_option: ClassVar[str] = "command"
 
-    command: tuple[str, ...] = attrs.field(validator=min_len(1))
+    command: str | tuple[str, ...]
     model: Model | None = None
     api: Api = "chat"
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     permissions: Literal["allow", "deny"] | tuple[str, ...] = "allow"
     shows_server_instructions: bool = False
+    login: str | None = None
     mode: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
@@ -66,6 +69,7 @@ class Acp:
         return {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
 
     def __attrs_post_init__(self) -> None:
+        words("command", self.command)
         for field in ("command", "env", "files", "meta"):
             check_placeholders(field, self._texts(field), self.model, _KNOWN)
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
@@ -107,12 +111,13 @@ class Acp:
             written = [text for field in ("command", "env", "files", "meta") for text in self._texts(field)]
             used = placeholders_in(written).union(*(file.names for file in self._templates.values()))
             self._setup = Setup(
-                command=self.command,
+                command=words("command", self.command),
                 model=self.model,
                 wire=API_WIRES[self.api],
                 env=self.env,
                 files=self._templates,
                 permissions=Permissions(self.permissions),
+                login=self.login,
                 mode=self.mode,
                 settings=self.settings,
                 meta=self.meta,

@@ -18,6 +18,7 @@ from acp.schema import (
     TerminalExitStatus,
     TerminalOutputResponse,
     TextContentBlock,
+    ToolCall,
     ToolCallProgress,
     ToolCallStart,
     ToolCallUpdate,
@@ -29,7 +30,7 @@ from keval.plugin import Context, TrialError, is_blank
 from keval_acp.files import confined_folder, read_text, write_text
 from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
-from keval_acp.tool_use import ToolUses
+from keval_acp.tool_use import ToolUse, ToolUses
 from keval_programs import TrialFolder
 
 
@@ -37,7 +38,7 @@ from keval_programs import TrialFolder
 class Client:
     """Serves one session, and reports to the context's builder what the agent tells.
 
-    A text is complete when a message with another id, a tool call or the end of the turn follows.
+    A text is complete when a message with another id, a new tool call or the end of the turn follows.
     """
 
     context: Context
@@ -51,8 +52,8 @@ class Client:
 
     def end_turn(self, *, truncated: bool = False) -> bool:
         """Report what is left of a turn; returns whether the agent has said something since the last call."""
-        self.uses.end_turn()
         self._say(truncated=truncated)
+        self.uses.end_turn()
         spoken, self._has_spoken = self._has_spoken, False
         return spoken
 
@@ -69,10 +70,8 @@ class Client:
                 if self.context.streams:
                     self.context.builder.streamed(text)
             case ToolCallStart() | ToolCallProgress():
-                self._say()
-                self.uses.see(update)
+                self._see(update)
             case AgentPlanUpdate(entries=entries):
-                self._say()
                 plan = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
                 self.context.builder.called("plan", {"entries": plan}, "plan", own=True)
                 self.context.builder.returned("", id="plan")
@@ -81,8 +80,7 @@ class Client:
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **meta: Any
     ) -> RequestPermissionResponse:
         """Answer by the policy."""
-        self._say()
-        use = self.uses.see(tool_call)
+        use = self._see(tool_call)
         return self.permissions.answer(use, options, of_condition=self.uses.of_condition(use) is not None)
 
     async def read_text_file(
@@ -137,6 +135,11 @@ class Client:
     async def release_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
         """End a command, and forget it."""
         await self.terminals.release(terminal_id)
+
+    def _see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
+        if self.uses.is_new(told.tool_call_id):
+            self._say()
+        return self.uses.see(told)
 
     def _say(self, *, truncated: bool = False) -> None:
         text = "".join(self._text)

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any
 
-import acp
 import attrs
-from acp.exceptions import RequestError
-from acp.schema import (
-    AcpMcpServer,
-    AgentCapabilities,
-    ClientCapabilities,
-    EnvVariable,
-    FileSystemCapabilities,
-    HttpHeader,
-    HttpMcpServer,
-    Implementation,
-    McpCapabilities,
-    McpServerStdio,
-    NewSessionResponse,
-    PromptResponse,
-    SseMcpServer,
-)
-from pydantic import ValidationError
 
 from keval.plugin import (
     MAX_OUTPUT_TOKENS,
     REFUSAL,
     Context,
-    McpServer,
     Model,
-    ModelError,
     PreflightError,
     TrialError,
     Wire,
-    suggestion,
 )
 from keval_acp.client import Client
-from keval_acp.lines import Lines
+from keval_acp.connection import Agent
 from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
@@ -57,21 +35,8 @@ from keval_programs import (
     whole_path,
 )
 
-_T = TypeVar("_T")
-_Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
-
-_WANTS_LOGIN = -32000
-"""The protocol's error code for an agent that has to be logged in."""
-
 _PATIENCE = 60.0
 """Seconds in which an agent that is tried out opens a session."""
-
-_GOODBYE = 1.0
-"""Seconds for an agent that is gone to have ended, and for one that is cancelled to end its turn."""
-
-_CAPABILITIES = ClientCapabilities(
-    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=os.name == "posix"
-)
 
 
 @attrs.frozen
@@ -84,6 +49,7 @@ class Setup:
     env: Mapping[str, str]
     files: Mapping[str, TextTemplate]
     permissions: Permissions
+    login: str | None
     mode: str | None
     settings: Mapping[str, str]
     meta: Mapping[str, Any]
@@ -97,6 +63,7 @@ async def try_out(setup: Setup) -> None:
     Raises:
         PreflightError: that does not work.
     """
+    find_program(whole_path(setup.command[0], setup.folder), setup.folder)
     context = Context(instructions="You are tried out.")  # not every agent takes an empty system prompt
     try:
         async with asyncio.timeout(_PATIENCE), open_conversation(setup, context):
@@ -129,9 +96,8 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
         placeholders.write_files(setup.files)
         env = environment(folder.home, {name: placeholders.fill(text) for name, text in setup.env.items()})
-        name, *arguments = (placeholders.fill(whole_path(text, setup.folder)) for text in setup.command)
-        command = [find_program(name, setup.folder, env["PATH"]), *arguments]
-        process = Process(Path(name).name, command, env, folder.work, folder.stderr)
+        command = [placeholders.fill(whole_path(text, setup.folder)) for text in setup.command]
+        process = Process(Path(command[0]).name, command, env, folder.work, folder.stderr)
         context.builder.leave_calls_to_tap(context.servers)
         async with running(process, context.builder), AsyncExitStack() as stack:
             terminals = Terminals(folder.root, env)
@@ -140,6 +106,8 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             stack.push_async_callback(agent.connection.close)
             stack.push_async_callback(terminals.close)
             agreed = await agent.initialize()
+            if setup.login is not None:
+                await agent.log_in(setup.login)
             servers = [
                 each
                 for server in context.servers
@@ -190,137 +158,6 @@ class Conversation:
                     )
                 case "cancelled":
                     raise TrialError("the agent cancelled the turn by itself", kind="cancelled")
-
-
-@attrs.define
-class Agent:
-    """An agent's process, and the connection to it."""
-
-    process: Process
-    client: Client
-    lines: Lines = attrs.field(init=False)
-    connection: acp.core.ClientSideConnection = attrs.field(init=False)
-    _logins: Sequence[str] = attrs.field(default=(), init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.lines = Lines(self.process)
-        # The client has what the capabilities say, and no more: no elicitation, for example.
-        self.connection = acp.connect_to_agent(cast(acp.Client, self.client), self.lines, use_unstable_protocol=True)
-
-    async def initialize(self) -> AgentCapabilities:
-        """Agree on the protocol, and return what the agent can.
-
-        Raises:
-            TrialError: it speaks no such protocol.
-        """
-        about = Implementation(name="keval", title="keval", version="1")
-        told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, _CAPABILITIES, about))
-        if told.protocol_version != acp.PROTOCOL_VERSION:
-            raise TrialError(
-                f"{self.process.name} speaks version {told.protocol_version} of the Agent Client Protocol, and keval"
-                f" version {acp.PROTOCOL_VERSION}; install another version of the agent",
-                kind="protocol",
-            )
-        self._logins = [method.name for method in told.auth_methods or ()]
-        return told.agent_capabilities or AgentCapabilities()
-
-    def server(self, server: McpServer, agreed: AgentCapabilities, *, elsewhere: bool) -> _Server | None:
-        """Return how a server is handed over, or `None` if the agent cannot take it, and has it from `elsewhere`.
-
-        Raises:
-            TrialError: of kind `servers_unsupported`.
-        """
-        headers = [HttpHeader(name=name, value=value) for name, value in server.headers.items()]
-        can = agreed.mcp_capabilities or McpCapabilities()
-        match server.transport:
-            case "http" if can.http:
-                return HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
-            case "sse" if can.sse:
-                return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
-            case "stdio":
-                env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
-                start = [server.cwd or os.getcwd(), server.command or "", *server.args]
-                return McpServerStdio(
-                    name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
-                )
-        if elsewhere:
-            return None
-        raise TrialError(
-            f"{self.process.name} cannot take MCP server {server.name!r} over {server.transport}, as it says;"
-            " write {mcp_config} where it takes a file with its servers, or use a version of it that can",
-            kind="servers_unsupported",
-        )
-
-    async def open_session(self, work: Path, servers: list[_Server], meta: Mapping[str, Any]) -> NewSessionResponse:
-        """Open a session with these servers.
-
-        Raises:
-            TrialError: the agent wants a login, or fails.
-        """
-        return await self._answered(self.connection.new_session(str(work), mcp_servers=servers, **meta))
-
-    async def choose(self, session: NewSessionResponse, mode: str | None, settings: Mapping[str, str]) -> None:
-        """Choose a mode and settings in a session, by the ids that the agent tells.
-
-        Raises:
-            TrialError: of kind `setting_unknown`.
-        """
-        modes = [each.id for each in session.modes.available_modes] if session.modes else []
-        known = [option.id for option in session.config_options or ()]
-        for what, name, names in (("mode", mode, modes), *(("setting", each, known) for each in settings)):
-            if name is not None and name not in names:
-                hint = suggestion(name, names, f"{what}s")
-                raise TrialError(f"{self.process.name} has no {what} {name!r}{hint}", kind="setting_unknown")
-        if mode is not None:
-            await self._answered(self.connection.set_session_mode(session_id=session.session_id, mode_id=mode))
-        for name, value in settings.items():
-            setting = self.connection.set_config_option(config_id=name, session_id=session.session_id, value=value)
-            await self._answered(setting)
-
-    async def prompt(self, session: str, text: str) -> PromptResponse:
-        """Send a message, and return how the turn ended; one that is cancelled is cancelled in the agent, too.
-
-        Raises:
-            TrialError: it fails.
-        """
-        prompting = asyncio.ensure_future(self.connection.prompt(session_id=session, prompt=[acp.text_block(text)]))
-        try:
-            return await self._answered(asyncio.shield(prompting))
-        except asyncio.CancelledError:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GOODBYE):
-                    await self.connection.cancel(session_id=session)
-                    await asyncio.wait({prompting})
-            raise
-        finally:
-            prompting.cancel()
-            await asyncio.gather(prompting, return_exceptions=True)
-
-    async def _answered(self, response: Awaitable[_T]) -> _T:
-        try:
-            return await response
-        except ConnectionError as error:
-            await self.process.ended(_GOODBYE)
-            raise self.process.death(self.lines.noise) from error
-        except ValidationError as error:
-            problem = f"{self.process.name} answers otherwise than the Agent Client Protocol says: {error}"
-            raise TrialError(problem, kind="protocol") from error
-        except RequestError as error:
-            self._fail(error)
-
-    def _fail(self, error: RequestError) -> NoReturn:
-        """Raise the error that an agent's answer stands for."""
-        name = self.process.name
-        details = f"{error}" if error.data is None else f"{error} ({error.data})"
-        if error.code == _WANTS_LOGIN:
-            ways = f" (it offers: {', '.join(self._logins)})" if self._logins else ""
-            raise TrialError(
-                f"{name} wants a login{ways}: {details}; give it a key through `env`, or configure it in `files`",
-                kind="login",
-            ) from error
-        if 400 <= error.code < 600:  # some tell the status of the model's endpoint
-            raise ModelError(f"{name}: {details}", status=error.code) from error
-        raise TrialError(f"{name} answered with error {error.code}: {details}", kind="agent_error") from error
 
 
 def _filled(value: Any, placeholders: Placeholders) -> Any:

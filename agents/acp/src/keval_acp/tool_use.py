@@ -84,7 +84,8 @@ class ToolUses:
     """The calls of one trial, each reported to the builder when it has ended.
 
     Calls of the condition's MCP tools are left to the tap. Agents name them in different ways, so what the tap recorded
-    decides where it can: a call is of an MCP tool if the tap has one of that name, or of the same arguments.
+    decides: a call is of an MCP tool if the tap has one of the name that its title has, or else of the same arguments.
+    One whose title names an MCP tool, and that failed without the tap, is a call that no server got.
     """
 
     builder: TranscriptBuilder
@@ -92,7 +93,11 @@ class ToolUses:
     terminal_output: Callable[[str], str]
     _open: dict[str, ToolUse] = attrs.field(factory=dict, init=False)
     _ended: set[str] = attrs.field(factory=set, init=False)
-    _claimed: set[int] = attrs.field(factory=set, init=False)
+    _claims: dict[int, ToolUse | None] = attrs.field(factory=dict, init=False)
+
+    def is_new(self, id: str) -> bool:
+        """Return whether nothing was told of a call so far."""
+        return id not in self._open and id not in self._ended
 
     def see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
         """Take over what the agent tells of a call, and report the call if it has ended."""
@@ -124,32 +129,47 @@ class ToolUses:
         self._open.pop(use.id)
         self._ended.add(use.id)
         named = self.of_condition(use)
-        if self._claim(use, named) or (named and named[0].log is None):
-            return
-        ago = time.monotonic() - use.began
+        if named is None:
+            if not self._claim_by_arguments(use):
+                self._report(use)
+        elif not self._claim_by_name(use, named[1]) and named[0].log is not None:
+            if use.status == "failed":
+                self.builder.called(named[1], use.arguments or {}, use.id)
+                self.builder.returned(error=use.result(self.terminal_output), id=use.id, sent=False)
+            elif use.has_ended:
+                self._report(use)
+
+    def _report(self, use: ToolUse) -> None:
+        """Report a call of the agent's own."""
         arguments = {"title": use.title} if use.arguments is None else use.arguments
-        if named:
-            self.builder.called(named[1], use.arguments or {}, use.id, ago=ago)
-        else:
-            self.builder.called(use.kind, arguments, use.id, own=True, ago=ago)
+        self.builder.called(use.kind, arguments, use.id, own=True, ago=time.monotonic() - use.began)
         if use.has_ended:
             result = use.result(self.terminal_output)
             failed = use.status == "failed"
-            self.builder.returned(
-                None if failed else result, error=result if failed else None, id=use.id, sent=not named
-            )
+            self.builder.returned(None if failed else result, error=result if failed else None, id=use.id)
 
-    def _claim(self, use: ToolUse, named: tuple[McpServer, str] | None) -> bool:
-        """Return whether the tap recorded the call, and keep that record from being taken for another one."""
-        records = [record for record in self._records() if id(record) not in self._claimed]
-        if named:
-            records = [record for record in records if record.name == named[1]]
-            records.sort(key=lambda record: dict(record.arguments) != use.arguments)
-        else:
-            records = [record for record in records if record.arguments and dict(record.arguments) == use.arguments]
-        if records:
-            self._claimed.add(id(records[0]))
-        return bool(records)
+    def _claim_by_arguments(self, use: ToolUse) -> bool:
+        """Return whether the tap recorded a call of these arguments that no other call has claimed."""
+        for record in self._records():
+            if id(record) not in self._claims and record.arguments and dict(record.arguments) == use.arguments:
+                self._claims[id(record)] = use
+                return True
+        return False
+
+    def _claim_by_name(self, use: ToolUse, tool: str) -> bool:
+        """Return whether the tap recorded a call of this tool; one that claimed it by its arguments gives it back."""
+        records = [record for record in self._records() if record.name == tool]
+        open_to_claim = [record for record in records if self._claims.get(id(record), use) is not None]
+        if not open_to_claim:
+            return False
+        best = min(
+            open_to_claim, key=lambda record: (id(record) in self._claims, dict(record.arguments) != use.arguments)
+        )
+        mistaken = self._claims.get(id(best))
+        self._claims[id(best)] = None
+        if mistaken is not None:
+            self._report(mistaken)
+        return True
 
     def _records(self) -> Iterator[TappedCall]:
         for server in self.servers:
@@ -165,4 +185,4 @@ def _title(server: str, tool: str) -> str:
 def _loosely(name: str) -> str:
     """Return a pattern of a name in which an agent may have replaced all that is no letter or digit."""
     parts: Iterable[str] = (re.escape(part) for part in re.split(r"[\W_]+", name) if part)
-    return r"[\W_]*".join(parts)
+    return r"[\W_]*".join(parts) or re.escape(name)

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
 import attrs
-from attrs.validators import ge, min_len
+from attrs.validators import ge
 from jmespath.parser import ParsedResult
 
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
 from keval_command.conversation import CommandConversation, Program
 from keval_command.output import Events, expression
-from keval_programs import Placeholders, TextTemplate, check_placeholders, find_program, open_folder, placeholders_in
-from keval_programs.folder import FOLDER_PATHS
+from keval_programs import (
+    Placeholders,
+    TextTemplate,
+    check_placeholders,
+    find_program,
+    open_folder,
+    placeholders_in,
+    whole_path,
+    words,
+)
+from keval_programs.folder import OF_PROGRAMS
 from keval_programs.placeholders import SERVERS_REFUSED
 
 
@@ -30,11 +39,11 @@ def _processes() -> int:
 class Session:
     """How a later message of the user is asked in the same conversation: by a command of its own.
 
-    `{session}` in it is what `id`, a JMESPath expression, finds in the output of the first command. Without `id`, keval
-    draws a UUID, which the first command gets as `{session}`, too.
+    `command` is written as that of the agent. `{session}` in it is what `id`, a JMESPath expression, finds in the
+    output of the first command. Without `id`, keval draws a UUID, which the first command gets as `{session}`, too.
     """
 
-    command: tuple[str, ...] = attrs.field(validator=min_len(1))
+    command: str | tuple[str, ...]
     id: str | None = None
 
 
@@ -42,19 +51,20 @@ class Session:
 class Command:
     """Runs a program for every message of the user, in a folder, a home and an environment of the trial's own.
 
-    The question goes where `{question}` stands in `command`, or else to standard input. The answer is the standard
-    output, or the text that the JMESPath expression `answer` finds in its JSON; with `events: jsonl` each line is JSON,
-    and the last text found counts. `env` are the variables that the program gets beside those that any program needs,
-    and `files` are written for it: paths, and Jinja templates of their content. `api` is the protocol that the program
-    speaks with its model. `max_processes` bounds how many run at once. An argument that is the path of a file in
-    `folder`, which is that of the config, is passed as its whole path.
+    `command` is a list, or one text as in a shell. The question goes where `{question}` stands in `command`, or else to
+    standard input. The answer is the standard output, or the text that the JMESPath expression `answer` finds in its
+    JSON; with `events: jsonl` each line is JSON, and the last text found counts. `env` are the variables that the
+    program gets beside those that any program needs, and `files` are written for it: paths, and Jinja templates of
+    their content. `api` is the protocol that the program speaks with its model. `max_processes` bounds how many run at
+    once. An argument that is the path of a file in `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
-    volatile: ClassVar[tuple[Volatile, ...]] = (FOLDER_PATHS,)
+    volatile: ClassVar[tuple[Volatile, ...]] = OF_PROGRAMS
+    flag_option: ClassVar[str] = "command"
 
-    command: tuple[str, ...] = attrs.field(validator=min_len(1))
+    command: str | tuple[str, ...]
     model: Model | None = None
     api: Api = "chat"
     answer: str | None = None
@@ -67,20 +77,23 @@ class Command:
     _program: Program = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        check_placeholders("command", self.command, self.model)
+        command = words("command", self.command)
+        check_placeholders("command", command, self.model)
         check_placeholders("env", self.env.values(), self.model)
         check_placeholders("files", self.files, self.model)
+        again: tuple[str, ...] = ()
         later: ParsedResult | None = None
         if self.session is not None:
-            check_placeholders("session", self.session.command, self.model)
+            again = words("session", self.session.command)
+            check_placeholders("session", again, self.model)
             later = expression("session", self.session.id) if self.session.id is not None else None
         if self.events is not None and self.answer is None:
             raise ValueError("'events' must come with `answer`, the JMESPath expression of the answer in an event")
         files = {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
-        texts = [*self.command, *self.env.values(), *self.files]
+        texts = [*command, *self.env.values(), *self.files]
         self._program = Program(
-            command=self.command,
-            again=self.session.command if self.session else None,
+            command=command,
+            again=again,
             session=later,
             answer=expression("answer", self.answer) if self.answer is not None else None,
             events=self.events,
@@ -97,6 +110,11 @@ class Command:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
         return self.max_processes
 
+    def own_files(self) -> Iterable[Path]:
+        """Return the files beside the config that the commands name; see `keval.plugin.MadeOfFiles`."""
+        folder, commands = self._program.folder, (*self._program.command, *self._program.again)
+        return [Path(path) for word in commands if (path := whole_path(word, folder)) != word]
+
     def servers_refusal(self) -> str | None:
         """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         return None if self._program.used & {"mcp_config", "servers"} else SERVERS_REFUSED
@@ -104,7 +122,7 @@ class Command:
     async def prepare(self) -> None:
         """Find the programs. Raises PreflightError: one is not found."""
         for command in filter(None, (self._program.command, self._program.again)):
-            find_program(command[0], self._program.folder)
+            find_program(whole_path(command[0], self._program.folder), self._program.folder)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""

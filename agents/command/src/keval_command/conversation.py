@@ -16,7 +16,6 @@ from keval_programs import (
     Process,
     TextTemplate,
     environment,
-    find_program,
     placeholders_in,
     running,
     whole_path,
@@ -30,11 +29,12 @@ _CHUNK = 65536
 class Program:
     """What all trials share: the commands, and how they are read; see the options of `Command`.
 
-    `again` is the command of later messages, and `session` finds the session's id in the output of the first.
+    `again` is the command of later messages, if there is one, and `session` finds the session's id in the output of the
+    first.
     """
 
     command: Sequence[str]
-    again: Sequence[str] | None
+    again: Sequence[str]
     session: ParsedResult | None
     answer: ParsedResult | None
     events: Events | None
@@ -63,9 +63,9 @@ class CommandConversation:
         with builder.turn(text):
             if self._asked == 1:
                 output = await self._run(program.command, self._placeholders.first_message(text))
-                if program.again is not None and program.session is not None:
+                if program.session is not None:
                     self._placeholders.session = output.session(program.session)
-            elif program.again is not None:
+            elif program.again:
                 output = await self._run(program.again, text)
             else:
                 problem = (
@@ -82,7 +82,7 @@ class CommandConversation:
         env = environment(told.folder.home, {name: told.fill(text) for name, text in program.env.items()})
         process = Process(
             name=Path(filled[0]).name,
-            command=[find_program(filled[0], program.folder, env["PATH"]), *filled[1:]],
+            command=filled,
             env=env,
             cwd=told.folder.work,
             stderr=told.folder.stderr,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +13,7 @@ import attrs
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Model, PreflightError, TrialError
 from keval_python.conversation import FunctionConversation, call, completed, turns_unsupported
-from keval_python.target import Target, check_target, load_target
+from keval_python.target import Target, check_target, load_target, target_file
 
 
 @attrs.define
@@ -45,6 +45,10 @@ class Python:
     async def prepare(self) -> None:
         """Import the target beside the event loop."""
         await self._ready()
+
+    def own_files(self) -> Iterable[Path]:
+        """Return the file of the target, if it is one; see `keval.plugin.MadeOfFiles`."""
+        yield from [file] if (file := target_file(self.target)) else ()
 
     def servers_refusal(self) -> str | None:
         """Say why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""

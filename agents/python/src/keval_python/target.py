@@ -85,9 +85,15 @@ def check_target(target: Path) -> None:
         raise ValueError(
             f"'target' must be FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION, such as my_agent.py:answer: {target.name!r}"
         )
-    file = target.with_name(source)
-    if source.endswith(".py") and not file.is_file():
+    file = target_file(target)
+    if file is not None and not file.is_file():
         raise ValueError(f"'target' must name a file that exists, and {file} does not; it is relative to the config")
+
+
+def target_file(target: Path) -> Path | None:
+    """Return the file that a target names; `None` if it names a module."""
+    source, _, _ = target.name.rpartition(":")
+    return target.with_name(source) if source.endswith(".py") else None
 
 
 def load_target(target: Path) -> Target:

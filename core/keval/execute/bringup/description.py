@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -38,7 +40,7 @@ from keval.records.servers import ServerListing, ToolListing
 from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.interfaces import AgentChecker, FreezesOptions
+from keval.seams.interfaces import AgentChecker, FreezesOptions, MadeOfFiles
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
@@ -273,7 +275,13 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
         simulated=is_simulated(item, endpoints),
         characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
+        files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
     )
+
+
+def _digests(files: Iterable[Path]) -> dict[str, str]:
+    """Return the SHA-256 of each file by name, as far as they can be read."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
 
 
 def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:

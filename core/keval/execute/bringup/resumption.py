@@ -64,6 +64,9 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> Itera
             continue
         for name in ("type", "model", "recording"):
             yield from _difference(f"agent {label}: {name}", getattr(agent, name), getattr(now.agents[label], name))
+        for name, digest in agent.files.items():
+            if now.agents[label].files.get(name) != digest:
+                yield f"agent {label}: the file {name} has changed"
     for label, condition in before.conditions.items():
         if label not in now.conditions:
             yield f"condition {label}: it is missing now"

@@ -39,7 +39,7 @@ def admit(request: Request, token: str | None, key: str | None = None) -> None:
     if key is None:
         key = key_of(request)
     if token is not None and not hmac.compare_digest(key.encode(), token.encode()):
-        raise ModelFault(401, "the API key is not this gateway's token")
+        raise ModelFault(401, "the API key is not this gateway's; hand on the one that was given with its address")
 
 
 def key_of(request: Request) -> str:

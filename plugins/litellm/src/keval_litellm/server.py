@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ from keval_gateway.admission import admit, read_body
 from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
+from keval_litellm.message_events import message_events
 from keval_litellm.provider import ANY
 
 _MESSAGES_FIELDS = frozenset(
@@ -53,7 +54,7 @@ _MESSAGES_FIELDS = frozenset(
     }
 )
 """The fields of a request of Anthropic's Messages API, of which there is no list in a package that LiteLLM requires."""
-_FOR_THE_VENDOR = {"metadata", "store"}
+_FOR_THE_VENDOR = frozenset({"metadata", "store"})
 """Fields about what OpenAI keeps of a request; LiteLLM has another meaning for the first."""
 _CLIENT_GONE = 499
 """The status of a response that nobody waits for."""
@@ -82,7 +83,7 @@ _PROTOCOLS = (
         "/chat/completions",
         litellm.acompletion,
         frozenset(CompletionCreateParamsBase.__annotations__) | {"stream"},
-        frozenset(_FOR_THE_VENDOR),
+        _FOR_THE_VENDOR,
         b"data: [DONE]\n\n",
     ),
     _Protocol(
@@ -90,7 +91,7 @@ _PROTOCOLS = (
         "/responses",
         litellm.aresponses,
         frozenset(ResponseCreateParamsBase.__annotations__) | {"stream"},
-        frozenset(_FOR_THE_VENDOR),
+        _FOR_THE_VENDOR,
     ),
     _Protocol("anthropic", "/v1/messages", anthropic_messages.acreate, _MESSAGES_FIELDS),
 )
@@ -153,8 +154,9 @@ class _Served:
             # LiteLLM's own stream of it sends a status of 200 before the provider has answered, and for Anthropic's
             # models needs packages of its proxy.
             message = await self._ask({**asked, "stream": False})
-            events = b"".join(frame(event, event["type"]) for event in message_events(message))
-            return Response(events, media_type=_EVENTS) if streamed else _json_response(_json(message))
+            if not streamed:
+                return _json_response(_json(message))
+            return Response(b"".join(frame(each, each["type"]) for each in message_events(message)), media_type=_EVENTS)
         reply = await self._ask(asked)
         if not streamed:
             return _json_response(_json(reply))
@@ -164,7 +166,7 @@ class _Served:
         return StreamingResponse(self._stream(first, arriving), media_type=_EVENTS)
 
     async def _ask(self, asked: Mapping[str, Any]) -> Any:
-        return await self.protocol.ask(**asked, **_address(self.provider), num_retries=0, max_retries=0)
+        return await self.protocol.ask(**asked, **_address(asked["model"]), num_retries=0, max_retries=0)
 
     async def _stream(self, first: Any, arriving: AsyncIterator[Any]) -> AsyncIterator[bytes]:
         try:
@@ -183,33 +185,6 @@ class _Served:
         return _json_response(body, fault.status, headers)
 
 
-def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stream of Anthropic's Messages API that bring a whole message."""
-    begun = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 0}}
-    yield {"type": "message_start", "message": begun}
-    for index, block in enumerate(message["content"]):
-        start: Mapping[str, Any] = block
-        deltas: list[dict[str, Any]] = []
-        match block:
-            case {"type": "text", "text": text}:
-                start, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": text}]
-            case {"type": "tool_use", "input": given}:
-                partial = {"type": "input_json_delta", "partial_json": orjson.dumps(given).decode()}
-                start, deltas = {**block, "input": {}}, [partial]
-            case {"type": "thinking", "thinking": thought, **others}:
-                start = {"type": "thinking", "thinking": "", "signature": ""}
-                deltas = [{"type": "thinking_delta", "thinking": thought}]
-                if signature := others.get("signature"):
-                    deltas.append({"type": "signature_delta", "signature": signature})
-        yield {"type": "content_block_start", "index": index, "content_block": start}
-        for delta in deltas:
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    ending = {name: message.get(name) for name in ("stop_reason", "stop_sequence")}
-    yield {"type": "message_delta", "delta": ending, "usage": message["usage"]}
-    yield {"type": "message_stop"}
-
-
 def _event(event: Any) -> bytes:
     """Write an event of a stream of OpenAI's; those of Responses have a type, which is their name, too."""
     kind = getattr(event, "type", None)
@@ -222,9 +197,9 @@ def _json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | 
     return Response(body, status, headers, "application/json")
 
 
-def _address(provider: str) -> dict[str, str]:
+def _address(model: str) -> dict[str, str]:
     """Return the address that the environment names where not all of LiteLLM's functions read it themselves."""
-    url = os.environ.get("VERTEXAI_API_BASE") if provider.startswith("vertex_ai") else None
+    url = os.environ.get("VERTEXAI_API_BASE") if model.startswith("vertex_ai") else None
     return {"api_base": url} if url else {}
 
 

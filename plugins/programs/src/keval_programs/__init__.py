@@ -1,6 +1,6 @@
 """Running an agent's program for one trial: its folder, environment, process, and what it is told."""
 
-from keval_programs.environment import environment, find_program, whole_path
+from keval_programs.environment import environment, find_program, whole_path, words
 from keval_programs.folder import TrialFolder, open_folder
 from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
 from keval_programs.process import Process, running, to_the_end
@@ -19,4 +19,5 @@ __all__ = [
     "running",
     "to_the_end",
     "whole_path",
+    "words",
 ]

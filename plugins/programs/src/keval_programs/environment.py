@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keval.plugin import PreflightError
@@ -37,17 +38,33 @@ def search_path() -> str:
     return os.path.dirname(sys.executable) + os.pathsep + path
 
 
-def find_program(name: str, folder: Path, path: str | None = None) -> str:
+def find_program(name: str, folder: Path) -> str:
     """Return the absolute path of a program: a bare name is searched on the PATH, and a path starts at `folder`.
 
     Raises:
         PreflightError: there is no such program.
     """
-    found = shutil.which(folder / name) if os.path.dirname(name) else shutil.which(name, path=path or search_path())
+    found = shutil.which(folder / name) if os.path.dirname(name) else shutil.which(name, path=search_path())
+    if found is None and (folder / name).is_file():
+        raise PreflightError(f"the command {name!r} is a file that cannot be run; make it executable (chmod +x)")
     if found is None:
         where = f"in {folder}" if os.path.dirname(name) else "on PATH"
         raise PreflightError(f"the command {name!r} is not found {where}; install it, or give its path")
     return os.path.abspath(found)
+
+
+def words(field: str, command: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command, which may be written as one text, as in a shell.
+
+    Raises ValueError: there is none, or a quotation is not closed.
+    """
+    try:
+        found = tuple(shlex.split(command) if isinstance(command, str) else command)
+    except ValueError as error:
+        raise ValueError(f"'{field}' must be written as in a shell: {error}") from error
+    if not found:
+        raise ValueError(f"'{field}' must name a program")
+    return found
 
 
 def whole_path(argument: str, folder: Path) -> str:

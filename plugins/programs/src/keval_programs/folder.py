@@ -20,6 +20,17 @@ FOLDER_PATHS = Volatile(
 )
 """What is volatile of the requests of a program that tells its model where it works."""
 
+OF_PROGRAMS = (
+    FOLDER_PATHS,
+    Volatile("the day of the trial, which several programs tell", pattern=r"Today's date[^\n]*"),
+    Volatile("how long a call took, which Codex tells", pattern=r"Wall time: [\d.]+ seconds"),
+    Volatile("ids of messages and calls, which programs draw", field="input.*.id"),
+    Volatile("ids of the session and the turn", field="client_metadata"),
+    Volatile("an id of the session", field="prompt_cache_key"),
+    Volatile("ids of the device and the session", field="metadata.user_id"),
+)
+"""What programs draw or measure and put into their requests, beside what they ask."""
+
 
 @attrs.frozen
 class TrialFolder:

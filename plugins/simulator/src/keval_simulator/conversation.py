@@ -196,6 +196,7 @@ _OUTING = re.compile(
 _DAYS = re.compile(r"\b(\d+|\w+)[\s-]days?\b")
 _MANY_DAYS = {"weekend": 5, "week": 5, "(?:mon|tues|wednes|thurs|fri|satur|sun)day": 5, "tomorrow": 2}
 """How far ahead a word reaches; a weekday is at most a week away, and forecasts rarely reach further than 5 days."""
+_BLOCK = re.compile(r"^<([a-z][\w-]*)>.*?^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 @attrs.frozen
@@ -234,7 +235,7 @@ def understand(request: ChatRequest) -> Conversation:
     asked = [index for index, message in enumerate(request.messages) if message.role == "user"]
     start = asked[-1] if asked else len(request.messages)
     before, since = request.messages[:start], request.messages[start + 1 :]
-    question = request.messages[start].text if asked else request.system
+    question = _without_blocks(request.messages[start].text) if asked else request.system
     earlier = tuple(message.text for message in before if message.role == "user")
     named = places_in(question)
     known = _known_place(before) or home_in(request.system)
@@ -247,6 +248,11 @@ def understand(request: ChatRequest) -> Conversation:
         _preferences(request),
         _user_id((request.system, *earlier, question)),
     )
+
+
+def _without_blocks(text: str) -> str:
+    """Return what a person wrote of a message, without the blocks in tags in which coding agents tell of themselves."""
+    return _BLOCK.sub("", text).strip() or text
 
 
 def _outcomes(messages: Sequence[ChatMessage]) -> list[Outcome]:
