@@ -39,7 +39,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: the process does not start, or ends too early.
     """
-    with open_folder() as folder:
+    async with open_folder() as folder:
         servers = Servers(context.servers, folder)
         named = variables(
             folder,

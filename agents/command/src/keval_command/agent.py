@@ -130,7 +130,7 @@ class Command:
 
     @asynccontextmanager
     async def _opened(self, context: Context) -> AsyncIterator[Conversation]:
-        with open_folder() as folder:
+        async with open_folder() as folder:
             placeholders = Placeholders(
                 folder=folder,
                 context=context,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from keval.plugin import Volatile
+from keval_programs.process import to_the_end
 
 _PREFIX = "keval-trial-"
 
@@ -37,6 +39,14 @@ class TrialFolder:
     """The folder, which only the user can read; secrets go into its files, as a command line is public."""
 
     root: Path
+
+    @classmethod
+    def at(cls, root: str) -> TrialFolder:
+        """Make the folders in an empty one."""
+        folder = cls(Path(root).resolve())
+        folder.home.mkdir()
+        folder.work.mkdir()
+        return folder
 
     @property
     def home(self) -> Path:
@@ -64,12 +74,13 @@ class TrialFolder:
         return self.write(name, json.dumps(content, ensure_ascii=False))
 
 
-@contextmanager
-def open_folder() -> Iterator[TrialFolder]:
+@asynccontextmanager
+async def open_folder() -> AsyncIterator[TrialFolder]:
     """Make the folder, and remove it with everything in it."""
     # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as path:
-        folder = TrialFolder(Path(path).resolve())
-        folder.home.mkdir()
-        folder.work.mkdir()
-        yield folder
+    made = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+    try:
+        yield TrialFolder.at(made.name)
+    finally:
+        # A busy disk takes ten milliseconds, in which other trials go on.
+        await to_the_end(asyncio.to_thread(made.cleanup))
