@@ -51,7 +51,8 @@ def test_places_are_found_in_what_users_write(text: str, places: tuple[str, ...]
     [
         ("<session_context>\nToday is Friday.\n</session_context>\nIs it dry in Rome?", "Is it dry in Rome?"),
         ("Is it dry in <b>Rome</b>?", "Is it dry in <b>Rome</b>?"),
-        ("<question>Is it dry in Rome?</question>", "<question>Is it dry in Rome?</question>"),
+        ("<system-reminder>\nBe brief.\n</system-reminder>", "<system-reminder>\nBe brief.\n</system-reminder>"),
+        ("<answer>\nIt is.\n</answer>\nIs it?", "<answer>\nIt is.\n</answer>\nIs it?"),
         ("Is 3 < 4 and 5 > 2?", "Is 3 < 4 and 5 > 2?"),
     ],
 )

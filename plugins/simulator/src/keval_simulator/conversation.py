@@ -196,7 +196,7 @@ _OUTING = re.compile(
 _DAYS = re.compile(r"\b(\d+|\w+)[\s-]days?\b")
 _MANY_DAYS = {"weekend": 5, "week": 5, "(?:mon|tues|wednes|thurs|fri|satur|sun)day": 5, "tomorrow": 2}
 """How far ahead a word reaches; a weekday is at most a week away, and forecasts rarely reach further than 5 days."""
-_BLOCK = re.compile(r"^<([a-z][\w-]*)>.*?^</\1>$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^<([a-z]+[_-](?:context|reminder))>.*?^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 @attrs.frozen
