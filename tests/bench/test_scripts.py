@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import agents
+import own_agents
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-PARTS = ("against_peers", "agents", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "tally")
+PARTS = ("against_peers", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "own_agents", "tally")
 """What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
 SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in PARTS)
 
@@ -35,10 +35,10 @@ def test_a_script_prints_its_figures(script: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", agents.NAMES)
+@pytest.mark.parametrize("subject", own_agents.NAMES)
 def test_what_a_trial_of_an_agent_costs_is_printed(subject: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(BENCH / "agents.py"), "--json", subject],
+        [sys.executable, str(BENCH / "own_agents.py"), "--json", subject],
         env={**os.environ, "BENCH_SHARE": "0.01"},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The agents of `bench/agents.py` without keval: asks every question of `q.jsonl`, and keeps nothing.
+"""The agents of `bench/own_agents.py` without keval: asks every question of `q.jsonl`, and keeps nothing.
 
 python bare.py KIND AT_ONCE COMMAND…    the model is that of the environment, and COMMAND may be a URL
 """

@@ -1,10 +1,11 @@
 """What a trial of somebody's own agent costs in keval, beside the agent without keval.
 
-    uv run python bench/agents.py [--json] [SUBJECT…]
+    uv run python bench/own_agents.py [--json] [SUBJECT…]
 
-Every agent of `bench/agents/` makes one request to a model for each question. `command` is held against starting the
-program as often in the same environment, `acp` against the conversation by the SDK's client, `python` against calling
-the function, `http` and `openai` against the request by aiohttp, and `a2a` against the message by the SDK's client.
+Every agent of `bench/own_agents/` makes one request to a model for each question. `command` is held against starting
+the program as often in the same environment, `acp` against the conversation by the SDK's client, `python` against
+calling the function, `http` and `openai` against the request by aiohttp, and `a2a` against the message by the SDK's
+client.
 
 CPU is that of all processes of either side. The model, which counts its answers so that work that was not done is
 noticed, and the A2A agent are processes of their own that count on neither. What a trial costs is the difference of
@@ -30,7 +31,7 @@ from fixed_model import counts, fixed_model
 from measure import Cost, keval, measure, part
 
 AT_ONCE, ROUNDS = 8, part(3)
-_CODE = Path(__file__).with_name("agents")
+_CODE = Path(__file__).with_name("own_agents")
 _TOLD = {"OPENAI_BASE_URL": "{model_base_url}", "OPENAI_API_KEY": "{model_key}"}
 
 
