@@ -31,8 +31,8 @@ CODE = (sys.executable, "-S", str(CODER))
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
-        ("die", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
-        ("die-late", "process", "ended with exit code 1 during the trial; its stderr ends:\nout of memory"),
+        ("die", "process", "ended with exit code 1; its stderr ends:\nout of memory"),
+        ("die-late", "process", "ended with exit code 1; its stderr ends:\nout of memory"),
         ("version", "protocol", "speaks version 9 of the Agent Client Protocol, and keval version 1"),
         ("login", "login", "wants a login (it offers: key)"),
         ("no-http", "servers_unsupported", "cannot take MCP server 'sums' over http"),
@@ -114,7 +114,7 @@ def test_a_program_that_is_not_found_or_speaks_no_such_protocol_is_found_before_
 
     assert "the command 'no-such-agent' is not found on PATH" in prepared(runner, command=("no-such-agent",))
     told = prepared(runner, command=(sys.executable, "hello.py"), folder=tmp_path)
-    assert "python ended with exit code 0 during the trial; its output ends:\nHello!\nBye." in told
+    assert "python ended with exit code 0; its output ends:\nHello!\nBye." in told
     assert "wants a login" in prepared(runner, command=(*CODE, "--fault", "login"))
     assert "has no login 'kye'; did you mean 'key'?" in prepared(runner, login="kye")
     assert "has no mode 'bald'; did you mean 'bold'?" in prepared(runner, mode="bald")

@@ -145,14 +145,14 @@ def test_the_answer_is_the_output_or_what_is_found_in_it(
         (
             "",
             "import sys; sys.exit('no such model')",
-            ("process", "ended with exit code 1 during the trial; its stderr ends:\nno"),
+            ("process", "ended with exit code 1; its stderr ends:\nno"),
         ),
         (
             "",
             "print('half an answer'); raise SystemExit(3)",
-            ("process", "exit code 3 during the trial; its output ends:\nhalf"),
+            ("process", "exit code 3; its output ends:\nhalf"),
         ),
-        ("", "import os; os.kill(os.getpid(), 9)", ("process", "ended with exit code 137 during the trial")),
+        ("", "import os; os.kill(os.getpid(), 9)", ("process", "ended with exit code 137")),
         ("", "print()", ("no_answer", "before it said anything")),
         ("answer: text", "print('<html>It works!</html>')", ("bad_output", "has not JSON; it ends:\n<html>It works!")),
         ("answer: text", "print('[1, 2]')", ("bad_output", "has not a text at 'text'; it ends:\n[1, 2]")),

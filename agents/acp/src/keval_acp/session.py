@@ -39,6 +39,9 @@ _PATIENCE = 60.0
 """Seconds in which an agent that is tried out opens a session."""
 
 
+_DOUBT = "does it speak the Agent Client Protocol when it is started by this command?"
+
+
 @attrs.frozen
 class Setup:
     """What all trials share: the options of `Acp`, and the names of the placeholders in all of them."""
@@ -69,13 +72,11 @@ async def try_out(setup: Setup) -> None:
         async with asyncio.timeout(_PATIENCE), open_conversation(setup, context):
             return
     except TrialError as error:
-        raise PreflightError(str(error)) from error
+        doubt = f"; {_DOUBT}" if error.kind in {"process", "agent_error"} else ""
+        raise PreflightError(f"{error}{doubt}") from error
     except TimeoutError as error:
         name = Path(setup.command[0]).name
-        raise PreflightError(
-            f"{name} opens no session within {_PATIENCE:g} s; does it speak the Agent Client Protocol when started"
-            " by this command?"
-        ) from error
+        raise PreflightError(f"{name} opens no session within {_PATIENCE:g} s; {_DOUBT}") from error
 
 
 @asynccontextmanager

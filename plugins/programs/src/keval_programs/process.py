@@ -114,7 +114,7 @@ class Process:
         which = "stderr" if said else "output"
         said = said or output[-_TOLD_CHARACTERS:].strip()
         words = f"; its {which} ends:\n{said}" if said else ""
-        return TrialError(f"{self.name} {how} during the trial{words}", kind="process", retryable=True)
+        return TrialError(f"{self.name} {how}{words}", kind="process", retryable=True)
 
     def _signal(self, number: int) -> None:
         if self._process is None:
