@@ -12,6 +12,7 @@ from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from a2a.utils.errors import UnsupportedOperationError
 from functions import own_model
 from starlette.applications import Starlette
 
@@ -27,7 +28,7 @@ class Answering(AgentExecutor):
         await event_queue.enqueue_event(new_text_message(await own_model(context.get_user_input())))
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        raise NotImplementedError
+        raise UnsupportedOperationError("a message is answered at once")
 
 
 async def main() -> None:
