@@ -39,9 +39,12 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _script() -> str:
-    """Return this file, compiled if that was kept: Python would compile a script each time that it is started."""
-    compiled = __spec__.cached
-    return compiled if compiled and os.path.exists(compiled) else __file__
+    """Return this file, compiled if that was kept since it changed: Python compiles a script each time it is started."""
+    compiled = __spec__.cached or __file__
+    try:
+        return compiled if os.path.getmtime(compiled) >= os.path.getmtime(__file__) else __file__
+    except OSError:  # nothing was kept
+        return __file__
 
 
 def _supervise_command(keval: int, command: list[str]) -> int:

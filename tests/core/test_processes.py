@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import py_compile
 import subprocess
 import sys
@@ -13,13 +14,16 @@ from keval import processes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no supervisor on other systems")
-@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.parametrize("kept", ["compiled", "not compiled", "compiled before it changed"])
 def test_a_command_runs_under_the_supervisor_whether_it_was_compiled_or_not(
-    is_compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = tmp_path / "processes.pyc"
-    if is_compiled:
+    is_compiled = kept == "compiled"
+    if kept != "not compiled":
         py_compile.compile(processes.__file__, str(compiled))
+    if kept == "compiled before it changed":
+        os.utime(compiled, (0, 0))
     monkeypatch.setattr(processes.__spec__, "cached", str(compiled))
 
     command = processes.supervised(("/bin/sh", "-c", "echo started; exit 3"))
