@@ -40,7 +40,9 @@ def check(transcript: Transcript, context: Context) -> None:
         for call in transcript.tool_calls
         if call.name in tapped and call.error is None and not call.executions and not call.own
     ]
-    unreported = _unreported(transcript.tool_calls, _observed(context))
+    # Where the tap tells of the calls, one that the agent gave up at the end may have been recorded since.
+    observed = _observed(context) if transcript.tool_calls_by == "agent" else []
+    unreported = _unreported(transcript.tool_calls, observed)
     if unseen or unreported:
         parts = [f"the framework reports {_names(unseen)}, which no server ran"] if unseen else []
         parts += [f"the servers ran {_names(unreported)}, which the framework does not report"] if unreported else []
