@@ -19,12 +19,12 @@ Transport: TypeAlias = Literal["stdio", "http", "sse"]
 class CallLog:
     """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
-    `calls` are in the order in which they ended, and the `at` of each is Unix time. `lost` says why the
-    server was lost, if it was, and `kind` what kind of failure that is. `bystander` says that a call of another trial
-    may have been the cause. `exchanges` are what else passed, and `blobs` the content that calls refer to.
-    `contaminated` says why the trial proves nothing about its condition, though its server lives: its tools changed.
-    `followed` are the names of the tools that were offered after each change, where the trial follows them. `missed` is
-    what the agent asked that the recording of a server that is played does not have.
+    `calls` are in the order in which they ended, and the `at` of each is Unix time. `lost` says why the server was
+    lost, if it was, and `kind` what kind of failure that is. `bystander` says that a call of another trial may have
+    been the cause. `exchanges` are what else passed, and `blobs` the content that calls refer to. `contaminated` says
+    why the trial proves nothing about its condition, though its server lives: its tools changed. `followed` are the
+    names of the tools that were offered after each change, where the trial follows them. `missed` is what the agent
+    asked that the recording of a server that is played does not have.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import attrs
 import pytest
 
 from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, PluginWarning
+from keval.errors import MiddlewareError, PluginWarning, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.traffic_log import TrafficLog
@@ -107,6 +108,29 @@ def test_who_asks_is_known_by_a_header_and_otherwise_as_far_as_the_route_tells()
     middleware = {"noting": Noting("n", [])}
 
     assert (TRIAL, ROUTE) == (pass_on(middleware, known=True).asker, pass_on(middleware).asker)
+
+
+@pytest.mark.parametrize("metered", [True, False])
+@pytest.mark.parametrize("fails", ["without an answer", "with a status"])
+def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str, metered: bool) -> None:
+    failed: list[TrialError] = []
+    exchange = ModelExchange(retry=ONCE)
+    route = exchange.route(ROUTE, REAL, metered=metered)
+
+    async def send(request: ModelRequest) -> ModelResponse:
+        if fails == "without an answer":
+            raise ModelError("nothing there")
+        return ModelResponse.of(400, {}, b"not so")
+
+    async def scenario() -> None:
+        with exchange.request_scope(TRIAL, nobody, Stopwatch(), failed=failed.append) as told, suppress(ModelError):
+            await route.exchange(ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b""), send)
+
+    asyncio.run(scenario())
+
+    assert ([None if fails == "without an answer" else 400] if metered else []) == [
+        error.status for error in failed if isinstance(error, ModelError)
+    ]
 
 
 def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial() -> None:

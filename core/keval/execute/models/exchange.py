@@ -156,7 +156,8 @@ class ModelExchange:
                 self._outages[who.role, who.label] = error, gate
                 raise
             except TrialError as error:
-                scope.failed(error)
+                if metered:  # only then a later reply makes up for it
+                    scope.failed(error)
                 raise
             if metered and response.status >= 400 and request.asks_for_reply:
                 scope.failed(Failed.refused(response, await response.read()).as_error())
