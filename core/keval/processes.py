@@ -39,7 +39,7 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _script() -> str:
-    """Return this file, compiled if that was kept since it changed: Python compiles a script each time it is started."""
+    """Return this file, compiled if that was kept since it changed: Python compiles a script each time it starts."""
     compiled = __spec__.cached or __file__
     try:
         return compiled if os.path.getmtime(compiled) >= os.path.getmtime(__file__) else __file__
