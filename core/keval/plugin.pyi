@@ -180,7 +180,7 @@ from keval.report.data_frames import (
     trial_row as trial_row,
 )
 from keval.records.manifest import ScorerEntry as ScorerEntry
-from keval.records.summary import (
+from keval.findings.summary import (
     Agreement as Agreement,
     ArmScore as ArmScore,
     ArmTrials as ArmTrials,
@@ -188,14 +188,14 @@ from keval.records.summary import (
     ScorerScale as ScorerScale,
     ToolUse as ToolUse,
 )
-from keval.records.effects import (
+from keval.findings.effects import (
     Arm as Arm,
     Effect as Effect,
     Verdict as Verdict,
     better_share as better_share,
     is_flat as is_flat,
 )
-from keval.records.reviews import (
+from keval.findings.reviews import (
     LONGEST_NAME as LONGEST_NAME,
     LONGEST_NOTE as LONGEST_NOTE,
     Chosen as Chosen,

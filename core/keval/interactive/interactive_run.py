@@ -23,13 +23,13 @@ from keval.execute.bringup.resources import reach_loopback
 from keval.execute.bringup.servers import OpenedContext
 from keval.execute.outbox import RunOutbox
 from keval.execute.trial.worker import PlanWorker
+from keval.findings.effects import Arm, Effect
+from keval.findings.summary import ArmScore, ArmTrials
 from keval.interactive.conversation import TrialConversation
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
-from keval.records.effects import Arm, Effect
 from keval.records.manifest import DatasetEntry, Manifest, Rates
 from keval.records.scores import ScoreLine
-from keval.records.summary import ArmScore, ArmTrials
 from keval.records.trial import Sample, Trial
 from keval.redaction import Redactor
 from keval.run import steps

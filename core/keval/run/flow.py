@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.errors import RunError
 from keval.execute.bringup.resumption import Resumption, check_resumable
 from keval.plan.plan import Plan, ScoringPlan
-from keval.records.summary import Summary
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
 from keval.store.run import Run
 from keval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from keval.findings.summary import Summary
 
 
 async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) -> tuple[Run, Summary]:

@@ -25,7 +25,6 @@ from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
-from keval.records.summary import Summary
 from keval.records.trial import Sample
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
@@ -37,6 +36,7 @@ from keval.store.scores import ScoringSpec
 
 if TYPE_CHECKING:
     from keval.analysis.expectations import ExpectationCheck
+    from keval.findings.summary import Summary
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""

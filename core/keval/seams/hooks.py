@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import pluggy
@@ -21,11 +21,13 @@ from pluggy import HookImpl
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
 from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine
-from keval.records.summary import Summary
 from keval.records.trial import Failure, Sample, Trial
 from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
 from keval.seams.live_events import LiveEvent
+
+if TYPE_CHECKING:
+    from keval.findings.summary import Summary
 
 hookspec = pluggy.HookspecMarker("keval")
 hookimpl = pluggy.HookimplMarker("keval")
