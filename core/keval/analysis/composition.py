@@ -41,6 +41,16 @@ class Difference:
     before: str
 
 
+@attrs.frozen
+class PartChange:
+    """A part in which a run differs from another; `None` where one of them has no such part."""
+
+    kind: str
+    name: str
+    now: str | None
+    before: str | None
+
+
 def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Parts:
     """Return what a run was made of.
 
@@ -56,6 +66,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
         "evaluation": {"": manifest.evaluation},
         "dataset": {"": _digest(dataset.sha256)},
         "samples": {"": dataset.samples},
+        "agent": dict.fromkeys(agents, "there"),
         "model of agent": _models(agents),
         "answers of agent": {label: _digest(entry.recording) for label, entry in agents.items()},
         "file of": {
@@ -79,13 +90,13 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
     return {kind: {name: text for name, value in of.items() if (text := _text(value))} for kind, of in found.items()}
 
 
-def differences(now: Parts, before: Parts) -> Iterator[Difference]:
+def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
     """Yield the parts in which a run differs from another, the most important first."""
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
             if ours.get(name) != theirs.get(name):
-                yield Difference(f"{kind} {name}".rstrip(), ours.get(name, "none"), theirs.get(name, "none"))
+                yield PartChange(kind, name, ours.get(name), theirs.get(name))
 
 
 def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> Iterator[Difference]:
@@ -98,7 +109,8 @@ def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> 
     ours, theirs = None, None
     if any(agent != other for agent, other in agents.items()):
         ours, theirs = {agent: agent for agent in agents}, {other: agent for agent, other in agents.items()}
-    yield from differences(parts_of(now, ours), parts_of(before, theirs))
+    for each in changed_parts(parts_of(now, ours), parts_of(before, theirs)):
+        yield Difference(f"{each.kind} {each.name}".rstrip(), each.now or "none", each.before or "none")
 
 
 def used_contexts(manifest: Manifest) -> dict[str, Any]:

@@ -7,16 +7,18 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from zlib import crc32
 
+import keval
 from keval.analysis.history.rows import finished_rows
 from keval.errors import RunError
 from keval.store.run import Run
 
 FILE = "history.sqlite"
 """The name of the file in the results directory."""
-_VERSION = 1
-"""Changes with the schema, and with what is derived; a file of another version is made anew."""
-_SCHEMA = Path(__file__).with_name("schema.sql")
+_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+_VERSION = crc32(f"{keval.__version__} {_SCHEMA}".encode()) >> 1
+"""A file that another version has made may lack something, and is made anew. SQLite keeps 31 bits and a sign."""
 _WAIT_SECONDS = 60.0
 """How long to wait for another process that writes to the file."""
 _BATCH = 50
@@ -25,7 +27,7 @@ _BATCH = 50
 
 @contextmanager
 def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the history of these runs, all of which are below `root`, brought up to date or made anew.
+    """Open the history of these runs, which are those below `root`, brought up to date or made anew.
 
     Runs whose manifest.json and summary.json have not changed are not read again. Where the directory cannot be written
     to, the history is in memory only. Several processes may do so at once.
@@ -37,11 +39,17 @@ def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> I
     try:
         place = str(path) if writable else ":memory:"
         with closing(sqlite3.connect(place, timeout=_WAIT_SECONDS, isolation_level=None)) as database:
+            database.row_factory = sqlite3.Row
             _prepare(database, anew=rebuild)
-            _update(database, {run.path.relative_to(root).as_posix(): run for run in runs})
+            _update(database, {key_of(run): run for run in runs})
             yield database
     except sqlite3.Error as error:
         raise RunError(f"{path} cannot be used: {error}; remove it, as it is made anew from the runs") from error
+
+
+def key_of(run: Run) -> str:
+    """Return what a run is called in its history: the names of its two folders."""
+    return f"{run.path.parent.name}/{run.path.name}"
 
 
 def _prepare(database: sqlite3.Connection, *, anew: bool) -> None:
@@ -56,7 +64,7 @@ def _prepare(database: sqlite3.Connection, *, anew: bool) -> None:
         if anew or not is_current():  # another process may have made them meanwhile
             for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 database.execute(f'DROP TABLE "{name}"')
-            for statement in _SCHEMA.read_text(encoding="utf-8").split(";\n"):
+            for statement in _SCHEMA.split(";\n"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
         database.execute("COMMIT")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval.analysis.composition import parts_of
+from keval.analysis.stats.contrasts import ablated
 from keval.errors import RunError
 from keval.records.effects import Effect
 from keval.records.manifest import Manifest
@@ -19,6 +20,9 @@ from keval.store.serialization import dump
 Row: TypeAlias = Mapping[str, Any]
 """The values of a row by column. It may have more, which are not kept."""
 
+UNFINISHED, PLAY = "unfinished", "play"
+"""Why a run is left out; or else it cannot be read, and the reason says how."""
+
 
 def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
     """Return the rows of a finished run by table, or the row that says why a run is left out."""
@@ -27,12 +31,12 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
     except RunError as error:
         return {"left_out": [{"run": name, "reason": str(error)}]}
     if manifest.play:
-        return {"left_out": [{"run": name, "reason": "a play"}]}
+        return {"left_out": [{"run": name, "reason": PLAY}]}
     if summary is None or not _is_finished(manifest, summary):
-        return {"left_out": [{"run": name, "reason": "unfinished"}]}
+        return {"left_out": [{"run": name, "reason": UNFINISHED}]}
     tables = {
         "runs": [_run(run, manifest, summary)],
-        "arms": (_used(arm, model=manifest.agents[arm.agent].model) for arm in summary.trials),
+        "arms": _arms(manifest, summary),
         "judging": map(_used, summary.judging),
         "scorers": _scorers(summary),
         "scores": map(_fields, summary.arms),
@@ -52,7 +56,8 @@ def _is_finished(manifest: Manifest, summary: Summary) -> bool:
 
 
 def _run(run: Run, manifest: Manifest, summary: Summary) -> Row:
-    cost = sum((entry.cost for entry in (*summary.trials, *summary.judging)), Cost())
+    entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
+    cost = sum((entry.cost for entry in entries), Cost())
     return {
         **_fields(manifest),
         "id": run.id,
@@ -66,6 +71,12 @@ def _run(run: Run, manifest: Manifest, summary: Summary) -> Row:
         "usd": cost.usd,
         "usd_unknown": cost.unknown,
     }
+
+
+def _arms(manifest: Manifest, summary: Summary) -> Iterator[Row]:
+    whole = {label: condition for condition, tools in ablated(manifest).items() for label in tools.values()}
+    for arm in summary.trials:
+        yield _used(arm, model=manifest.agents[arm.agent].model, ablation_of=whole.get(arm.condition))
 
 
 def _used(entry: ArmTrials | JudgingTotal, **more: Any) -> Row:

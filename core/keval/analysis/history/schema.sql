@@ -27,6 +27,7 @@ CREATE TABLE arms (
     agent TEXT NOT NULL,
     condition TEXT NOT NULL,
     model TEXT,
+    ablation_of TEXT,            -- the condition of which this one lacks a tool, if `ablate` added it
     trials INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     retried INTEGER NOT NULL,

@@ -1,0 +1,195 @@
+"""The history of evaluations: in the terminal, as lines for programs, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from keval.analysis.history.trends import Series, Trend
+from keval.report.history import (
+    STEPS,
+    change_texts,
+    metric_name,
+    point_text,
+    remarks,
+    series_names,
+    step_verdict,
+)
+from keval.report.terminal.console import print_sections
+from keval.report.terminal.plain_table import column_parts
+from keval.report.words import counted, display_names, folded, one_line, padded
+from keval.store.serialization import to_plain
+
+_STYLES = {"better": "green", "worse": "red", "": ""}
+_GAP = 3
+_HEADS = ("run", "questions")
+_TITLES = 3
+"""Lines above the points of a column: agent, condition, and what it is held against."""
+
+
+def describe_history(trends: Iterable[Trend], root: Path) -> list[dict[str, Any]]:
+    """Describe trends as plain data."""
+    return [
+        {
+            "evaluation": trend.evaluation,
+            "metric": trend.metric,
+            "judge": trend.judge,
+            "scale": to_plain(trend.scale),
+            "of": "effects" if trend.effects else "means",
+            "runs": [
+                {
+                    "run": run.id,
+                    "path": str(root / run.run),
+                    "started": run.started,
+                    "samples": run.samples,
+                    "repetitions": run.repetitions,
+                    "trials": run.trials,
+                    "failed": run.failed,
+                    "simulated": list(run.simulated),
+                    "replay_of": run.replay_of,
+                    "cost": to_plain(run.cost),
+                    "gates": dict(run.gates),
+                    "before": run.before and str(root / run.before),
+                    "asks_the_same": run.asks_the_same,
+                    "changes": to_plain(run.changes),
+                    "points": [{**to_plain(series), **to_plain(point)} for series, point in run.points.items()],
+                }
+                for run in trend.runs
+            ],
+        }
+        for trend in trends
+    ]
+
+
+def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
+    """Yield a line for each point, for programs, newest run first: 23 fields with tabs between; unknown ones are empty.
+
+    The fields are evaluation, run, started, samples, repetitions, metric, judge, agent, condition, the agent and the
+    condition that it is held against, n, value, ci_low, ci_high, verdict, step, gates that failed, dollars, the run
+    before, whether that asked the same questions (yes, no), what changed, and path.
+    """
+    for trend in trends:
+        for run in trend.runs:
+            of_run: list[object] = [trend.evaluation, run.id, run.started, run.samples, run.repetitions]
+            rest: list[object] = [run.gates["failed"] if run.gates else None, run.cost.usd]
+            rest += [Path(run.before).name, "yes" if run.asks_the_same else "no"] if run.before else [None, None]
+            rest += ["; ".join(change_texts(run.changes)), root / run.run]
+            for series, point in run.points.items():
+                against = series.against
+                arm: list[object] = [trend.metric, trend.judge, series.agent, series.condition]
+                arm += [against.agent, against.condition] if against else [None, None]
+                arm += [point.n, point.value, point.ci_low, point.ci_high, point.verdict, point.step]
+                yield "\t".join(map(_field, (*of_run, *arm, *rest)))
+
+
+def _field(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
+
+
+def print_history(trends: Sequence[Trend], console: Console) -> None:
+    """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
+    marks = {"higher": "^", "lower": "v"} if console.options.ascii_only else {"higher": "↑", "lower": "↓"}
+    simulated = all(map(_is_simulated, trends))
+    sections = [
+        [_simulated(console.width)] if simulated else [],
+        *([*_title(each, console.width, simulated), *_table(each, marks, console.width)] for each in trends),
+        _notes(trends, marks, console.width),
+    ]
+    print_sections(sections, console)
+
+
+def _is_simulated(trend: Trend) -> bool:
+    return all(run.simulated for run in trend.runs)
+
+
+def _simulated(width: int) -> Text:
+    return Text("SIMULATED MODEL: shows that keval works, not what a model can do"[:width], "bold yellow")
+
+
+def _title(trend: Trend, width: int, told: bool) -> Iterator[Text]:
+    """Yield what is shown, and that models were simulated unless that was `told`."""
+    what = f"{'difference' if trend.effects else 'mean'} and 95 % interval, newest run first"
+    for line in folded(f"{one_line(trend.evaluation)}: {metric_name(trend)}, {what}", width):
+        yield Text(line, "bold")
+    if _is_simulated(trend) and not told:
+        yield _simulated(width)
+
+
+def _table(trend: Trend, marks: Mapping[str, str], width: int) -> Iterator[Text]:
+    """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
+    heads = [[run.id, f"{run.samples or '–'} × {run.repetitions}"] for run in trend.runs]
+    sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
+    columns = [_column(trend, series, marks) for series in trend.series]
+    widths = [max(map(cell_len, column)) for column in columns]
+    first = sum(sizes) + _GAP * len(sizes)
+
+    def line(row: int, head: Sequence[str], part: Sequence[int], style: str = "") -> Text:
+        text = Text("".join(padded(cell, size + _GAP) for cell, size in zip(head, sizes, strict=True)))
+        for place in part:
+            text.append(padded(columns[place][row], widths[place] + _GAP), _style(trend, row - _TITLES, place))
+        text.stylize(style)
+        text.rstrip()
+        return text
+
+    for number, part in enumerate(column_parts(widths, width - first, gap=_GAP)):
+        yield from [Text()] if number else []
+        titles = [row for row in range(_TITLES) if any(columns[place][row] for place in part)]
+        for row in titles:
+            yield line(row, _HEADS if row == titles[-1] else ("", ""), part, "dim" if row else "bold")
+        for row in range(len(trend.runs)):
+            yield line(row + _TITLES, heads[row], part)
+            yield from [_below(trend, row, width)] if number == 0 else []
+
+
+def _style(trend: Trend, row: int, place: int) -> str:
+    """Return the colour of a point: green for a step to the better, red for one to the worse."""
+    point = trend.runs[row].points.get(trend.series[place]) if row >= 0 else None
+    return _STYLES[step_verdict(point, trend.scale)] if point else ""
+
+
+def _column(trend: Trend, series: Series, marks: Mapping[str, str]) -> list[str]:
+    """Return the texts of a column: its titles and its points."""
+    cells = []
+    for run in trend.runs:
+        point = run.points.get(series)
+        mark = f" {marks[point.step]}" if point and point.step else ""
+        cells.append(point_text(point, series, run.samples) + mark)
+    return [*series_names(series), *cells]
+
+
+def _below(trend: Trend, row: int, width: int) -> Text:
+    """Return in one line what is special about a run, and what it changed against the run before it."""
+    run = trend.runs[row]
+    below = trend.runs[row + 1].run if row + 1 < len(trend.runs) else None
+    told = "; ".join(change_texts(run.changes)) or "nothing changed"
+    if run.before is None:
+        told = "the first run"
+    elif run.before != below:
+        told = f"against {Path(run.before).name}: {told}"
+    special = [text for text in remarks(run) if text != "simulated" or not _is_simulated(trend)]
+    line = Text(f"  {'   '.join([*filter(None, [', '.join(special)]), told])}", "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _notes(trends: Sequence[Trend], marks: Mapping[str, str], width: int) -> Iterator[Text]:
+    runs = [run for trend in trends for run in trend.runs]
+    told = []
+    if any(point.step for run in runs for point in run.points.values()):
+        told.append(f"{marks['higher']} {marks['lower']}  {STEPS}")
+    if unshown := sum(trend.unshown for trend in trends):
+        told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
+    if len(trends) == 1:
+        others = display_names([trends[0].scorer, *(entry.scorer for entry in trends[0].others)])
+        told.append(f"other metrics: {', '.join(others[entry.scorer] for entry in trends[0].others)}")
+    if run := next((run for run in runs if run.before), None):
+        told.append(f"question by question: keval compare {Path(str(run.before)).name} {run.id}")
+        told.append(f"what changed, in full: keval history --changes {run.id}")
+    yield from (Text(line, "dim") for text in told for line in folded(text, width))
