@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
+from keval.analysis.stats.contrasts import ablated
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.store.serialization import dump
 
@@ -30,6 +31,11 @@ _NO_OPTIONS = (
     "ablated",
 )
 """Sections of a config that change no trial, or that other kinds tell of."""
+_OF_A_WHOLE: Mapping[str, Sequence[str]] = {
+    "agent": ("model of agent", "answers of agent"),
+    "condition": ("prompt of", "contexts of", "tools of"),
+}
+"""Kinds of parts that belong to an agent, or to a condition."""
 
 
 @attrs.frozen
@@ -61,7 +67,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
     conditions, dataset = manifest.conditions, manifest.dataset
     written = {name: _section(manifest.config, name) for name in ("agents", "conditions")}
     written["agents"] = {named[label]: each for label, each in written["agents"].items() if label in named}
-    config = {**manifest.config, **written, "contexts": used_contexts(manifest)}
+    config = {**manifest.config, **written, "contexts": _written_contexts(manifest)}
     found: dict[str, Mapping[str, object]] = {
         "evaluation": {"": manifest.evaluation},
         "dataset": {"": _digest(dataset.sha256)},
@@ -91,11 +97,17 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
 
 
 def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
-    """Yield the parts in which a run differs from another, the most important first."""
+    """Yield the parts in which a run differs from another, the most important first.
+
+    Of an agent or a condition that only one of them has, nothing else is told.
+    """
+    alone: dict[str, Collection[str]] = {}
+    for whole, kinds in _OF_A_WHOLE.items():
+        alone |= dict.fromkeys(kinds, now.get(whole, {}).keys() ^ before.get(whole, {}).keys())
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
-            if ours.get(name) != theirs.get(name):
+            if ours.get(name) != theirs.get(name) and name.rpartition(" under ")[2] not in alone.get(kind, ()):
                 yield PartChange(kind, name, ours.get(name), theirs.get(name))
 
 
@@ -125,6 +137,13 @@ def used_contexts(manifest: Manifest) -> dict[str, Any]:
             if isinstance(used[label], dict) and isinstance(base := used[label].get("from"), str):
                 left.append(base)
     return used
+
+
+def _written_contexts(manifest: Manifest) -> dict[str, Any]:
+    """Return the contexts that are used, without those that `ablate` made."""
+    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    conditions = {label: entry for label, entry in manifest.conditions.items() if label not in made}
+    return used_contexts(attrs.evolve(manifest, conditions=conditions))
 
 
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -19,7 +19,6 @@ _NAMED = 3
 _SHORT = 30
 """Characters of what a part was and is, up to which both are told."""
 _VERSION, _SCORER = "version of", "version of scorer"
-_WHOLE = ("agent", "condition")
 _DIGESTS = ("dataset", _SCORER, "answers of agent", "file of")
 """Kinds of parts whose values are digests, which say nothing to people."""
 _TOOLS = re.compile(r"(.*) \((\w+)\)")
@@ -86,10 +85,9 @@ def remarks(run: TrendRun) -> list[str]:
 
 def change_texts(changes: Sequence[PartChange]) -> list[str]:
     """Return changes in a few words each, without long texts; parts of one kind that changed alike share words."""
-    unlike = {each.name for each in changes if each.kind in _WHOLE}  # all else about them is new, or gone, too
     names: dict[tuple[str, str], list[str]] = {}
     for each in changes:
-        if each.kind in _WHOLE or (each.kind != _VERSION and each.name.rpartition(" under ")[2] not in unlike):
+        if each.kind != _VERSION:
             names.setdefault((each.kind, _change(each)), []).append(each.name)
     told = [f"{kind} {', '.join(of)}".rstrip() + change for (kind, change), of in names.items()]
     return [*map(one_line, told), *_versions([each for each in changes if each.kind == _VERSION])]
@@ -98,7 +96,7 @@ def change_texts(changes: Sequence[PartChange]) -> list[str]:
 def _change(each: PartChange) -> str:
     """Return how a part changed: `: before → now`, or less where that is long or says nothing."""
     before, now = each.before or "none", each.now or "none"
-    if None in (each.before, each.now) and each.kind in (*_WHOLE, _SCORER):
+    if None in (each.before, each.now) and each.kind in ("agent", "condition", _SCORER):
         return " is new" if each.before is None else " is gone"
     if each.kind == "tools of" and (was := _TOOLS.fullmatch(before)) and (is_now := _TOOLS.fullmatch(now)):
         old, new = was[1].split(", "), is_now[1].split(", ")
