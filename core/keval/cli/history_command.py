@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import click
@@ -14,13 +15,32 @@ _LISTED = 10
 """How many runs of an evaluation are shown in a terminal without `--limit`."""
 
 
+class _Day(click.ParamType[str]):
+    """A day in UTC, as ISO writes it."""
+
+    name = "DATE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the day as it is written."""
+        try:
+            return date.fromisoformat(value).isoformat() if value else ""
+        except ValueError:
+            self.fail(f"{value!r} is no date; write it as 2026-11-30", param, ctx)
+
+
 @click.command("history")
 @click.option("--evaluation", "names", multiple=True, metavar="NAME", help="Only this evaluation.")
 @click.option("--metric", metavar="NAME", help="Follow this metric, or this rubric by one judge: NAME@JUDGE.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
 @click.option("--condition", "conditions", multiple=True, metavar="LABEL", help="Only this condition.")
 @click.option("--effects", is_flag=True, help="Follow effects, and not means.")
-@click.option("--since", default="", metavar="DATE", help="Only runs that began on this day or later: 2026-11-30.")
+@click.option(
+    "--since",
+    type=_Day(),
+    default="",
+    metavar="DATE",
+    help="Only runs that began on this day or later, such as 2026-11-30.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
