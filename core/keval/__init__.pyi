@@ -5,6 +5,7 @@ This module has what the author of a metric needs, and what reads a run: `from k
 """
 
 from keval.errors import KevalError as KevalError, RunError as RunError
+from keval.findings.summary import Summary as Summary
 from keval.interactive.evaluate import evaluate as evaluate
 from keval.interactive.session import Session as Session
 from keval.records.manifest import Manifest as Manifest
@@ -15,7 +16,6 @@ from keval.records.scores import (
     Score as Score,
     ScoreLine as ScoreLine,
 )
-from keval.records.summary import Summary as Summary
 from keval.records.transcript import (
     Message as Message,
     ToolCall as ToolCall,

@@ -143,12 +143,9 @@ from keval.seams.infrastructure import (
     ConnectedServer as ConnectedServer,
     DatasetReader as DatasetReader,
     DatasetRequest as DatasetRequest,
-    Executor as Executor,
-    Job as Job,
     Middleware as Middleware,
     ModelProvider as ModelProvider,
     ModelProxy as ModelProxy,
-    Outbox as Outbox,
     PriceTable as PriceTable,
     ProxyRoute as ProxyRoute,
     RawRecord as RawRecord,
@@ -156,9 +153,29 @@ from keval.seams.infrastructure import (
     RereadableDataset as RereadableDataset,
     ServerProxy as ServerProxy,
     UsageByProxy as UsageByProxy,
+)
+
+# Executors and workers
+from keval.seams.distribution import (
+    Crew as Crew,
+    CrewExecutor as CrewExecutor,
+    CrewOrder as CrewOrder,
+    Ending as Ending,
+    Executor as Executor,
+    Job as Job,
+    JobOutbox as JobOutbox,
+    Limits as Limits,
+    Load as Load,
+    Outbox as Outbox,
+    PackedScores as PackedScores,
+    PackedTrial as PackedTrial,
+    Standing as Standing,
+    WantedScore as WantedScore,
     Worker as Worker,
 )
-from keval.execute.trial.worker import open_worker as open_worker
+from keval.execute.limits import RunLimits as RunLimits
+from keval.records.manifest import WorkerEntry as WorkerEntry
+from keval.run.crew_worker import CrewWorker as CrewWorker, open_worker as open_worker
 
 # Metrics, judges and rubrics
 from keval.records.scores import (
@@ -180,7 +197,7 @@ from keval.report.data_frames import (
     trial_row as trial_row,
 )
 from keval.records.manifest import ScorerEntry as ScorerEntry
-from keval.records.summary import (
+from keval.findings.summary import (
     Agreement as Agreement,
     ArmScore as ArmScore,
     ArmTrials as ArmTrials,
@@ -188,14 +205,14 @@ from keval.records.summary import (
     ScorerScale as ScorerScale,
     ToolUse as ToolUse,
 )
-from keval.records.effects import (
+from keval.findings.effects import (
     Arm as Arm,
     Effect as Effect,
     Verdict as Verdict,
     better_share as better_share,
     is_flat as is_flat,
 )
-from keval.records.reviews import (
+from keval.findings.reviews import (
     LONGEST_NAME as LONGEST_NAME,
     LONGEST_NOTE as LONGEST_NOTE,
     Chosen as Chosen,

@@ -25,10 +25,22 @@ CORE = ROOT / "core" / "keval"
 # From the bottom up: a module imports from its own room and from those before it.
 ROOMS = [
     *("errors", "redaction", "processes", "files", "records", "seams", "config", "dataset", "store", "plan"),
-    *("execute", "score", "run", "recording", "analysis", "report", "interactive", "plugin", "cli", "pytest_plugin"),
+    *(
+        "execute",
+        "score",
+        "run",
+        "findings",
+        "recording",
+        "analysis",
+        "report",
+        "interactive",
+        "plugin",
+        "cli",
+        "pytest_plugin",
+    ),
     "__main__",
 ]
-KERNEL = ROOMS[: ROOMS.index("recording")]
+KERNEL = ROOMS[: ROOMS.index("findings")]
 KERNEL_LINES = 16_000
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")

@@ -14,10 +14,10 @@ from keval.analysis.stats.observations import Observations, numbered
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.pairs import Families, Kind, Pair
 from keval.errors import RunError
-from keval.records.effects import Arm, Effect
+from keval.findings.effects import Arm, Effect
+from keval.findings.summary import ArmScore, ScorerScale
 from keval.records.manifest import Manifest, ReplayEntry, ScorerEntry
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, ScorerScale
 from keval.store.run import Run
 
 if TYPE_CHECKING:

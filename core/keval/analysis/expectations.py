@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.records.summary import GateResult, UnmetExpectation
+from keval.findings.summary import GateResult, UnmetExpectation
 from keval.records.trial import Expectation, Trial
 
 _Check: TypeAlias = Callable[[Trial], str | None]

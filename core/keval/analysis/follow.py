@@ -14,11 +14,11 @@ from keval.analysis.stats.observations import numbered
 from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
 from keval.files import open_input, undamaged
+from keval.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval.records.manifest import Manifest, is_current
 from keval.records.models import Cost
 from keval.records.scores import ScoreLine
-from keval.records.summary import ArmTrials, FailureTally, JudgingTotal, Summary
-from keval.records.trial import Trial
+from keval.records.trial import FailureTally, Trial
 from keval.store.live_state import ErrorCount, error_counts, refusal_kind
 from keval.store.run import Run
 from keval.store.serialization import read_score

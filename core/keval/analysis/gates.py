@@ -12,10 +12,10 @@ import attrs
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gate_language import SHARES, Function, Gate, Names, Operator, parse
 from keval.errors import RunError
-from keval.records.effects import SURE, Effect
+from keval.findings.effects import SURE, Effect
+from keval.findings.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
 from keval.store.run import Run
 
 if TYPE_CHECKING:

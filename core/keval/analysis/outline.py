@@ -13,9 +13,9 @@ import attrs
 from keval.analysis.stats.findings import Findings
 from keval.analysis.stats.observations import Observations, numbered
 from keval.analysis.stats.summarise import Summariser
-from keval.records import effects
+from keval.findings import effects
+from keval.findings.summary import Summary
 from keval.records.scores import ScoreLine, Scorer
-from keval.records.summary import Summary
 from keval.records.transcript import Transcript
 from keval.records.trial import Trial
 from keval.store.run import Run

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from keval.errors import ConfigError, suggestion
+from keval.findings.effects import SURE, Arm, Effect, Family
+from keval.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.plan.plan import Plan
-from keval.records.effects import SURE, Arm, Effect, Family
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.seams.interfaces import AgentChecker
 from keval.store.run import Run
 

@@ -12,7 +12,7 @@ import attrs
 
 from keval.analysis.outline import Arm, Outline
 from keval.analysis.stats.contrasts import ablated
-from keval.records.effects import SMALL_SHARE, better_share
+from keval.findings.effects import SMALL_SHARE, better_share
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keval.records.reviews import ReviewFindings
+from keval.findings.reviews import ReviewFindings
 from keval.store.run import Run
 
 

@@ -14,13 +14,13 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
+from keval.findings.reviews_file import read_review
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
 from keval.records.trial import Trial
-from keval.store.reviews import read_review
 from keval.store.run import Run
 from keval.store.serialization import read_sample, read_score, to_json
 from keval.store.writer import RunWriter

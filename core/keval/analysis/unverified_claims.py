@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from keval.records.summary import Summary
+from keval.findings.summary import Summary
 from keval.store.run import Run
 
 

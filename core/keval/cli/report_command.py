@@ -15,7 +15,7 @@ from keval.cli.options import GateFlags, gate_options, json_option, results_opti
 from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
-from keval.records.summary import Summary
+from keval.findings.summary import Summary
 from keval.report.exporters import RendersReport
 from keval.report.terminal.console import data_console, message_console, safe
 from keval.report.terminal.plain_table import print_plain_table

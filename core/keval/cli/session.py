@@ -17,8 +17,8 @@ from keval.cli.interruption import Interruption
 from keval.config.evaluation import Evaluation
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
+from keval.findings.summary import Summary
 from keval.records.cassettes import REPLAY_MISS
-from keval.records.summary import Summary
 from keval.redaction import MARK
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.terminal.console import data_console, message_console, print_json, safe

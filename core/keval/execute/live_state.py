@@ -15,8 +15,7 @@ from pathlib import Path
 import attrs
 
 from keval.records.scores import ScoreLine
-from keval.records.summary import FailureTally
-from keval.records.trial import Trial, TrialKey
+from keval.records.trial import FailureTally, Trial, TrialKey
 from keval.redaction import Redactor
 from keval.seams.hooks import Hooks, hookimpl
 from keval.seams.live_events import LiveEvent

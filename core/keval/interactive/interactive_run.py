@@ -23,19 +23,19 @@ from keval.execute.bringup.resources import reach_loopback
 from keval.execute.bringup.servers import OpenedContext
 from keval.execute.outbox import RunOutbox
 from keval.execute.trial.worker import PlanWorker
+from keval.findings.effects import Arm, Effect
+from keval.findings.summary import ArmScore, ArmTrials
 from keval.interactive.conversation import TrialConversation
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
-from keval.records.effects import Arm, Effect
 from keval.records.manifest import DatasetEntry, Manifest, Rates
 from keval.records.scores import ScoreLine
-from keval.records.summary import ArmScore, ArmTrials
 from keval.records.trial import Sample, Trial
 from keval.redaction import Redactor
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
 from keval.score.backlog import late_judges
-from keval.score.scoring import Grader
+from keval.score.scoring import TrialGrader
 from keval.seams.hooks import hookimpl
 from keval.seams.interfaces import ConversationalAgent
 from keval.seams.live_events import Feed, LiveEvent
@@ -76,7 +76,7 @@ class InteractiveRun:
     _worker: PlanWorker
     _outbox: RunOutbox
     _scores: Pass
-    _grader: Grader
+    _grader: TrialGrader
     _rates: Rates
     _lines: dict[str, bytes]
     _summariser: Summariser

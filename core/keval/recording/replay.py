@@ -17,13 +17,13 @@ from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resumption import changes, sample_changes, scorer_changes
 from keval.execute.models.exchange import volatile_of
 from keval.execute.models.prices import find_prices
+from keval.findings.summary import Summary
 from keval.plan.plan import Plan
 from keval.recording.cassette import Player
 from keval.recording.replay_plan import Replay
 from keval.recording.replay_workers import LiveSide, Replaying
 from keval.records.manifest import Manifest, ReplayEntry
 from keval.records.models import Price
-from keval.records.summary import Summary
 from keval.redaction import Redactor
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions

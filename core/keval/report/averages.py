@@ -9,9 +9,9 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.records.effects import Arm, ArmAverage, AverageDifference, Averages
+from keval.findings.effects import Arm, ArmAverage, AverageDifference, Averages
+from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale
-from keval.records.summary import ArmScore, Summary
 from keval.report.claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
 from keval.report.totals import lost_scores
 from keval.report.words import aligned, display_names, folded, number, one_line, padded, signed

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from keval.records.effects import Effect
-from keval.records.summary import ArmScore, ScorerScale, Summary
+from keval.findings.effects import Effect
+from keval.findings.summary import ArmScore, ScorerScale, Summary
 from keval.report.claims import (
     BETTER,
     COULD_SEE,

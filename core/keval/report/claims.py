@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from keval.records.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
+from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
+from keval.findings.summary import Summary
 from keval.records.scores import Scale, named_band
-from keval.records.summary import Summary
 from keval.report.words import counted, decimals, number, signed
 
 About = TypeVar("About")

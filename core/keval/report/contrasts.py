@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from keval.records.effects import Contrast, Effect
-from keval.records.summary import Summary
+from keval.findings.effects import Contrast, Effect
+from keval.findings.summary import Summary
 from keval.report.blocks import Block, block_of, blocks, claims_of, costs, grouped
 from keval.report.claims import (
     BETTER,

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.analysis.gate_language import SHARES
-from keval.records.summary import GateResult, GateVerdict, UnmetExpectation
+from keval.findings.summary import GateResult, GateVerdict, UnmetExpectation
 from keval.report.words import counted, folded, one_line, padded
 
 _ORDER = ("failed", "undecided", "held")

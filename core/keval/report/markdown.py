@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from keval.analysis.question_comparisons import QuestionComparison
-from keval.records.summary import Summary
+from keval.findings.summary import Summary
 from keval.report.claims import Claim
 from keval.report.contexts import difference_texts
 from keval.report.contrasts import all_blocks

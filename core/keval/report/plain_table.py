@@ -10,8 +10,8 @@ from statistics import fmean
 
 import attrs
 
+from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, Summary
 from keval.report.blocks import grouped
 from keval.report.words import aligned, counted, display_names, number, with_units
 

@@ -11,10 +11,10 @@ from keval.analysis.outline import Arm, Outline, read_outline
 from keval.analysis.question_comparisons import QuestionComparison, compare
 from keval.analysis.reviews import review_findings
 from keval.analysis.unverified_claims import UnverifiedClaim, unverified_claims
-from keval.records.effects import Effect
-from keval.records.reviews import JudgeAgreementWithPeople, ReviewFindings
+from keval.findings.effects import Effect
+from keval.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
+from keval.findings.summary import ArmScore, Summary, ToolUse
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, Summary, ToolUse
 from keval.report.blocks import Block, property_rows
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
-from keval.records.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
-from keval.records.summary import Summary
+from keval.findings.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
+from keval.findings.summary import Summary
 from keval.report.terminal.console import safe
 from keval.report.words import counted, display_names, joined, number, one_line, padded, signed
 

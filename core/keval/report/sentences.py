@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keval.records.effects import Effect, better_share
+from keval.findings.effects import Effect, better_share
+from keval.findings.summary import Summary
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import Summary
 from keval.report.blocks import grouped
 from keval.report.claims import (
     BETTER,

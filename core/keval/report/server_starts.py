@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from keval.findings.summary import Summary
 from keval.records.manifest import ServerStartsEntry
-from keval.records.summary import Summary
 from keval.report.words import counted, time_span
 
 LESS = (

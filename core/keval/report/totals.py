@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.text import Text
 
+from keval.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.records.models import Cost, dollars
-from keval.records.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.records.transcript import ContentKind
 from keval.report.server_starts import start_total
 from keval.report.terminal.console import safe

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from keval.records.effects import Effect
+from keval.findings.effects import Effect
 from keval.records.scores import Scale, Scorer
 from keval.records.transcript import Transcript
 from keval.report.terminal.messages import foreign

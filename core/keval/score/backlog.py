@@ -16,7 +16,7 @@ from keval.plan.plan import ResolvedPlugin
 from keval.records.models import Endpoint
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
-from keval.score.scoring import Grader, ScoredTrial
+from keval.score.scoring import ScoredTrial, TrialGrader
 from keval.seams.live_events import LiveEvent
 
 
@@ -81,7 +81,7 @@ class Backlog:
     submitted: whether it is scored, and if not by all scorers, whether some of its scores are kept.
     """
 
-    grader: Grader
+    grader: TrialGrader
     read: Callable[[bytes], Trial]
     keep: Callable[[ScoredTrial, bool], None]
     note: Callable[[Sequence[ScoreLine]], None]

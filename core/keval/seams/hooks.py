@@ -12,20 +12,22 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import pluggy
 from pluggy import HookImpl
 
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
-from keval.records.summary import Summary
 from keval.records.trial import Failure, Sample, Trial
 from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
 from keval.seams.live_events import LiveEvent
+
+if TYPE_CHECKING:
+    from keval.findings.summary import Summary
 
 hookspec = pluggy.HookspecMarker("keval")
 hookimpl = pluggy.HookimplMarker("keval")
@@ -73,6 +75,11 @@ def keval_endpoint_changed(model: str, at_once: int | None, down: bool) -> None:
 
     `at_once` is how many it is given; `None` if nothing but the run bounds them.
     """
+
+
+@hookspec
+def keval_worker_changed(worker: WorkerEntry) -> None:
+    """Called once per change of a worker of a crew: it came up, ran or scored trials, was lost, or ended."""
 
 
 @hookspec

@@ -15,7 +15,7 @@ import orjson
 
 from keval.errors import RunError
 from keval.files import read_input
-from keval.records.summary import FailureTally
+from keval.records.trial import FailureTally
 from keval.seams.live_events import EventKind
 from keval.store.run import Run
 from keval.store.serialization import dump, from_plain

@@ -20,19 +20,20 @@ from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
 from keval.files import LineFile, open_input, read_input, read_lines, read_sorted, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
-from keval.records.reviews import Review, answer_digest, standing
 from keval.records.scores import ScoreLine
-from keval.records.summary import Summary
 from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.store.lock import is_locked
-from keval.store.reviews import ReviewsFile
 from keval.store.scores import ScoresFile
-from keval.store.serialization import read_manifest, read_sample, read_summary, read_trial
+from keval.store.serialization import read_manifest, read_sample, read_trial
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # readers of trials need nothing of it
     import pandas
     import pyarrow
+
+    from keval.findings.reviews import Review
+    from keval.findings.reviews_file import ReviewsFile
+    from keval.findings.summary import Summary
 
 
 _CHUNK = 1 << 20
@@ -102,6 +103,8 @@ class Run:
     @property
     def reviews_file(self) -> ReviewsFile:
         """Where people's reviews of answers are, one a line; missing until the first."""
+        from keval.findings.reviews_file import ReviewsFile  # as all that is found of a run, no trial needs it
+
         return ReviewsFile(self.path / "reviews.jsonl")
 
     @cached_property
@@ -124,6 +127,8 @@ class Run:
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
+        from keval.findings.summary_file import read_summary  # as for reviews
+
         path = self.path / "summary.json"
         return read_summary(path) if path.is_file() else None
 
@@ -173,6 +178,8 @@ class Run:
 
     def reviews(self) -> list[Review]:
         """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
+        from keval.findings.reviews import answer_digest, standing  # as for reviews
+
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
             if review.trial not in digests and review.trial in self._trial_lines.places:

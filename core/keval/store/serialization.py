@@ -15,10 +15,8 @@ import orjson
 from keval.config.structure import structure
 from keval.errors import RunError
 from keval.files import read_json
-from keval.records.effects import EXPENSES
 from keval.records.manifest import FORMAT, Manifest
-from keval.records.scores import LARGEST, Judgement, Score, Scored, ScoreLine
-from keval.records.summary import Summary
+from keval.records.scores import LARGEST, Judgement, Score, ScoreLine
 from keval.records.transcript import Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial
 
@@ -389,24 +387,6 @@ def _consistent(manifest: Manifest, path: Path) -> Manifest:
     if lacking:
         raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
     return manifest
-
-
-_REMADE = "remove it, as it is made anew from trials and scores"
-
-
-def read_summary(path: Path) -> Summary:
-    """Read what a run found, as it was written down. Raises RunError."""
-    summary = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
-    contrasts = summary.contrasts
-    scored: list[Scored] = [*summary.arms, *summary.effects, *summary.interactions, *summary.variance]
-    scored += [*summary.properties, *(effect for contrast in contrasts for effect in contrast.effects)]
-    expenses = [*summary.expenses, *(effect for contrast in contrasts for effect in contrast.expenses)]
-    unknown = {each.metric for each in expenses} - {*EXPENSES}
-    scorers = {entry.scorer for entry in summary.scorers}
-    unknown |= {each.metric for each in scored if each.scorer not in scorers}
-    if unknown:
-        raise RunError(f"{path} is damaged: it does not list the metric {min(unknown)!r}; {_REMADE}")
-    return summary
 
 
 def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:

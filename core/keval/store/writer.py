@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from io import BufferedWriter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import orjson
@@ -18,13 +19,15 @@ import orjson
 from keval.errors import PreflightError
 from keval.files import check_output, explained, read_lines, replacing, sync_folder
 from keval.records.manifest import Manifest
-from keval.records.summary import Summary
 from keval.records.transcript import Blob
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.store.lock import locked
 from keval.store.run import Run
 from keval.store.serialization import sample_line, to_json
+
+if TYPE_CHECKING:
+    from keval.findings.summary import Summary
 
 
 @attrs.frozen

@@ -11,8 +11,8 @@ from keval import Scale, Summary
 from keval.analysis.gate_language import Names, parse
 from keval.analysis.gates import decide, decide_regressions
 from keval.analysis.stats.effects import Drop
+from keval.findings.summary import Compliance, GivenUp, JudgingTotal, UsageTotal
 from keval.plugin import Arm, ArmScore, ArmTrials, Cost, Effect, GateResult, ScorerScale
-from keval.records.summary import Compliance, GivenUp, JudgingTotal, UsageTotal
 
 ARMS = [(agent, condition) for agent in ("a", "b") for condition in ("base", "docs")]
 SCORERS = [("m", None), ("r", "first"), ("r", "second")]

@@ -12,8 +12,8 @@ import pytest
 from keval import open_run
 from keval.analysis.power import Pilot, PowerPlan, PowerTarget, plan_power
 from keval.config.load import load
+from keval.findings.effects import Repetitions
 from keval.plan.build import make_plan
-from keval.records.effects import Repetitions
 from tests.conftest import Project
 
 CONFIG = """

@@ -11,7 +11,7 @@ import pytest
 from keval import Scale
 from keval.analysis.stats.averages import averages_of
 from keval.analysis.stats.score_sums import SampleValues, Sums
-from keval.records.effects import Arm
+from keval.findings.effects import Arm
 from keval.records.manifest import ScorerEntry
 from keval.report.averages import winners
 from tests.conftest import Project

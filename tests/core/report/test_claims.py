@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
-from keval.records.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
 from keval.report.claims import STATEMENTS, Claim, word
 
 SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}

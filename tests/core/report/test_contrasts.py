@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval.records.effects import Arm, Contrast, Effect, Verdict
+from keval.findings.effects import Arm, Contrast, Effect, Verdict
+from keval.findings.summary import ScorerScale, Summary
 from keval.records.scores import Scale
-from keval.records.summary import ScorerScale, Summary
 from keval.report.contrasts import all_blocks, contrast_sentences
 
 SCORERS = (ScorerScale("acme/right", None, Scale()), ScorerScale("acme/delay", None, Scale(better="lower")))

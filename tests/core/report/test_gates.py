@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from keval.findings.summary import UnmetExpectation
 from keval.plugin import GateResult
-from keval.records.summary import UnmetExpectation
 from keval.report.gates import gate_lines, unmet_lines
 
 

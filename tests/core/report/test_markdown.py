@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from keval import open_run
+from keval.findings.effects import Arm, Effect
+from keval.findings.summary import GateResult
 from keval.plugin import Report
-from keval.records.effects import Arm, Effect
-from keval.records.summary import GateResult
 from keval.report.markdown import MOST_CHARACTERS, escaped, markdown
 from tests import hostile
 from tests.conftest import Project

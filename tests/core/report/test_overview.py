@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from keval.records.effects import (
+from keval.findings.effects import (
     AgentProperty,
     Arm,
     ArmAverage,
@@ -24,10 +24,7 @@ from keval.records.effects import (
     PerProtocol,
     VarianceComponents,
 )
-from keval.records.manifest import JudgeEntry
-from keval.records.models import Cost
-from keval.records.scores import Scale
-from keval.records.summary import (
+from keval.findings.summary import (
     ArmScore,
     ArmTrials,
     GateResult,
@@ -37,6 +34,9 @@ from keval.records.summary import (
     Summary,
     UsageTotal,
 )
+from keval.records.manifest import JudgeEntry
+from keval.records.models import Cost
+from keval.records.scores import Scale
 from keval.report.terminal.overview import print_report
 from keval.report.terminal.tables import print_tables
 from keval.report.words import display_names

@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.records.effects import Arm, Effect, Verdict
+from keval.findings.effects import Arm, Effect, Verdict
+from keval.findings.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
 from keval.records.scores import Scale
-from keval.records.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
 from keval.report.sentences import sentences
 
 SCORERS = tuple(

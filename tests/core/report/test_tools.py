@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from keval.records.summary import Summary, ToolUse
+from keval.findings.summary import Summary, ToolUse
 from keval.report.terminal.tools import tool_texts
 from tests.conftest import Project
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from keval.findings.summary import GivenUp, JudgingTotal, Summary, UsageTotal
 from keval.plugin import ArmTrials, Cost
 from keval.records.models import dollars
-from keval.records.summary import GivenUp, JudgingTotal, Summary, UsageTotal
 from keval.report.totals import total_lines
 
 

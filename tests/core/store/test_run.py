@@ -15,8 +15,8 @@ import pytest
 from filelock import FileLock
 
 from keval import RunError, open_run
+from keval.findings.summary import Summary
 from keval.plugin import Follower, arms_of, compare_arms
-from keval.records.summary import Summary
 from keval.store.serialization import from_plain, to_plain
 from tests.conftest import Project
 

@@ -10,10 +10,10 @@ import attrs
 from keval.analysis.composition import parts_of
 from keval.analysis.stats.contrasts import ablated
 from keval.errors import RunError
-from keval.records.effects import Effect
+from keval.findings.effects import Effect
+from keval.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval.records.manifest import Manifest
 from keval.records.models import Cost
-from keval.records.summary import ArmTrials, JudgingTotal, Summary
 from keval.store.run import Run
 from keval.store.serialization import dump
 

@@ -12,10 +12,10 @@ import attrs
 
 from keval.analysis.composition import PartChange, changed_parts
 from keval.analysis.named_scorers import named_scorers
-from keval.records.effects import Arm, Verdict
+from keval.findings.effects import Arm, Verdict
+from keval.findings.summary import ScorerScale
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
-from keval.records.summary import ScorerScale
 
 Step: TypeAlias = Literal["higher", "lower"]
 

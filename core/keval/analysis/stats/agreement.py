@@ -14,8 +14,7 @@ import numpy as np
 
 from keval.analysis.stats.paired import Differences, paired_effects
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
-from keval.records.manifest import Manifest, ScorerEntry
-from keval.records.reviews import (
+from keval.findings.reviews import (
     JudgeAgreementWithPeople,
     PeopleAgreement,
     PeopleLevels,
@@ -28,6 +27,7 @@ from keval.records.reviews import (
     answer_digest,
     standing,
 )
+from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial
 

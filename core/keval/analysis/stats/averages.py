@@ -16,7 +16,7 @@ import attrs
 
 from keval.analysis.stats.intervals import Values, mean_intervals
 from keval.analysis.stats.score_sums import SampleValues
-from keval.records.effects import Arm, ArmAverage, AverageDifference, Averages
+from keval.findings.effects import Arm, ArmAverage, AverageDifference, Averages
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from keval.records.effects import Contrast, ContrastKind
+from keval.findings.effects import Contrast, ContrastKind
 from keval.records.manifest import ConditionEntry, Manifest, ServerEntry
 
 _Changes = dict[str, list[Mapping[str, Any]]]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from keval.analysis.stats.score_sums import SampleValues, Sums
-from keval.records.effects import EXPENSES, Expense
+from keval.findings.effects import EXPENSES, Expense
+from keval.findings.summary import ArmScore
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
-from keval.records.summary import ArmScore
 from keval.records.transcript import Transcript
 
 
@@ -63,7 +63,7 @@ class QualityAndCost:
 
 @attrs.frozen
 class CostEffectiveness:
-    """What an arm is worth; see `keval.records.summary.ArmScore`, which has the same fields."""
+    """What an arm is worth; see `keval.findings.summary.ArmScore`, which has the same fields."""
 
     per_usd: float | None = None
     per_1000_tokens: float | None = None

@@ -15,7 +15,7 @@ from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pa
 from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
-from keval.records.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
+from keval.findings.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
 from keval.records.scores import Scale, Scorer
 
 

@@ -17,7 +17,7 @@ from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
-from keval.records.effects import (
+from keval.findings.effects import (
     EXPENSES,
     AgentProperty,
     Arm,
@@ -29,9 +29,9 @@ from keval.records.effects import (
     Repetitions,
     VarianceComponents,
 )
+from keval.findings.summary import ArmScore
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
-from keval.records.summary import ArmScore
 
 
 class Findings:

@@ -9,9 +9,9 @@ from itertools import combinations
 from sys import intern
 from typing import TYPE_CHECKING
 
+from keval.findings.summary import Agreement, JudgePair, JudgeSpread
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import ScoreLine
-from keval.records.summary import Agreement, JudgePair, JudgeSpread
 
 if TYPE_CHECKING:
     from keval.analysis.stats.agreement import Row

@@ -12,7 +12,7 @@ import attrs
 from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.own_pasts import OwnPasts
 from keval.analysis.stats.score_sums import Cell
-from keval.records.effects import Arm
+from keval.findings.effects import Arm
 from keval.records.manifest import Manifest, Rates, is_current
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial

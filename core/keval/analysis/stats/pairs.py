@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.analysis.stats.score_sums import SampleValues
-from keval.records.effects import Arm, Family
+from keval.findings.effects import Arm, Family
 from keval.records.scores import Scale, Scorer
 
 Kind: TypeAlias = Literal["condition", "agent", "run"]

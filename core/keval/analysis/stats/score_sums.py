@@ -19,7 +19,7 @@ import attrs
 from keval.analysis.stats.variance import Graded
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import ScoreLine
-from keval.records.summary import FailureTally
+from keval.records.trial import FailureTally
 
 
 @attrs.define

@@ -12,11 +12,11 @@ from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
+from keval.findings.reviews import Review
+from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.records.manifest import Manifest
-from keval.records.reviews import Review
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
-from keval.records.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.records.trial import Trial
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import attrs
 
 from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.intervals import quantile
+from keval.findings.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, ToolUse, UsageTotal
 from keval.records.manifest import ConditionEntry, Rates
 from keval.records.models import Cost
 from keval.records.scores import Judgement
-from keval.records.summary import ArmTrials, Compliance, FailureTally, GivenUp, JudgingTotal, ToolUse, UsageTotal
 from keval.records.transcript import ContentKind, ToolCall
-from keval.records.trial import Trial
+from keval.records.trial import FailureTally, Trial
 
 _REFUSED = "bad_arguments"
 """The kind of an error of a call whose arguments do not fit the tool's schema."""

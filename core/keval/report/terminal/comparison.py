@@ -14,8 +14,8 @@ from rich.text import Text
 from keval.analysis.comparison import ArmComparison, Comparison, RunArms, SampleChange
 from keval.analysis.composition import Difference
 from keval.analysis.run_diff import Change, DifferentItem, RunDiff, Tally
-from keval.records.effects import Effect
-from keval.records.summary import Summary
+from keval.findings.effects import Effect
+from keval.findings.summary import Summary
 from keval.report.averages import mean_lines
 from keval.report.blocks import Block, block_of, blocks, claims_of
 from keval.report.effects import effect_lines

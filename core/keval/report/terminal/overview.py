@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
-from keval.records.effects import SURE, Interaction
+from keval.findings.effects import SURE, Interaction
+from keval.findings.summary import Summary
 from keval.records.manifest import ReplayEntry
-from keval.records.summary import Summary
 from keval.report.averages import average_lines, mean_lines
 from keval.report.blocks import PROPERTIES, Block, property_rows
 from keval.report.claims import PRIMARY_WOULD, WORSE, interim_words

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.records.summary import Summary
+from keval.findings.summary import Summary
 from keval.report.plain_table import CAPTION, NO_FINDING, PlainTable, plain_table
 from keval.report.terminal.console import safe
 from keval.report.words import folded, one_line, padded

@@ -11,9 +11,9 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, TaskID, TextColumn, TimeRemainingColumn
 
+from keval.findings.summary import Summary
 from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine
-from keval.records.summary import Summary
 from keval.records.trial import Failure, Trial
 from keval.report.server_starts import start_notice
 from keval.report.terminal.console import safe

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.records.effects import Effect, Verdict, better_share
+from keval.findings.effects import Effect, Verdict, better_share
+from keval.findings.summary import Summary
 from keval.records.manifest import Manifest
-from keval.records.summary import Summary
 from keval.report.words import display_names, interval_of, one_line, padded, signed
 from keval.store.serialization import to_plain
 

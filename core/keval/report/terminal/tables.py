@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keval.records.effects import Effect, Repetitions
+from keval.findings.effects import Effect, Repetitions
+from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale, Scorer
-from keval.records.summary import ArmScore, Summary
 from keval.report.averages import average_lines
 from keval.report.blocks import grouped
 from keval.report.reviews import confusion_tables, judging_lines, review_lines

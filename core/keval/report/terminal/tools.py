@@ -13,9 +13,9 @@ from rich.text import Text
 
 from keval.analysis.listing_changes import ListingChange, listing_changes, renamed_by
 from keval.execute.bringup.preflight import ContextToolListings
+from keval.findings.summary import Summary, ToolUse
 from keval.records.manifest import ServerEntry
 from keval.records.servers import ServerListing, Sharing, ToolListing
-from keval.records.summary import Summary, ToolUse
 from keval.report.blocks import grouped
 from keval.report.contexts import call_words, change_lines, definition_tokens, instruction_tokens
 from keval.report.terminal.console import safe

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from keval import Run, RunError
-from keval.records.reviews import Review
-from keval.store.reviews import ReviewsFile
+from keval.findings.reviews import Review
+from keval.findings.reviews_file import ReviewsFile
 from tests.conftest import Project
 from tests.ratings import run_of
 from tests.reviewing import review

@@ -11,7 +11,7 @@ import orjson
 
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, read_lines, sync_folder
-from keval.records.reviews import Review
+from keval.findings.reviews import Review
 from keval.store.serialization import dump, read_record
 
 _PATIENCE = 10.0

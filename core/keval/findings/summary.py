@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.records.effects import (
+from keval.findings.effects import (
     AgentProperty,
     Averages,
     Contrast,
@@ -18,9 +17,9 @@ from keval.records.effects import (
     Repetitions,
     VarianceComponents,
 )
+from keval.findings.reviews import ReviewFindings
 from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
-from keval.records.reviews import ReviewFindings
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
 from keval.records.transcript import ContentKind, Usage
@@ -101,25 +100,6 @@ class ToolUse:
     def never_called(self) -> bool:
         """Whether the tool was offered, and it is known that no trial called it."""
         return bool(self.offered) and not self.called and not self.unlisted
-
-
-_LONGEST = 160
-"""Characters of a message that a summary keeps; the trial or score has all of it."""
-
-
-@attrs.define
-class FailureTally:
-    """Counts failures by kind and keeps the first message of each, as one shortened line."""
-
-    counts: Counter[str] = attrs.field(factory=Counter)
-    messages: dict[str, str] = attrs.field(factory=dict)
-
-    def add(self, kind: str, message: object) -> None:
-        """Count a failure."""
-        self.counts[kind] += 1
-        # An adapter may have left something else than a text as the message.
-        if kind not in self.messages and (line := " ".join(str(message).split())):
-            self.messages[kind] = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
 
 
 @attrs.frozen
