@@ -27,8 +27,7 @@ run                    questions   baseline              with_docs
 20260101-120000-aaaa   12 × 1      0.82 [0.81, 0.83]     0.82 [0.81, 0.83]
   the first run
 
-↑ ↓  the interval lies above or below that of the run it is held against: a cautious sign of a
-  change
+↑ ↓ the interval lies above or below that of the run it is held against: a cautious sign of a change
 other metrics: characters
 question by question: keval compare 20260101-120000-aaaa 20260103-120000-aaaa
 what changed, in full: keval history --changes 20260103-120000-aaaa

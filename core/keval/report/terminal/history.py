@@ -183,7 +183,7 @@ def _notes(trends: Sequence[Trend], marks: Mapping[str, str], width: int) -> Ite
     runs = [run for trend in trends for run in trend.runs]
     told = []
     if any(point.step for run in runs for point in run.points.values()):
-        told.append(f"{marks['higher']} {marks['lower']}  {STEPS}")
+        told.append(f"{marks['higher']} {marks['lower']} {STEPS}")
     if unshown := sum(trend.unshown for trend in trends):
         told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
     if len(trends) == 1:
