@@ -79,7 +79,7 @@ def command(
     whether that asked the same questions (yes, no), what changed, path.
     """
     from keval.analysis.history.database import open_history  # what a run imports need not wait for it
-    from keval.analysis.history.trends import Choice, evaluations_of, trend_of
+    from keval.analysis.history.trends import TrendChoice, evaluations_of, trend_of
     from keval.report.history import left_out_texts
     from keval.report.terminal.console import data_console, print_json
     from keval.report.terminal.history import describe_history, history_rows, print_history
@@ -93,7 +93,7 @@ def command(
         tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
         return
     many = as_json or not console.is_terminal
-    choice = Choice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))
+    choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))
     with open_history(output_dir, runs, rebuild=rebuild) as database:
         known = evaluations_of(database)
         for name in names:

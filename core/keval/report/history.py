@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import attrs
 
 from keval.analysis.composition import PartChange
 from keval.analysis.history.rows import PLAY, UNFINISHED
-from keval.analysis.history.trends import Point, Series, Trend, TrendRun
+from keval.analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
 from keval.records.models import dollars
-from keval.records.scores import Scale
+from keval.records.scores import Scorer
 from keval.report.words import counted, display_names, number, one_line, signed, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
@@ -34,53 +37,98 @@ def left_out_texts(left_out: Mapping[str, str]) -> Iterator[str]:
     yield from (f"skipped: {why}" for why in left_out.values() if why not in means)
 
 
-def metric_name(trend: Trend) -> str:
-    """Return what to call the metric of a trend, with its units, and whether less is better."""
+@attrs.frozen
+class HistoryCell:
+    """A point as text, such as `0.57 [0.44, 0.67] n=12`, and whether its step is to the better or the worse."""
+
+    text: str
+    point: TrendPoint | None = None
+    verdict: Literal["better", "worse", ""] = ""
+
+
+@attrs.frozen
+class HistoryRow:
+    """A run of a table: a cell for each series, what is special about the run, and what it changed, in a few words."""
+
+    run: TrendRun
+    cells: tuple[HistoryCell, ...]
+    remarks: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+@attrs.frozen
+class HistoryTable:
+    """A trend in words: `metric` names it, and `titles` are agent, condition and what that is against by series.
+
+    The rows are newest first. All models of a `simulated` table were simulated, which no row remarks.
+    """
+
+    trend: Trend
+    metric: str
+    others: Mapping[Scorer, str]
+    titles: tuple[tuple[str, str, str], ...]
+    rows: tuple[HistoryRow, ...]
+    simulated: bool
+
+
+def history_table(trend: Trend) -> HistoryTable:
+    """Return a trend in words."""
     names = display_names([trend.scorer, *(entry.scorer for entry in trend.others)])
     less = ", less is better" if trend.scale.better == "lower" else ""
-    return with_units(names[trend.scorer], trend.scale) + less
+    simulated = all(run.simulated for run in trend.runs)
+    return HistoryTable(
+        trend,
+        with_units(names[trend.scorer], trend.scale) + less,
+        {entry.scorer: names[entry.scorer] for entry in trend.others},
+        tuple(map(_titles, trend.series)),
+        tuple(
+            HistoryRow(
+                run,
+                tuple(_cell(run.points.get(series), run, trend) for series in trend.series),
+                tuple(_remarks(run, simulated=simulated)),
+                tuple(change_texts(run.changes)),
+            )
+            for run in trend.runs
+        ),
+        simulated,
+    )
 
 
-def series_names(series: Series) -> tuple[str, str, str]:
-    """Return the agent and the condition of a series, and what it is held against, if it is."""
+def _titles(series: TrendSeries) -> tuple[str, str, str]:
     against = series.against
     other = "" if against is None else against.condition if against.agent == series.agent else against.agent
     return one_line(series.agent), one_line(series.condition), one_line(f"against {other}") if other else ""
 
 
-def point_text(point: Point | None, series: Series, samples: int | None) -> str:
-    """Return a figure with its interval, and the number of samples where it is not over all of a run's `samples`."""
+def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend) -> HistoryCell:
+    """Return a figure with its interval, and the number of samples where it is not over all of a run's."""
     if point is None or point.value is None:
-        return "–"
-    told = signed if series.against else number
+        return HistoryCell("–")
+    told = signed if trend.effects else number
     parts = [told(point.value)]
     if point.ci_low is not None and point.ci_high is not None:
         parts.append(f"[{told(point.ci_low)}, {told(point.ci_high)}]")
-    if point.n != samples:
+    if point.n != run.samples:
         parts.append(f"n={point.n}")
-    return " ".join(parts)
+    verdict: Literal["better", "worse", ""] = ""
+    if point.step is not None:
+        verdict = "better" if (point.step == "higher") == (trend.scale.better == "higher") else "worse"
+    return HistoryCell(" ".join(parts), point, verdict)
 
 
-def step_verdict(point: Point, scale: Scale) -> str:
-    """Return whether a step is to the better or the worse; empty without a step."""
-    if point.step is None:
-        return ""
-    return "better" if (point.step == "higher") == (scale.better == "higher") else "worse"
-
-
-def remarks(run: TrendRun) -> list[str]:
-    """Return what is special about a run: its models, its origin, failures, cost and gates."""
-    gates = ", ".join(
-        f"{run.gates[verdict]} {verdict}" for verdict in ("failed", "undecided", "held") if run.gates[verdict]
-    )
-    found = {
-        "simulated": bool(run.simulated),
-        f"replay of {run.replay_of}": run.replay_of,
-        f"{run.failed:,} of {counted(run.trials, 'trial')} failed": run.failed,
-        f"{dollars(run.cost.usd or 0)}{' and unknown' if run.cost.unknown else ''}": run.cost.usd,
-        f"gates {gates}": gates,
-    }
-    return [text for text, applies in found.items() if applies]
+def _remarks(run: TrendRun, *, simulated: bool) -> Iterator[str]:
+    """Yield what is special about a run: its models, its origin, failures, cost and gates."""
+    if run.simulated and not simulated:
+        yield "simulated"
+    if run.replay_of:
+        yield f"replay of {run.replay_of}"
+    if run.failed:
+        yield f"{run.failed:,} of {counted(run.trials, 'trial')} failed"
+    if run.cost.usd:
+        yield f"{dollars(run.cost.usd)}{' and unknown' if run.cost.unknown else ''}"
+    if run.gates:
+        verdicts = (f"{run.gates[each]} {each}" for each in ("failed", "undecided", "held") if run.gates[each])
+        yield f"gates {', '.join(verdicts)}"
 
 
 def change_texts(changes: Sequence[PartChange]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from keval import RunError, Summary
 from keval.analysis.history.database import open_history
-from keval.analysis.history.trends import Choice, Trend, run_before, trend_of
+from keval.analysis.history.trends import Trend, TrendChoice, run_before, trend_of
 from keval.store.run import Run, list_runs
 from tests.conftest import Project
 from tests.histories import edit, rated
@@ -34,9 +34,9 @@ def rows(project: Project, query: str) -> list[tuple[object, ...]]:
         return database.execute(query).fetchall()
 
 
-def trend(project: Project, choice: Choice | None = None) -> Trend:
+def trend(project: Project, choice: TrendChoice | None = None) -> Trend:
     with history(project) as database:
-        found = trend_of(database, "rated", choice or Choice())
+        found = trend_of(database, "rated", choice or TrendChoice())
     assert found is not None
     return found
 
@@ -232,7 +232,7 @@ def test_the_metric_is_the_first_primary_one_or_the_one_that_is_named(project: P
     run = rated(project, 1)
 
     usual = trend(project).metric
-    named = trend(project, Choice(metric="characters")).metric
+    named = trend(project, TrendChoice(metric="characters")).metric
     edit(run / "summary.json", primary=["double/characters"])
     primary = trend(project).metric
 
@@ -255,11 +255,11 @@ def test_effects_arms_and_dates_are_chosen(project: Project) -> None:
     for day in (1, 2, 3):
         rated(project, day)
 
-    effects = trend(project, Choice(effects=True))
-    baseline = trend(project, Choice(conditions=["baseline"], since="2026-01-02"))
-    latest = trend(project, Choice(limit=1))
+    effects = trend(project, TrendChoice(effects=True))
+    baseline = trend(project, TrendChoice(conditions=["baseline"], since="2026-01-02"))
+    latest = trend(project, TrendChoice(limit=1))
     with history(project) as database:
-        nothing = trend_of(database, "rated", Choice(since="2026-02"))
+        nothing = trend_of(database, "rated", TrendChoice(since="2026-02"))
 
     (series,) = effects.series
     assert ("with_docs", "baseline") == (series.condition, series.against and series.against.condition)
@@ -274,7 +274,7 @@ def test_conditions_that_lack_one_tool_are_shown_when_they_are_named(project: Pr
     edit(run / "manifest.json", config={**config, "ablated": {"baseline": {"search": "with_docs"}}})
 
     usual = trend(project).series
-    named = trend(project, Choice(conditions=["with_docs"])).series
+    named = trend(project, TrendChoice(conditions=["with_docs"])).series
 
     assert (["baseline"], ["with_docs"]) == ([each.condition for each in usual], [each.condition for each in named])
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from keval.analysis.history.database import open_history
-from keval.analysis.history.trends import Choice, trend_of
+from keval.analysis.history.trends import TrendChoice, trend_of
 from keval.report.terminal.history import print_history
 from keval.store.run import Run, list_runs
 from tests.conftest import Project
@@ -51,7 +51,7 @@ what changed, in full: keval history --changes
 """
 
 
-def shown(project: Project, width: int, choice: Choice) -> str:
+def shown(project: Project, width: int, choice: TrendChoice) -> str:
     """What a terminal of this width shows of the runs."""
     root = project.root / "results"
     with open_history(root, list_runs(root)) as database:
@@ -71,12 +71,19 @@ def test_a_terminal_shows_a_line_for_each_run_and_below_it_what_changed(project:
     edit(latest / "summary.json", trials=[*trials, {**trials[0], "condition": "with_docs", "failed": 0, "cost": {}}])
     edit(latest / "summary.json", gates=[{**gate, "reason": ""}])
 
-    assert TABLE == shown(project, 100, Choice())
+    assert TABLE == shown(project, 100, TrendChoice())
 
 
 _TRIALS = {
-    "trials": 12, "retried": 0, "failures": {}, "tool_calls": None, "model_calls": None, "usage": {},
-    "given_up": {}, "duration": None, "compliance": None,
+    "trials": 12,
+    "retried": 0,
+    "failures": {},
+    "tool_calls": None,
+    "model_calls": None,
+    "usage": {},
+    "given_up": {},
+    "duration": None,
+    "compliance": None,
 }
 
 
@@ -84,7 +91,7 @@ def test_a_narrow_terminal_shows_all_of_it_in_less_width(project: Project) -> No
     rated(project, 1, 0.8)
     rated(project, 2, 0.2)
 
-    assert NARROW == shown(project, 60, Choice(effects=True))
+    assert NARROW == shown(project, 60, TrendChoice(effects=True))
 
 
 def test_machines_get_a_line_for_each_point(project: Project) -> None:

@@ -21,7 +21,7 @@ Step: TypeAlias = Literal["higher", "lower"]
 
 
 @attrs.frozen
-class Series:
+class TrendSeries:
     """An arm whose means are followed, or `against` another one, its differences to that one."""
 
     agent: str
@@ -30,7 +30,7 @@ class Series:
 
 
 @attrs.frozen
-class Point:
+class TrendPoint:
     """A mean or a difference in one run, over `n` samples, with its 95 % interval.
 
     `step` says that the interval lies above or below that of the run before, and that both asked the same questions. It
@@ -45,7 +45,7 @@ class Point:
     verdict: Verdict | None = None
     step: Step | None = None
 
-    def stepped_from(self, before: Point | None) -> Point:
+    def stepped_from(self, before: TrendPoint | None) -> TrendPoint:
         """Return the point with its step from an earlier one."""
         ours, theirs = (self.ci_low, self.ci_high), (before.ci_low, before.ci_high) if before else (None, None)
         if None in ours or None in theirs:
@@ -77,7 +77,7 @@ class TrendRun:
     before: str | None
     asks_the_same: bool
     changes: tuple[PartChange, ...]
-    points: Mapping[Series, Point]
+    points: Mapping[TrendSeries, TrendPoint]
 
 
 @attrs.frozen
@@ -92,7 +92,7 @@ class Trend(Scored):
     judge: str | None
     scale: Scale
     others: tuple[ScorerScale, ...]
-    series: tuple[Series, ...]
+    series: tuple[TrendSeries, ...]
     runs: tuple[TrendRun, ...]
     unshown: int = 0
 
@@ -103,7 +103,7 @@ class Trend(Scored):
 
 
 @attrs.frozen
-class Choice:
+class TrendChoice:
     """Which trend is asked for: the metric by its name, arms by their names, means or effects, and how many runs.
 
     `since` is the beginning of an ISO time.
@@ -116,7 +116,7 @@ class Choice:
     since: str = ""
     limit: int | None = None
 
-    def has(self, series: Series, ablated: Iterable[str]) -> bool:
+    def has(self, series: TrendSeries, ablated: Iterable[str]) -> bool:
         """Return whether a series is chosen; conditions that `ablate` added are if they are named."""
         named = series.condition in self.conditions if self.conditions else series.condition not in ablated
         return named and series.agent in (self.agents or (series.agent,))
@@ -150,7 +150,7 @@ def scorers_of(database: sqlite3.Connection, evaluation: str) -> list[ScorerScal
     return [*found.values()]
 
 
-def trend_of(database: sqlite3.Connection, evaluation: str, choice: Choice) -> Trend | None:
+def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice) -> Trend | None:
     """Return the trend of an evaluation; `None` without a run since then, or without the metric.
 
     Raises RunError: no evaluation has a metric of this name.
@@ -229,7 +229,7 @@ def _befores(rows: Sequence[sqlite3.Row]) -> dict[str, tuple[str | None, bool]]:
 
 def _points(
     database: sqlite3.Connection, evaluation: str, scorer: ScorerScale, *, effects: bool
-) -> dict[str, dict[Series, Point]]:
+) -> dict[str, dict[TrendSeries, TrendPoint]]:
     """Return the points of the runs that have the scorer on its scale, by run and series."""
     table, value = ("effects", "difference") if effects else ("scores", "mean")
     rows = database.execute(
@@ -240,13 +240,13 @@ def _points(
         """,  # noqa: S608
         {"evaluation": evaluation, "metric": scorer.metric, "judge": scorer.judge, **attrs.asdict(scorer.scale)},
     )
-    points: dict[str, dict[Series, Point]] = {}
+    points: dict[str, dict[TrendSeries, TrendPoint]] = {}
     for row in rows:
         against = Arm(row["against_agent"], row["against_condition"]) if effects else None
         verdict = row["verdict"] if effects else None
-        point = Point(row["n"], row["value"], row["ci_low"], row["ci_high"], verdict)
+        point = TrendPoint(row["n"], row["value"], row["ci_low"], row["ci_high"], verdict)
         # A contrast that is an effect of its condition, too, comes after that.
-        points.setdefault(row["run"], {}).setdefault(Series(row["agent"], row["condition"], against), point)
+        points.setdefault(row["run"], {}).setdefault(TrendSeries(row["agent"], row["condition"], against), point)
     return points
 
 

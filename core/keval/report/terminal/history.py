@@ -10,19 +10,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.analysis.history.trends import Series, Trend
-from keval.report.history import (
-    STEPS,
-    change_texts,
-    metric_name,
-    point_text,
-    remarks,
-    series_names,
-    step_verdict,
-)
+from keval.analysis.history.trends import Trend
+from keval.report.history import STEPS, HistoryCell, HistoryTable, change_texts, history_table
 from keval.report.terminal.console import print_sections
 from keval.report.terminal.plain_table import column_parts
-from keval.report.words import counted, display_names, folded, one_line, padded
+from keval.report.words import counted, folded, one_line, padded
 from keval.store.serialization import to_plain
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -93,102 +85,89 @@ def _field(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
 
 
-def print_history(trends: Sequence[Trend], console: Console) -> None:
+def print_history(trends: Iterable[Trend], console: Console) -> None:
     """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
-    marks = {"higher": "^", "lower": "v"} if console.options.ascii_only else {"higher": "↑", "lower": "↓"}
-    simulated = all(map(_is_simulated, trends))
+    marks = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
+    tables = [history_table(trend) for trend in trends]
+    simulated = all(table.simulated for table in tables)
     sections = [
         [_simulated(console.width)] if simulated else [],
-        *([*_title(each, console.width, simulated), *_table(each, marks, console.width)] for each in trends),
-        _notes(trends, marks, console.width),
+        *([*_title(each, console.width, simulated), *_table(each, marks, console.width)] for each in tables),
+        _notes(tables, marks, console.width),
     ]
     print_sections(sections, console)
-
-
-def _is_simulated(trend: Trend) -> bool:
-    return all(run.simulated for run in trend.runs)
 
 
 def _simulated(width: int) -> Text:
     return Text("SIMULATED MODEL: shows that keval works, not what a model can do"[:width], "bold yellow")
 
 
-def _title(trend: Trend, width: int, told: bool) -> Iterator[Text]:
+def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
     """Yield what is shown, and that models were simulated unless that was `told`."""
-    what = f"{'difference' if trend.effects else 'mean'} and 95 % interval, newest run first"
-    for line in folded(f"{one_line(trend.evaluation)}: {metric_name(trend)}, {what}", width):
+    what = f"{'difference' if table.trend.effects else 'mean'} and 95 % interval, newest run first"
+    for line in folded(f"{one_line(table.trend.evaluation)}: {table.metric}, {what}", width):
         yield Text(line, "bold")
-    if _is_simulated(trend) and not told:
+    if table.simulated and not told:
         yield _simulated(width)
 
 
-def _table(trend: Trend, marks: Mapping[str, str], width: int) -> Iterator[Text]:
+def _table(table: HistoryTable, marks: Mapping[str, str], width: int) -> Iterator[Text]:
     """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
-    heads = [[run.id, f"{run.samples or '–'} × {run.repetitions}"] for run in trend.runs]
+    heads = [[row.run.id, f"{row.run.samples or '–'} × {row.run.repetitions}"] for row in table.rows]
     sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
-    columns = [_column(trend, series, marks) for series in trend.series]
+    columns = [
+        [*titles, *(_marked(row.cells[place], marks) for row in table.rows)]
+        for place, titles in enumerate(table.titles)
+    ]
     widths = [max(map(cell_len, column)) for column in columns]
     first = sum(sizes) + _GAP * len(sizes)
 
-    def line(row: int, head: Sequence[str], part: Sequence[int], style: str = "") -> Text:
+    def line(number: int, head: Sequence[str], part: Sequence[int], style: str = "") -> Text:
         text = Text("".join(padded(cell, size + _GAP) for cell, size in zip(head, sizes, strict=True)))
         for place in part:
-            text.append(padded(columns[place][row], widths[place] + _GAP), _style(trend, row - _TITLES, place))
+            verdict = table.rows[number - _TITLES].cells[place].verdict if number >= _TITLES else ""
+            text.append(padded(columns[place][number], widths[place] + _GAP), _STYLES[verdict])
         text.stylize(style)
         text.rstrip()
         return text
 
-    for number, part in enumerate(column_parts(widths, width - first, gap=_GAP)):
-        yield from [Text()] if number else []
-        titles = [row for row in range(_TITLES) if any(columns[place][row] for place in part)]
-        for row in titles:
-            yield line(row, _HEADS if row == titles[-1] else ("", ""), part, "dim" if row else "bold")
-        for row in range(len(trend.runs)):
-            yield line(row + _TITLES, heads[row], part)
-            yield from [_below(trend, row, width)] if number == 0 else []
+    for position, part in enumerate(column_parts(widths, width - first, gap=_GAP)):
+        yield from [Text()] if position else []
+        titles = [number for number in range(_TITLES) if any(columns[place][number] for place in part)]
+        for number in titles:
+            yield line(number, _HEADS if number == titles[-1] else ("", ""), part, "dim" if number else "bold")
+        for number, head in enumerate(heads):
+            yield line(number + _TITLES, head, part)
+            yield from [_below(table, number, width)] if position == 0 else []
 
 
-def _style(trend: Trend, row: int, place: int) -> str:
-    """Return the colour of a point: green for a step to the better, red for one to the worse."""
-    point = trend.runs[row].points.get(trend.series[place]) if row >= 0 else None
-    return _STYLES[step_verdict(point, trend.scale)] if point else ""
+def _marked(cell: HistoryCell, marks: Mapping[str, str]) -> str:
+    return cell.text + (marks[cell.point.step] if cell.point and cell.point.step else "")
 
 
-def _column(trend: Trend, series: Series, marks: Mapping[str, str]) -> list[str]:
-    """Return the texts of a column: its titles and its points."""
-    cells = []
-    for run in trend.runs:
-        point = run.points.get(series)
-        mark = f" {marks[point.step]}" if point and point.step else ""
-        cells.append(point_text(point, series, run.samples) + mark)
-    return [*series_names(series), *cells]
-
-
-def _below(trend: Trend, row: int, width: int) -> Text:
+def _below(table: HistoryTable, number: int, width: int) -> Text:
     """Return in one line what is special about a run, and what it changed against the run before it."""
-    run = trend.runs[row]
-    below = trend.runs[row + 1].run if row + 1 < len(trend.runs) else None
-    told = "; ".join(change_texts(run.changes)) or "nothing changed"
-    if run.before is None:
+    row = table.rows[number]
+    below = table.rows[number + 1].run.run if number + 1 < len(table.rows) else None
+    told = "; ".join(row.changes) or "nothing changed"
+    if row.run.before is None:
         told = "the first run"
-    elif run.before != below:
-        told = f"against {Path(run.before).name}: {told}"
-    special = [text for text in remarks(run) if text != "simulated" or not _is_simulated(trend)]
-    line = Text(f"  {'   '.join([*filter(None, [', '.join(special)]), told])}", "dim")
+    elif row.run.before != below:
+        told = f"against {Path(row.run.before).name}: {told}"
+    line = Text(f"  {'   '.join(filter(None, (', '.join(row.remarks), told)))}", "dim")
     line.truncate(width, overflow="ellipsis")
     return line
 
 
-def _notes(trends: Sequence[Trend], marks: Mapping[str, str], width: int) -> Iterator[Text]:
-    runs = [run for trend in trends for run in trend.runs]
+def _notes(tables: Sequence[HistoryTable], marks: Mapping[str, str], width: int) -> Iterator[Text]:
+    runs = [run for table in tables for run in table.trend.runs]
     told = []
     if any(point.step for run in runs for point in run.points.values()):
         told.append(f"{marks['higher']} {marks['lower']} {STEPS}")
-    if unshown := sum(trend.unshown for trend in trends):
+    if unshown := sum(table.trend.unshown for table in tables):
         told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
-    if len(trends) == 1:
-        others = display_names([trends[0].scorer, *(entry.scorer for entry in trends[0].others)])
-        told.append(f"other metrics: {', '.join(others[entry.scorer] for entry in trends[0].others)}")
+    if len(tables) == 1 and (others := tables[0].others):
+        told.append(f"other metrics: {', '.join(others.values())}")
     if run := next((run for run in runs if run.before), None):
         told.append(f"question by question: keval compare {Path(str(run.before)).name} {run.id}")
         told.append(f"what changed, in full: keval history --changes {run.id}")
