@@ -38,7 +38,7 @@ def rated(
         **{f"{name}_jsonl": "".join(json.dumps(line) + "\n" for line in told)},
         q_jsonl="".join(json.dumps(line) + "\n" for line in asked),
     )
-    run: str = project.keval("run", f"{name}.yaml", *arguments, "--json").data["run"]
+    run: str = project.run(f"{name}.yaml", *arguments, "--json").data["run"]
     made = project.root / "results" / name / run
     folder: Path = made.rename(made.with_name(f"202601{day:02}-120000-aaaa"))
     edit(folder / "manifest.json", run=folder.name, started=f"2026-01-{day:02}T12:00:00+00:00")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -103,6 +104,19 @@ def test_what_is_no_finished_run_is_left_out_with_the_reason(project: Project) -
     wanted = {interrupted: "unfinished", played: "play", begun: "unfinished"}
     assert {f"rated/{run.name}": reason for run, reason in wanted.items()} == left
     assert [(f"rated/{interrupted.name}",)] == finished
+
+
+def test_a_summary_that_fits_into_no_table_is_left_out_alone(project: Project) -> None:
+    twice, huge, whole = (rated(project, day) for day in range(1, 4))
+    trials = json.loads((twice / "summary.json").read_text(encoding="utf-8"))["trials"]
+    edit(twice / "summary.json", trials=[trials[0], trials[0]])
+    edit(huge / "summary.json", trials=[trials[0], {**trials[1], "tool_calls": 2**63}])
+
+    left = {str(run): str(reason) for run, reason in rows(project, "SELECT run, reason FROM left_out")}
+
+    assert [(f"rated/{whole.name}",)] == rows(project, "SELECT run FROM runs")
+    assert [f"rated/{twice.name}", f"rated/{huge.name}"] == [*left]
+    assert all(" is damaged: " in reason for reason in left.values())
 
 
 @pytest.mark.parametrize("how", ["PRAGMA user_version = 1", "DELETE FROM scores"], ids=["version", "rebuild"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from zlib import crc32
 
 import keval
-from keval.analysis.history.rows import finished_rows
+from keval.analysis.history.rows import Row, finished_rows, left_out
 from keval.errors import RunError
 from keval.store.run import Run
 
@@ -95,11 +95,22 @@ def _renew(database: sqlite3.Connection, name: str, run: Run | None) -> None:
     if run is None:
         return
     written = _written(run)  # first, as the run may change while it is read
-    for table, rows in finished_rows(run, name).items():
+    found = finished_rows(run, name)
+    database.execute("SAVEPOINT one")
+    try:
+        _insert(database, found)
+    except (sqlite3.IntegrityError, OverflowError, UnicodeEncodeError) as error:
+        database.execute("ROLLBACK TO one")
+        _insert(database, left_out(name, f"{run.path} is damaged: {error}; `keval score` makes its summary anew"))
+    database.execute("RELEASE one")
+    database.execute("INSERT INTO files VALUES (?, ?)", (name, written))
+
+
+def _insert(database: sqlite3.Connection, tables: Mapping[str, Iterable[Row]]) -> None:
+    for table, rows in tables.items():
         columns = [column for _, column, *_ in database.execute(f"PRAGMA table_info({table})")]
         values = ", ".join(f":{column}" for column in columns)
         database.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608
-    database.execute("INSERT INTO files VALUES (?, ?)", (name, written))
 
 
 def _written(run: Run) -> str:

@@ -29,11 +29,11 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
     try:
         manifest, summary = run.manifest, run.written_summary()
     except RunError as error:
-        return {"left_out": [{"run": name, "reason": str(error)}]}
+        return left_out(name, str(error))
     if manifest.play:
-        return {"left_out": [{"run": name, "reason": PLAY}]}
+        return left_out(name, PLAY)
     if summary is None or not _is_finished(manifest, summary):
-        return {"left_out": [{"run": name, "reason": UNFINISHED}]}
+        return left_out(name, UNFINISHED)
     tables = {
         "runs": [_run(run, manifest, summary)],
         "arms": _arms(manifest, summary),
@@ -47,6 +47,11 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
         "parts": _parts(manifest),
     }
     return {table: [{**row, "run": name} for row in rows] for table, rows in tables.items()}
+
+
+def left_out(name: str, reason: str) -> Mapping[str, Iterable[Row]]:
+    """Return the rows of a run that is left out, by table."""
+    return {"left_out": [{"run": name, "reason": reason}]}
 
 
 def _is_finished(manifest: Manifest, summary: Summary) -> bool:
@@ -76,7 +81,8 @@ def _run(run: Run, manifest: Manifest, summary: Summary) -> Row:
 def _arms(manifest: Manifest, summary: Summary) -> Iterator[Row]:
     whole = {label: condition for condition, tools in ablated(manifest).items() for label in tools.values()}
     for arm in summary.trials:
-        yield _used(arm, model=manifest.agents[arm.agent].model, ablation_of=whole.get(arm.condition))
+        agent = manifest.agents.get(arm.agent)
+        yield _used(arm, model=agent and agent.model, ablation_of=whole.get(arm.condition))
 
 
 def _used(entry: ArmTrials | JudgingTotal, **more: Any) -> Row:
