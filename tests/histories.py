@@ -27,6 +27,7 @@ def rated(
     *,
     questions: int = 12,
     name: str = "rated",
+    prompt: str = "",
     arguments: Iterable[str] = (),
 ) -> Path:
     """Run an evaluation whose ratings are about `level`, as if on this day; returns the run's folder."""
@@ -34,7 +35,7 @@ def rated(
     told = [{"id": sample, "response": str(value)} for sample, value in answers.items()]
     asked = [{"id": sample, "question": f"{sample}?"} for sample in answers]
     project.write(
-        **{f"{name}_yaml": CONFIG.format(name=name, prompt="")},
+        **{f"{name}_yaml": CONFIG.format(name=name, prompt=prompt)},
         **{f"{name}_jsonl": "".join(json.dumps(line) + "\n" for line in told)},
         q_jsonl="".join(json.dumps(line) + "\n" for line in asked),
     )

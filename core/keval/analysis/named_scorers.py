@@ -1,4 +1,4 @@
-"""Metrics and rubrics by the names that a user gives them: `accuracy`, `weather/accuracy`, `tone@judge`."""
+"""Metrics and rubrics by the names that a user gives them: `brevity`, `acme/brevity`, `tone@judge`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from keval.records.scores import Scorer
 from keval.report.words import counted, display_names, number, one_line, signed, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
-"""What the marks of steps mean."""
+"""What the arrows of steps mean."""
 _NAMED = 3
 """Runs that are named as left out."""
 _SHORT = 30

@@ -101,7 +101,7 @@ def test_what_is_no_finished_run_is_left_out_with_the_reason(project: Project) -
 
     problem = left.pop(f"rated/{damaged.name}")
     assert problem.startswith(f"{damaged / 'summary.json'} is damaged: ")
-    wanted = {interrupted: "unfinished", played: "play", begun: "unfinished"}
+    wanted = {interrupted: "unfinished", played: "played", begun: "unfinished"}
     assert {f"rated/{run.name}": reason for run, reason in wanted.items()} == left
     assert [(f"rated/{interrupted.name}",)] == finished
 

@@ -20,7 +20,7 @@ from keval.store.serialization import dump
 Row: TypeAlias = Mapping[str, Any]
 """The values of a row by column. It may have more, which are not kept."""
 
-UNFINISHED, PLAY = "unfinished", "play"
+UNFINISHED, PLAY = "unfinished", "played"
 """Why a run is left out; or else it cannot be read, and the reason says how."""
 
 

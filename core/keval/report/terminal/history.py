@@ -87,13 +87,13 @@ def _field(value: object) -> str:
 
 def print_history(trends: Iterable[Trend], console: Console) -> None:
     """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
-    marks = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
+    arrows = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
     tables = [history_table(trend) for trend in trends]
     simulated = all(table.simulated for table in tables)
     sections = [
         [_simulated(console.width)] if simulated else [],
-        *([*_title(each, console.width, simulated), *_table(each, marks, console.width)] for each in tables),
-        _notes(tables, marks, console.width),
+        *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in tables),
+        _notes(tables, arrows, console.width),
     ]
     print_sections(sections, console)
 
@@ -111,12 +111,12 @@ def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
         yield _simulated(width)
 
 
-def _table(table: HistoryTable, marks: Mapping[str, str], width: int) -> Iterator[Text]:
+def _table(table: HistoryTable, arrows: Mapping[str, str], width: int) -> Iterator[Text]:
     """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
     heads = [[row.run.id, f"{row.run.samples or '–'} × {row.run.repetitions}"] for row in table.rows]
     sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
     columns = [
-        [*titles, *(_marked(row.cells[place], marks) for row in table.rows)]
+        [*titles, *(_with_arrow(row.cells[place], arrows) for row in table.rows)]
         for place, titles in enumerate(table.titles)
     ]
     widths = [max(map(cell_len, column)) for column in columns]
@@ -141,8 +141,8 @@ def _table(table: HistoryTable, marks: Mapping[str, str], width: int) -> Iterato
             yield from [_below(table, number, width)] if position == 0 else []
 
 
-def _marked(cell: HistoryCell, marks: Mapping[str, str]) -> str:
-    return cell.text + (marks[cell.point.step] if cell.point and cell.point.step else "")
+def _with_arrow(cell: HistoryCell, arrows: Mapping[str, str]) -> str:
+    return cell.text + (arrows[cell.point.step] if cell.point and cell.point.step else "")
 
 
 def _below(table: HistoryTable, number: int, width: int) -> Text:
@@ -159,11 +159,11 @@ def _below(table: HistoryTable, number: int, width: int) -> Text:
     return line
 
 
-def _notes(tables: Sequence[HistoryTable], marks: Mapping[str, str], width: int) -> Iterator[Text]:
+def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], width: int) -> Iterator[Text]:
     runs = [run for table in tables for run in table.trend.runs]
     told = []
     if any(point.step for run in runs for point in run.points.values()):
-        told.append(f"{marks['higher']} {marks['lower']} {STEPS}")
+        told.append(f"{arrows['higher']} {arrows['lower']} {STEPS}")
     if unshown := sum(table.trend.unshown for table in tables):
         told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
     if len(tables) == 1 and (others := tables[0].others):

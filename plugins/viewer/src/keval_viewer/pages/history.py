@@ -56,7 +56,7 @@ class _Chart:
     titles: tuple[str, str, str]
     ticks: Sequence[tuple[float, float]]
     dots: Sequence[_Dot]
-    marks: Sequence[tuple[float, HistoryRow]]
+    triangles: Sequence[tuple[float, HistoryRow]]
     width: float
     height: float = _HEIGHT
 
@@ -127,9 +127,9 @@ def _charts(table: HistoryTable, runs: Runs) -> Iterator[_Chart]:
             for x, row in zip(places, oldest_first, strict=True)
             if row.cells[number].point is not None and row.cells[number].text != "–"
         ]
-        marks = [(x, row) for x, row in zip(places, oldest_first, strict=True) if row.changes]
+        triangles = [(x, row) for x, row in zip(places, oldest_first, strict=True) if row.changes]
         ticks = [(tick, round(_HEIGHT - axis.x(tick), 1)) for tick in axis.ticks]
-        yield _Chart(titles, ticks, dots, marks, _PITCH * len(places))
+        yield _Chart(titles, ticks, dots, triangles, _PITCH * len(places))
 
 
 def _axis(table: HistoryTable) -> Axis:
