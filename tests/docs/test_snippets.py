@@ -172,7 +172,7 @@ def test_the_page_about_the_history_shows_what_is_printed(project: Project) -> N
         trend = trend_of(database, "support", TrendChoice())
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert trend is not None
-    print_history([trend], Console(width=100, file=screen, highlight=False))
+    print_history([trend], Console(width=100, file=screen, highlight=False), Path("results"))
 
     assert blocks(page, "text") == [screen.getvalue()]
     assert tables == set(re.findall(r"^\| `(\w+)` \| (?!.*--)", page.read_text(encoding="utf-8"), re.MULTILINE))

@@ -98,7 +98,8 @@ def command(
         known = evaluations_of(database)
         for name in names:
             if name not in known:
-                raise RunError(f"no finished run of {name!r}{suggestion(name, known) or f'; there are {known}'}")
+                hint = suggestion(name, known) or f"; there are runs of {', '.join(known) or 'none'}"
+                raise RunError(f"no finished run of {name!r}{hint}")
         found = [trend_of(database, name, choice) for name in known if name in (names or known)]
         left = dict(database.execute("SELECT run, reason FROM left_out ORDER BY run"))
     trends = [trend for trend in found if trend is not None and trend.series]
@@ -109,7 +110,7 @@ def command(
     elif not trends:
         tell("no finished run has what was asked for")
     elif console.is_terminal:
-        print_history(trends, console)
+        print_history(trends, console, output_dir)
     else:
         for row in history_rows(trends, output_dir):
             click.echo(row)
@@ -129,9 +130,8 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
         with open_history(root, list_runs(root)) as database:
             before = run_before(database, key_of(now))
         if before is None:
-            raise RunError(
-                f"{now.path} has no run before it; add --changes OTHER, and it is told what differs from that"
-            )
+            told = "is unfinished, or the first of its evaluation; add --changes OTHER to hold it against another run"
+            raise RunError(f"{now.path} {told}")
         others = [Run(root / before)]
     found = run_changes(now, others[0])
     print_json(describe_changes(found)) if as_json else print_changes(found, data_console())

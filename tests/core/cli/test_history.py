@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -17,7 +18,7 @@ from tests.conftest import Project
 from tests.histories import edit, rated
 
 TABLE = """\
-rated: rating, mean and 95 % interval, newest run first
+rated: rating, mean and 95 % interval
                                    one                   one
 run                    questions   baseline              with_docs
 20260103-120000-aaaa   12 × 1      0.22 [0.21, 0.23] ↓   0.22 [0.21, 0.23] ↓
@@ -33,8 +34,7 @@ question by question: keval compare 20260101-120000-aaaa 20260103-120000-aaaa
 what changed, in full: keval history --changes 20260103-120000-aaaa
 """
 NARROW = """\
-rated: rating, difference and 95 % interval, newest run
-  first
+rated: rating, difference and 95 % interval
                                    one
                                    with_docs
 run                    questions   against baseline
@@ -58,7 +58,7 @@ def shown(project: Project, width: int, choice: TrendChoice) -> str:
         trend = trend_of(database, "rated", choice)
     assert trend is not None
     screen = io.StringIO()
-    print_history([trend], Console(width=width, file=screen, highlight=False))
+    print_history([trend], Console(width=width, file=screen, highlight=False), Path("results"))
     return screen.getvalue()
 
 
@@ -201,7 +201,10 @@ def test_tools_that_changed_are_named_with_their_texts(project: Project, simulat
     [
         (["--evaluation", "ratde"], "no finished run of 'ratde'; did you mean 'rated'?"),
         (["--metric", "ratting"], "there is no metric 'ratting'; did you mean 'number/rating'?"),
-        (["--changes", "latest"], "has no run before it; add --changes OTHER, and it is told what differs from that"),
+        (
+            ["--changes", "latest"],
+            "is unfinished, or the first of its evaluation; add --changes OTHER to hold it against",
+        ),
         (["--changes", "2026", "--changes", "2026", "--changes", "2026"], "name no more"),
         (["--since", "yesterday"], "'yesterday' is no date; write it as 2026-11-30"),
     ],

@@ -14,7 +14,7 @@ from keval.analysis.history.trends import Trend
 from keval.report.history import STEPS, HistoryCell, HistoryTable, change_texts, history_table
 from keval.report.terminal.console import print_sections
 from keval.report.terminal.plain_table import column_parts
-from keval.report.words import counted, folded, one_line, padded
+from keval.report.words import counted, folded, one_line, padded, run_name
 from keval.store.serialization import to_plain
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -85,7 +85,7 @@ def _field(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
 
 
-def print_history(trends: Iterable[Trend], console: Console) -> None:
+def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:
     """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
     arrows = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
     tables = [history_table(trend) for trend in trends]
@@ -93,7 +93,7 @@ def print_history(trends: Iterable[Trend], console: Console) -> None:
     sections = [
         [_simulated(console.width)] if simulated else [],
         *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in tables),
-        _notes(tables, arrows, console.width),
+        _notes(tables, arrows, console.width, root),
     ]
     print_sections(sections, console)
 
@@ -104,7 +104,7 @@ def _simulated(width: int) -> Text:
 
 def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
     """Yield what is shown, and that models were simulated unless that was `told`."""
-    what = f"{'difference' if table.trend.effects else 'mean'} and 95 % interval, newest run first"
+    what = f"{'difference' if table.trend.effects else 'mean'} and 95 % interval"
     for line in folded(f"{one_line(table.trend.evaluation)}: {table.metric}, {what}", width):
         yield Text(line, "bold")
     if table.simulated and not told:
@@ -159,7 +159,7 @@ def _below(table: HistoryTable, number: int, width: int) -> Text:
     return line
 
 
-def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], width: int) -> Iterator[Text]:
+def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], width: int, root: Path) -> Iterator[Text]:
     runs = [run for table in tables for run in table.trend.runs]
     told = []
     if any(point.step for run in runs for point in run.points.values()):
@@ -169,6 +169,7 @@ def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], width: int
     if len(tables) == 1 and (others := tables[0].others):
         told.append(f"other metrics: {', '.join(others.values())}")
     if run := next((run for run in runs if run.before), None):
-        told.append(f"question by question: keval compare {Path(str(run.before)).name} {run.id}")
-        told.append(f"what changed, in full: keval history --changes {run.id}")
+        before, now = (run_name(root / str(name)) for name in (run.before, run.run))
+        told.append(f"question by question: keval compare {before} {now}")
+        told.append(f"what changed, in full: keval history --changes {now}")
     yield from (Text(line, "dim") for text in told for line in folded(text, width))

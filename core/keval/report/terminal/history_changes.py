@@ -12,7 +12,7 @@ from keval.analysis.composition import Difference, what_differs
 from keval.report.contexts import ServerDifference, print_server_differences, servers_between
 from keval.report.terminal.comparison import difference_lines
 from keval.report.terminal.console import safe
-from keval.report.words import folded
+from keval.report.words import folded, run_name
 from keval.store.run import Run
 from keval.store.serialization import to_plain
 
@@ -54,6 +54,6 @@ def print_changes(found: RunChanges, console: Console) -> None:
         console.print()
         print_server_differences(found.servers, console)
     console.print()
-    compare = f"question by question: keval compare {found.before.id} {found.now.id}"
-    for told in folded(compare, console.width):
+    compare = f"keval compare {run_name(found.before.path)} {run_name(found.now.path)}"
+    for told in folded(f"question by question: {compare}", console.width):
         console.print(Text(told, "dim"), soft_wrap=True)
