@@ -249,8 +249,11 @@ def test_the_metric_is_the_first_primary_one_or_the_one_that_is_named(project: P
     named = trend(project, TrendChoice(metric="characters")).metric
     edit(run / "summary.json", primary=["double/characters"])
     primary = trend(project).metric
+    rated(project, 2)
+    latest = trend(project).metric
 
     assert ("number/rating", "double/characters", "double/characters") == (usual, named, primary)
+    assert "number/rating" == latest
 
 
 def test_a_run_with_another_scale_has_no_point(project: Project) -> None:

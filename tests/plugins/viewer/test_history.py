@@ -122,7 +122,7 @@ def test_text_of_others_is_shown_as_text(copied: Path, visit: Callable[..., Page
         assert f"agent {hostile.LABEL}" in page.locator("main").inner_text()
 
 
-@pytest.triangle.slow
+@pytest.mark.slow
 @needs_chromium
 def test_a_dot_leads_to_its_run_and_a_triangle_to_what_it_changed(results: Path, visit: Callable[..., Page]) -> None:
     with viewing.served(results) as running:

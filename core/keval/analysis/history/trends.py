@@ -128,26 +128,32 @@ def evaluations_of(database: sqlite3.Connection) -> list[str]:
 
 
 def scorers_of(database: sqlite3.Connection, evaluation: str) -> list[ScorerScale]:
-    """Return the scorers of an evaluation's runs, each with its newest scale.
+    """Return the scorers of an evaluation's runs, each as in the newest run that has it.
 
-    Primary ones come first, and those last that have no mean or say something of agents whatever these answer.
+    Those of the newest run come first: primary ones, and last those without a mean, or that say something of agents
+    whatever these answer.
     """
     rows = database.execute(
         """
-        SELECT metric, judge, low, high, better, unit, is_primary, is_property, EXISTS (
+        SELECT *, EXISTS (
             SELECT 1 FROM scores WHERE scores.run = scorers.run AND scores.metric = scorers.metric
             AND scores.judge IS scorers.judge AND mean IS NOT NULL
         ) AS has_mean
-        FROM scorers JOIN runs USING (run) WHERE evaluation = ?
-        ORDER BY is_primary DESC, is_property OR NOT has_mean, id DESC, position
+        FROM scorers JOIN runs USING (run) WHERE evaluation = ? ORDER BY id DESC, position
         """,
         (evaluation,),
-    )
-    found: dict[tuple[str, str | None], ScorerScale] = {}
+    ).fetchall()
+    found: dict[tuple[str, str | None], sqlite3.Row] = {}
     for row in rows:
-        scale = Scale(row["low"], row["high"], row["better"], row["unit"])
-        found.setdefault((row["metric"], row["judge"]), ScorerScale(row["metric"], row["judge"], scale))
-    return [*found.values()]
+        found.setdefault((row["metric"], row["judge"]), row)
+
+    def rank(row: sqlite3.Row) -> tuple[bool, bool, bool]:
+        return row["run"] != rows[0]["run"], not row["is_primary"], bool(row["is_property"] or not row["has_mean"])
+
+    return [
+        ScorerScale(*scorer, Scale(row["low"], row["high"], row["better"], row["unit"]))
+        for scorer, row in sorted(found.items(), key=lambda each: rank(each[1]))
+    ]
 
 
 def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice) -> Trend | None:
