@@ -220,7 +220,7 @@ def test_a_replay_is_held_against_its_recording_and_no_live_run_against_a_replay
 def test_a_step_is_an_interval_apart_from_that_before_on_the_same_questions(project: Project) -> None:
     rated(project, 1, 0.2)
     rated(project, 2, 0.8)
-    rated(project, 3, 0.8)
+    rated(project, 3, 0.81)  # the intervals overlap
     rated(project, 4, 0.2)
     rated(project, 5, 0.8, questions=11)
 

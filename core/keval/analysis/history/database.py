@@ -40,8 +40,11 @@ def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> I
         place = str(path) if writable else ":memory:"
         with closing(sqlite3.connect(place, timeout=_WAIT_SECONDS, isolation_level=None)) as database:
             database.row_factory = sqlite3.Row
-            _prepare(database, anew=rebuild)
+            _prepare(database)
+            if rebuild:  # run by run, so that others who read it lack none meanwhile
+                database.execute("UPDATE files SET written = ''")
             _update(database, {key_of(run): run for run in runs})
+            database.execute("BEGIN")  # all queries see one state, whatever others write
             yield database
     except sqlite3.Error as error:
         raise RunError(f"{path} cannot be used: {error}; remove it, as it is made anew from the runs") from error
@@ -52,16 +55,16 @@ def key_of(run: Run) -> str:
     return f"{run.path.parent.name}/{run.path.name}"
 
 
-def _prepare(database: sqlite3.Connection, *, anew: bool) -> None:
+def _prepare(database: sqlite3.Connection) -> None:
     """Make the tables, unless there are those of this version."""
 
     def is_current() -> bool:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         return bool(version == _VERSION)
 
-    if anew or not is_current():
+    if not is_current():
         database.execute("BEGIN IMMEDIATE")
-        if anew or not is_current():  # another process may have made them meanwhile
+        if not is_current():  # another process may have made them meanwhile
             for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 database.execute(f'DROP TABLE "{name}"')
             for statement in _SCHEMA.split(";\n"):
