@@ -160,6 +160,7 @@ from keval.seams.distribution import (
     Crew as Crew,
     CrewExecutor as CrewExecutor,
     CrewOrder as CrewOrder,
+    CrewWatcher as CrewWatcher,
     Ending as Ending,
     Executor as Executor,
     Job as Job,
