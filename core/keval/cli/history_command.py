@@ -91,6 +91,8 @@ def command(
     runs, console = list_runs(output_dir), data_console()
     if not runs:
         tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
+        if as_json:
+            print_json([])
         return
     many = as_json or not console.is_terminal
     choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))

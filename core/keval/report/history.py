@@ -13,7 +13,7 @@ from keval.analysis.history.rows import PLAY, UNFINISHED
 from keval.analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
 from keval.records.models import dollars
 from keval.records.scores import Scorer
-from keval.report.words import counted, display_names, number, one_line, signed, with_units
+from keval.report.words import counted, decimals_of, display_names, number, one_line, signed, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
 """What the arrows of steps mean."""
@@ -76,6 +76,7 @@ def history_table(trend: Trend) -> HistoryTable:
     names = display_names([trend.scorer, *(entry.scorer for entry in trend.others)])
     less = ", less is better" if trend.scale.better == "lower" else ""
     simulated = all(run.simulated for run in trend.runs)
+    places = decimals_of(point.value for run in trend.runs for point in run.points.values())
     return HistoryTable(
         trend,
         with_units(names[trend.scorer], trend.scale) + less,
@@ -84,7 +85,7 @@ def history_table(trend: Trend) -> HistoryTable:
         tuple(
             HistoryRow(
                 run,
-                tuple(_cell(run.points.get(series), run, trend) for series in trend.series),
+                tuple(_cell(run.points.get(series), run, trend, places) for series in trend.series),
                 tuple(_remarks(run, simulated=simulated)),
                 tuple(change_texts(run.changes)),
             )
@@ -100,14 +101,14 @@ def _titles(series: TrendSeries) -> tuple[str, str, str]:
     return one_line(series.agent), one_line(series.condition), one_line(f"against {other}") if other else ""
 
 
-def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend) -> HistoryCell:
+def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend, places: int) -> HistoryCell:
     """Return a figure with its interval, and the number of samples where it is not over all of a run's."""
     if point is None or point.value is None:
         return HistoryCell("–")
     told = signed if trend.effects else number
-    parts = [told(point.value)]
+    parts = [told(point.value, places)]
     if point.ci_low is not None and point.ci_high is not None:
-        parts.append(f"[{told(point.ci_low)}, {told(point.ci_high)}]")
+        parts.append(f"[{told(point.ci_low, places)}, {told(point.ci_high, places)}]")
     if point.n != run.samples:
         parts.append(f"n={point.n}")
     verdict: Literal["better", "worse", ""] = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,12 @@ def test_a_narrow_terminal_shows_all_of_it_in_less_width(project: Project) -> No
     rated(project, 2, 0.2)
 
     assert NARROW == shown(project, 60, TrendChoice(effects=True))
+
+
+def test_small_figures_have_more_decimals(project: Project) -> None:
+    rated(project, 1, 0.0)
+
+    assert re.search(r"12 × 1      0\.01\d \[0\.00\d, 0\.02\d\]   0\.01\d", shown(project, 100, TrendChoice()))
 
 
 def test_machines_get_a_line_for_each_point(project: Project) -> None:
@@ -222,6 +229,7 @@ def test_without_runs_nothing_is_written(project: Project) -> None:
     told = project.keval("history")
 
     assert (0, "no runs under results; `keval run CONFIG` makes one\n") == (told.code, told.stderr)
+    assert [] == project.keval("history", "--json").data
     assert [] == [*project.root.iterdir()]
 
 
