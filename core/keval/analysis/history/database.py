@@ -98,7 +98,7 @@ def _renew(database: sqlite3.Connection, name: str, run: Run | None) -> None:
     if run is None:
         return
     written = _written(run)  # first, as the run may change while it is read
-    found = finished_rows(run, name)
+    found = finished_rows(Run(run.path), name)  # another object: it keeps its manifest
     database.execute("SAVEPOINT one")
     try:
         _insert(database, found)
