@@ -12,6 +12,7 @@ from keval.errors import (
     ModelError as ModelError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
+    OutageError as OutageError,
     PreflightError as PreflightError,
     Problem as Problem,
     ServerLostError as ServerLostError,

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -127,8 +128,7 @@ def test_a_node_that_is_killed_ten_times_costs_no_trial(project: Project) -> Non
         environ = {**told, **cluster.environ, "RAY_ADDRESS": cluster.address}
         with started(project, environ, "run", "eval.yaml", "-q") as command:
             for kill in range(KILLS):
-                before = count(project)
-                command.until(lambda before=before: count(project) > before)
+                command.until(partial(_grown, project, count(project)))
                 time.sleep(rng.uniform(0, 0.5))
                 cluster.command(f"kill {names.pop(rng.randrange(2))}")
                 names.append(str(kill + 3))
@@ -197,6 +197,10 @@ def test_a_local_ray_ends_with_a_driver_that_is_killed(project: Project) -> None
 
     until(lambda: not _naming(str(session)), 60)
     shutil.rmtree(session)
+
+
+def _grown(project: Project, before: int) -> bool:
+    return count(project) > before
 
 
 def _naming(text: str) -> list[int]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Manifest
-from keval.errors import PreflightError
+from keval.plugin import PreflightError
 
 # Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, and prints nothing
 # of its own on stdout, as the crew tells of lost workers.
