@@ -126,7 +126,7 @@ class ActiveRun:
         scope = ResourceScope()
         try:
             evaluation = plan.evaluation
-            limits = RunLimits(evaluation.execution.retry)
+            limits = RunLimits(evaluation.execution.retry, evaluation.execution.rates)
             yield cls(plan, options, hooks, scope, live_state, evaluation.budget, limits)
         finally:
             for error in await scope.close():

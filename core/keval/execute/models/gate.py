@@ -15,6 +15,7 @@ import orjson
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
+from keval.execute.models.rate import counting
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal, Usage
@@ -255,7 +256,10 @@ class EndpointGate:
         try:
             outcome = await sent(request, send)
             ending = "answered"
-            if isinstance(outcome, Failed):
+            if not isinstance(outcome, Failed):
+                if self.load.counts_tokens:
+                    counting(request, outcome, self.load.spent)
+            else:
                 ending, message = outcome.ending, f"HTTP {outcome.status}: {outcome.message}"
         except MiddlewareError:
             raise
