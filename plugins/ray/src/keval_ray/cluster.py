@@ -139,7 +139,7 @@ def _init(address: str | None, demand: Demand, folder: str | None) -> None:
 
 
 def _check_address(address: str | None) -> None:
-    """Raise OSError where nothing listens, which Ray would find out in minutes, and ValueError for a client's address."""
+    """Raise OSError where nothing listens, which Ray would find out in minutes; ValueError for a client's address."""
     if address is None or address == "auto":
         return
     if "://" in address:
