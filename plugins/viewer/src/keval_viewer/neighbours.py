@@ -32,16 +32,13 @@ class Around:
 
 def around(run: Run, key: TrialKey) -> Around:
     """Return what is around a trial, in the order of the dataset. Raises RunError."""
-    order = {name: place for place, name in enumerate(run.samples.ids)}
-    alike = [each for each in run.known_trials if _arm(each) == _arm(key) and each.repetition == key.repetition]
-    alike.sort(key=lambda each: order.get(each.sample, len(order)))
-    place = alike.index(key)
+    beside = run.known_trials.beside(key)
     of_sample = trials_of(run, key.sample)
     return Around(
-        previous=alike[place - 1] if place else None,
-        following=alike[place + 1] if place + 1 < len(alike) else None,
-        place=place + 1,
-        of=len(alike),
+        previous=beside.previous,
+        following=beside.following,
+        place=beside.place + 1,
+        of=beside.of,
         arms=[each for each in of_sample if each.repetition == key.repetition],
         repetitions=[each for each in of_sample if _arm(each) == _arm(key)],
     )
@@ -51,8 +48,9 @@ def trials_of(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
     arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
     order = {arm: place for place, arm in enumerate(arms)}
-    found = [each for each in run.known_trials if each.sample == sample]
-    return sorted(found, key=lambda each: (order.get(_arm(each), len(order)), each.repetition))
+    return sorted(
+        run.known_trials.of_sample(sample), key=lambda each: (order.get(_arm(each), len(order)), each.repetition)
+    )
 
 
 def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialKey]]:

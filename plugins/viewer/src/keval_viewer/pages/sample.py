@@ -89,8 +89,7 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
     While a run is written to, what is ranked changes with every answer, so the order is that of the dataset.
     """
     if run.is_locked:
-        asked = {key.sample for key in run.known_trials}
-        names = [name for name in run.samples.ids if name in asked]
+        names = run.known_trials.samples
         place = names.index(sample)
         previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
         return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
