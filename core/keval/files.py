@@ -192,16 +192,18 @@ def cut_torn_line(file: int) -> None:
 class LineFile:
     """Lines of a file, by the offsets at which they begin. The file stays open as long as the object lives.
 
-    Threads may share it, as those of a viewer do.
-
-    `checks` are the CRC-32 of the lines, for files that may change while they are used.
+    Threads may share it, as those of a viewer do. `checks` are the CRC-32 of the lines, for files that may change while
+    they are used. Raises RunError if the file cannot be opened.
     """
 
     def __init__(self, path: Path, starts: Sequence[int] = (), checks: array[int] | None = None) -> None:
         self._starts = starts
         self._checks = checks
         self._path = path
-        self._file = open_input(path)
+        try:
+            self._file = open_input(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
         self._lock = Lock()
         weakref.finalize(self, self._file.close)
 

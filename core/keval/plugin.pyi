@@ -260,6 +260,7 @@ from keval.analysis.comparison import (
     compare_runs as compare_runs,
 )
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
+from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion
 from keval.analysis.unverified_claims import UnverifiedClaim as UnverifiedClaim
 from keval.analysis.follow import ArmProgress as ArmProgress, Follower as Follower, RunProgress as RunProgress

@@ -219,7 +219,7 @@ async def execute_and_score(
     Raises RunError, StoppedError.
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
-    with _scoring(run, written, missing=missing, done=done, late=late) as backlog:
+    with _scoring(run, written, missing=missing, late=late) as backlog:
         async with backlog.as_they_finish() as submit:
             told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
@@ -271,8 +271,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
     executor = run.crew or (Local() if isinstance(chosen, CrewExecutor) else chosen)
-    index = written.growing_index()
-    async with Journal(written.trials_file, recording.append if recording else None, index) as journal:
+    async with Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal:
         outbox = RunOutbox(
             run.writer, journal, run.redact, run.hooks, admission, recording, submit, written.ranking.entry
         )
@@ -292,16 +291,10 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
 
 
 @contextmanager
-def _scoring(
-    run: ActiveRun, written: Run, *, missing: bool, done: Collection[TrialKey] | None = None, late: Collection[str] = ()
-) -> Iterator[Backlog]:
-    """Yield what scores trials; the scores replace earlier ones when the block ends.
-
-    If trials are run, `done` are those that the run had before.
-    """
+def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[str] = ()) -> Iterator[Backlog]:
+    """Yield what scores trials; the scores replace earlier ones when the block ends."""
     trials = written.known_trials
-    scoring = written.scores_file.scoring(run.spec, trials, missing=missing, of=done)
-    with scoring as scores, run.grader(scores) as grader:
+    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores) as grader:
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)

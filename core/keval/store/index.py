@@ -1,22 +1,17 @@
 """The index of a file of lines: where the lines of each trial begin, by the trial's place among all of its run.
 
-It lies beside its file, as `trials.index` beside trials.jsonl, is derived from it, and may be deleted. Only the process
-that holds the run's lock writes it. It has numbers of 64 bits in the order of bytes of the machine: the format, a
-digest of the order of trials, the size of the file and the time of its last change, and how many entries follow. An
-entry is the rank of a trial, and twice the byte at which its lines begin, plus 1 if the trial failed. Entries are
-sorted by rank, but while lines are added: then the size, the time and the number are 0, and entries follow each other
-as lines do. An index that is torn, or of another file, another state of it or another order, is not used; the file is
-read in its place.
+It lies beside its file, and is derived from it. Only who holds the run's lock writes it. docs/run-directory.md has its
+format. An index that is torn, of another file, of another state of it or another order is not used, but the file.
 """
 
 from __future__ import annotations
 
 import heapq
-import os
 from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from itertools import chain
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -33,6 +28,7 @@ _TOGETHER = 1 << 16
 
 Entry: TypeAlias = Callable[[bytes], int | None]
 """Reads of a line twice the rank of its trial, plus 1 if that failed; `None` for a further line of the same trial."""
+Entries: TypeAlias = "array[int] | memoryview"
 
 
 @attrs.frozen(eq=False)
@@ -42,136 +38,109 @@ class Index:
     ranks: Sequence[int]
     starts: Sequence[int]
 
-    def __len__(self) -> int:
-        return len(self.ranks)
-
-    def place(self, rank: int) -> int | None:
-        """Return the place of a trial's entry, of several the last one."""
-        place = bisect_right(self.ranks, rank) - 1
-        return place if place >= 0 and self.ranks[place] == rank else None
-
     def between(self, low: int, high: int) -> range:
         """Return the places of the ranks from `low` to below `high`."""
         return range(bisect_left(self.ranks, low), bisect_left(self.ranks, high))
 
 
-def read_index(file: Path, order: int, entry: Entry, is_written: Callable[[], bool]) -> Index:
-    """Read the index of a file, or make it of the file; `is_written` says whether a process adds lines to that.
+@attrs.frozen
+class IndexFile:
+    """The index of the file `of` lines, by a digest of the `order` of trials; `entry` reads a line for it."""
 
-    Raises RunError.
-    """
-    entries = _known(file, order, is_written)
-    if entries is None:
-        entries = memoryview(_scanned(file, entry))
-    return Index(entries[::2], entries[1::2])
+    of: Path
+    order: int = 0
+    entry: Entry = lambda line: None
 
+    @property
+    def path(self) -> Path:
+        """Where the index is."""
+        return self.of.with_suffix(".index")
 
-def complete_index(file: Path, order: int, entry: Entry) -> None:
-    """Write the index of a file, if there is the file and not its index. Raises RunError."""
-    if file.exists() and _known(file, order, lambda: False) is None:
-        _write(file, order, _scanned(file, entry))
+    def read(self, is_written: Callable[[], bool] = lambda: False) -> Index:
+        """Read the index, or make it of the file; `is_written` says whether a process adds lines. Raises RunError."""
+        known = self._known(is_written)
+        entries = memoryview(self._made()) if known is None else known
+        return Index(entries[::2], entries[1::2])
 
+    def count(self, is_written: Callable[[], bool]) -> int | None:
+        """Return how many entries there are, whatever their order; `None` if the index cannot be used."""
+        words = self._words(is_written)
+        return None if words is None else (len(words) - _HEAD) // 2
 
-def count_entries(file: Path, is_written: Callable[[], bool]) -> int | None:
-    """Return how many trials the index of a file has; `None` if it cannot be used."""
-    try:
-        with _beside(file).open("rb") as index:
-            head = array("Q", index.read(_HEAD * _WORD))
-            size = os.fstat(index.fileno()).st_size // _WORD - _HEAD
-    except (OSError, ValueError):
-        return None
-    return size // 2 if len(head) == _HEAD and _is_of(file, memoryview(head), size, is_written) else None
+    def complete(self) -> None:
+        """Write the index, if there is the file and not its index. Raises RunError."""
+        if self.of.exists() and self._known(lambda: False) is None:
+            self._write(self._made())
 
+    @contextmanager
+    def growing(self) -> Iterator[Callable[[array[int]], None]]:
+        """Yield what adds the entries of lines that were added, and raises OSError; sort them after the block.
 
-class GrowingIndex:
-    """The index of a file to which lines are added."""
+        If the block fails, not all of them may be there, and the index is of no use. Raises RunError.
+        """
+        known = self._known(lambda: False)
+        with replacing(self.path, sync_name=False) as file:
+            file.write(self._head(0, 0, 0))
+            file.write(self._made() if known is None else known)
+        with explained(self.path):
+            index = self.path.open("ab", buffering=0)
+        with index:
+            yield lambda entries: write_all(index, entries.tobytes())
+        if (entries := self._known(lambda: True)) is not None:
+            self._write(entries)
 
-    def __init__(self, file: Path, order: int, entry: Entry) -> None:
-        self._path, self._order, self._entry = file, order, entry
+    def _head(self, *state: int) -> bytes:
+        return array("Q", (_FORMAT, self.order, *state)).tobytes()
 
-    def begin(self) -> None:
-        """Note that lines are added from now on. Raises RunError."""
-        known = _known(self._path, self._order, lambda: False)
-        entries = memoryview(_scanned(self._path, self._entry)) if known is None else known
-        with replacing(_beside(self._path), sync_name=False) as file:
-            file.write(_head(self._order, 0, 0, 0))
+    def _write(self, entries: Entries) -> None:
+        with explained(self.of):
+            status = self.of.stat()
+        with replacing(self.path, sync_name=False) as file:
+            file.write(self._head(status.st_size, status.st_mtime_ns, len(entries) // 2))
             file.write(entries)
-        with explained(_beside(self._path)):
-            self._file = _beside(self._path).open("ab", buffering=0)
 
-    def add(self, entries: array[int]) -> None:
-        """Add the entries of lines that are on disk. Raises OSError."""
-        write_all(self._file, entries.tobytes())
+    def _words(self, is_written: Callable[[], bool]) -> memoryview | None:
+        """Return the numbers of the index, if it is that of the file as it is."""
+        try:
+            read, status = read_input(self.path), self.of.stat()
+        except OSError:
+            return None
+        words = memoryview(read[: len(read) // _WORD * _WORD]).cast("Q")
+        if len(words) < _HEAD or words[0] != _FORMAT:
+            return None
+        if words[2]:
+            is_whole = (*words[2:4], _HEAD + 2 * words[4]) == (status.st_size, status.st_mtime_ns, len(words))
+            return words if is_whole else None
+        return words[: len(words) - (len(words) - _HEAD) % 2] if is_written() else None
 
-    def end(self, *, whole: bool) -> None:
-        """Sort what there is, if all lines were noted that were added. Raises RunError."""
-        self._file.close()
-        if whole and (entries := _known(self._path, self._order, lambda: True)) is not None:
-            _write(self._path, self._order, entries)
+    def _known(self, is_written: Callable[[], bool]) -> Entries | None:
+        """Return the entries of the index, sorted; `None` if it cannot be used."""
+        words = self._words(is_written)
+        if words is None or words[1] != self.order:
+            return None
+        return words[_HEAD:] if words[2] else _sorted(words[_HEAD:])
 
+    def _made(self) -> array[int]:
+        """Make the entries of the file, sorted. Raises RunError."""
+        entries, start = array("Q"), 0
 
-def _beside(file: Path) -> Path:
-    return file.with_suffix(".index")
+        def note(line: bytes) -> None:
+            nonlocal start
+            if (found := self.entry(line)) is not None:
+                entries.extend((found >> 1, start << 1 | found & 1))
+            start += len(line)
 
-
-def _head(order: int, size: int, changed: int, count: int) -> bytes:
-    return array("Q", (_FORMAT, order, size, changed, count)).tobytes()
-
-
-def _known(file: Path, order: int, is_written: Callable[[], bool]) -> memoryview | None:
-    """Return the entries of the index of a file, sorted; `None` if it cannot be used."""
-    try:
-        read = read_input(_beside(file))
-    except OSError:
-        return None
-    words = memoryview(read[: len(read) // _WORD * _WORD]).cast("Q")
-    if len(words) < _HEAD or words[1] != order or not _is_of(file, words, len(words) - _HEAD, is_written):
-        return None
-    entries = words[_HEAD : len(words) - (len(words) - _HEAD) % 2]
-    return entries if words[2] else memoryview(_sorted(entries))
-
-
-def _is_of(file: Path, head: memoryview, size: int, is_written: Callable[[], bool]) -> bool:
-    """Return whether an index with this head and so many numbers after it is that of a file as it is."""
-    if head[0] != _FORMAT:
-        return False
-    if not head[2]:
-        return is_written()
-    try:
-        status = file.stat()
-    except OSError:
-        return False
-    return (status.st_size, status.st_mtime_ns, size) == (head[2], head[3], 2 * head[4])
-
-
-def _scanned(file: Path, entry: Entry) -> array[int]:
-    """Make the entries of a file, sorted. Raises RunError."""
-    entries, start = array("Q"), 0
-    for size, found in read_lines(file, lambda line: (len(line), entry(line))):
-        if found is not None:
-            entries.append(found >> 1)
-            entries.append(start << 1 | found & 1)
-        start += size
-    return _sorted(memoryview(entries))
+        deque(read_lines(self.of, note), maxlen=0)
+        return _sorted(memoryview(entries))
 
 
 def _sorted(entries: memoryview) -> array[int]:
     """Return entries by rising rank; those of one rank stay in their order."""
     ranks, starts = array("Q", entries[::2]), entries[1::2]
-    parts = [
-        array("L", sorted(range(first, min(first + _TOGETHER, len(ranks))), key=ranks.__getitem__))
-        for first in range(0, len(ranks), _TOGETHER)
-    ]
+    firsts = range(0, len(ranks), _TOGETHER)
+    parts = (sorted(range(len(ranks))[first : first + _TOGETHER], key=ranks.__getitem__) for first in firsts)
     found = array("Q")
-    for place in heapq.merge(*parts, key=ranks.__getitem__) if len(parts) > 1 else chain(*parts):
+    for place in heapq.merge(*(array("L", part) for part in parts), key=ranks.__getitem__):
         found.append(ranks[place])
         found.append(starts[place])
     return found
-
-
-def _write(file: Path, order: int, entries: array[int] | memoryview) -> None:
-    with explained(file):
-        status = file.stat()
-    with replacing(_beside(file), sync_name=False) as index:
-        index.write(_head(order, status.st_size, status.st_mtime_ns, len(entries) // 2))
-        index.write(entries)

@@ -11,11 +11,12 @@ import asyncio
 import os
 from array import array
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, sync_folder
-from keval.store.index import GrowingIndex
+from keval.store.index import IndexFile
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -28,12 +29,12 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, ahead: Callable[[bytes], object] | None = None, index: GrowingIndex | None = None
+        self, path: Path, ahead: Callable[[bytes], object] | None = None, index: IndexFile | None = None
     ) -> None:
         """`ahead` writes what goes before lines, in a thread, and returns when it is on disk; it raises RunError."""
         self._path = path
         self._ahead = ahead
-        self._index = index
+        self._index = nullcontext() if index is None else index.growing()
         self._pending: list[tuple[bytes, int]] = []
         self._pending_ahead: list[bytes] = []
         self._synced: asyncio.Future[None] | None = None
@@ -46,8 +47,7 @@ class Journal:
             cut_torn_line(self._file)
             sync_folder(self._path.parent)
             self._end = os.fstat(self._file).st_size
-        if self._index:
-            self._index.begin()
+        self._note = self._index.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -56,8 +56,7 @@ class Journal:
                 await asyncio.wait([self._task])
         finally:
             os.close(self._file)
-            if self._index:
-                self._index.end(whole=self._broken is None)
+            self._index.__exit__(type(self._broken) if self._broken else None, self._broken, None)
 
     async def append(self, line: bytes, ahead: bytes = b"", entry: int = 0) -> None:
         """Append a line, given without its newline, and return when it is on disk. Raises RunError.
@@ -108,5 +107,5 @@ class Journal:
         while view:
             view = view[os.write(self._file, view) :]
         _sync(self._file)
-        if self._index:
-            self._index.add(entries)
+        if self._note is not None:
+            self._note(entries)

@@ -17,13 +17,13 @@ import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
-from keval.files import DAMAGE, LineFile, open_input, read_input, read_lines, undamaged, unreadable
+from keval.files import DAMAGE, LineFile, read_input, read_lines, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial
 from keval.store.finished import FinishedTrials, Ranking
-from keval.store.index import Entry, GrowingIndex, Index, complete_index, count_entries, read_index
+from keval.store.index import Index, IndexFile
 from keval.store.lock import is_locked
 from keval.store.scores import ScoresByTrial, ScoresFile
 from keval.store.serialization import read_manifest, read_sample, read_trial
@@ -35,9 +35,6 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
     from keval.findings.reviews import Review
     from keval.findings.reviews_file import ReviewsFile
     from keval.findings.summary import Summary
-
-
-_CHUNK = 1 << 20
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -142,15 +139,8 @@ class Run:
 
     def count_trials(self) -> int:
         """Count the finished trials. Raises RunError."""
-        if (known := count_entries(self.trials_file, lambda: self.is_locked)) is not None:
-            return known
-        try:
-            with open_input(self.trials_file) as file:
-                return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(_CHUNK), b""))
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise unreadable(self.trials_file, error) from error
+        known = IndexFile(self.trials_file).count(lambda: self.is_locked)
+        return len(self.known_trials) if known is None else known
 
     def retried_trials(self) -> Iterator[Trial]:
         """Read the failed trials that were set aside and run again."""
@@ -158,7 +148,7 @@ class Run:
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, trial by trial: those by the scorers as the manifest has them."""
-        return self._current(self._known(self.scores_file.read_sorted(self.ranking)))
+        return self._current(self._known(self.scores_file.by_trial(self.ranking).read()))
 
     def scores_as_made(self) -> Iterator[ScoreLine]:
         """Read the same scores in the order in which they were made, which is that of the file."""
@@ -289,16 +279,19 @@ class Run:
     @cached_property
     def ranking(self) -> Ranking:
         """The order of the run's trials. Raises RunError."""
-        return Ranking.of(self.samples.positions, self.manifest.conditions, self.manifest.agents)
+        named = (self.manifest.conditions, self.manifest.agents)
+        places = ({name: place for place, name in enumerate(each)} for each in named)
+        return Ranking(self.trials_file, self.samples.positions, *places)
 
-    def growing_index(self) -> GrowingIndex:
-        """Return the index of the trials, to add to it. Raises RunError."""
-        return GrowingIndex(self.trials_file, self.ranking.digest, self._entry)
+    @property
+    def index_file(self) -> IndexFile:
+        """The index of the trials. Raises RunError."""
+        return IndexFile(self.trials_file, self.ranking.digest, partial(_entry, self.ranking))
 
     def complete_indexes(self) -> None:
         """Write the indexes that are missing or out of date; the run has to be locked. Raises RunError."""
         if self.trials_file.exists():
-            complete_index(self.trials_file, self.ranking.digest, self._entry)
+            self.index_file.complete()
             self.scores_file.complete_index(self.ranking)
 
     def _start(self, id: str) -> int:
@@ -319,11 +312,7 @@ class Run:
 
     @cached_property
     def _index(self) -> Index:
-        return read_index(self.trials_file, self.ranking.digest, self._entry, lambda: self.is_locked)
-
-    @property
-    def _entry(self) -> Entry:
-        return partial(_entry, self.ranking)
+        return self.index_file.read(lambda: self.is_locked)
 
     @cached_property
     def _scores(self) -> ScoresByTrial:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -22,12 +22,10 @@ from keval.files import DAMAGE, LineFile, explained, read_lines, replacing, writ
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial, TrialKey
 from keval.store.finished import FinishedTrials, Ranking
-from keval.store.index import Entry, Index, complete_index, read_index
+from keval.store.index import Entry, Index, IndexFile
 from keval.store.serialization import read_score
 
 _FIRST = b'{"trial":"'
-_NOTHING = b"\n"
-"""With which no line begins."""
 
 _Slot: TypeAlias = tuple[str, str | None, int]
 """A metric, or a rubric with its judge, and the judge's repetition."""
@@ -88,34 +86,25 @@ class ScoringSpec:
 
 
 class MadeScores:
-    """Which scores trials have that a spec wants, as bits; a byte for each finished trial if it has all or none."""
+    """Which scores trials have that a spec wants, as bits; compact for `trials`, which may be a million."""
 
-    def __init__(self, spec: ScoringSpec, trials: FinishedTrials) -> None:
-        self._trials = trials
-        self._every = sum(spec.bits.values())
-        self._all = bytearray(len(trials))
-        self._some: dict[str, int] = {}
-        self._any = False
-
-    def __bool__(self) -> bool:
-        return self._any
+    def __init__(self, trials: FinishedTrials) -> None:
+        self._trials, self._bits = trials, [0] * len(trials)
+        self._values: dict[int, int] = {}
+        self._others: dict[str, int] = {}
 
     def of(self, trial: TrialKey) -> int:
         """Return the scores that a trial has."""
-        if (some := self._some.get(trial.id)) is not None:
-            return some
         place = self._trials.place(trial)
-        return self._every if place is not None and self._all[place] else 0
+        return self._others.get(trial.id, 0) if place is None else self._bits[place]
 
     def add(self, trial: TrialKey, bits: int) -> None:
         """Note further scores of a trial."""
-        found, self._any = self.of(trial) | bits, True
-        place = self._trials.place(trial) if found == self._every else None
+        place, found = self._trials.place(trial), self.of(trial) | bits
         if place is None:
-            self._some[trial.id] = found
+            self._others[trial.id] = found
         else:
-            self._all[place] = 1
-            self._some.pop(trial.id, None)
+            self._bits[place] = self._values.setdefault(found, found)  # one object for all that have the same
 
 
 @attrs.frozen
@@ -128,8 +117,7 @@ class Pass:
 
     def lacks(self, trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         """Return whether a score is wanted and missing."""
-        made = self.made.of(trial.key) if self.made else 0
-        return bool(~made & self._spec.bits.get((metric, judge, repetition), 0))
+        return bool(~self.made.of(trial.key) & self._spec.bits.get((metric, judge, repetition), 0))
 
     def note(self, trial: Trial, lines: Iterable[ScoreLine]) -> None:
         """Note that these scores of a trial exist, also if they failed, for one that is scored in two steps."""
@@ -140,20 +128,14 @@ class Pass:
 
 def _entries(ranking: Ranking) -> Entry:
     """Return what reads the entries of scores for an index: one for those of a trial that follow each other."""
-    trial, begins = None, _NOTHING
+    last = ""
 
     def entry(line: bytes) -> int | None:
-        nonlocal trial, begins
-        if line.startswith(begins):
+        nonlocal last
+        if (trial := _trial_of(line)) == last:
             return None
-        data = orjson.loads(line)
-        if data["trial"] == trial:
-            return None
-        trial = data["trial"]
-        # As keval writes it, a line says first of which trial it is.
-        begins = line[: line.find(b',"sample":') + 1] if line.startswith(_FIRST) else b""
-        begins = begins or _NOTHING
-        return ranking.of_line(data) << 1
+        last = trial
+        return ranking.of_line(orjson.loads(line)) << 1
 
     return entry
 
@@ -203,49 +185,36 @@ class ScoresFile:
         """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
         return chain.from_iterable(read_lines(file, read_score) for file in self._counting())
 
-    def read_sorted(self, ranking: Ranking) -> Iterator[ScoreLine]:
-        """Read the same scores trial by trial, in the order of trials."""
-        return self.by_trial(ranking).read()
-
     def files(self) -> list[Path]:
         """Return the files that have scores: that of passes that have ended, then those of passes that have not."""
         return [*([self.path] if self.path.exists() else ()), *self._unfinished()]
 
     def by_trial(self, ranking: Ranking) -> ScoresByTrial:
-        """Return what reads the scores of a trial. Raises RunError."""
-        files = self._counting()
-        indexes = [read_index(file, ranking.digest, _entries(ranking), lambda: False) for file in files]
-        return ScoresByTrial(ranking, [*zip(map(LineFile, files), indexes, strict=True)])
+        """Return what reads the scores of one trial after the other. Raises RunError."""
+        files = [(LineFile(file), self._index(file, ranking).read()) for file in self._counting()]
+        return ScoresByTrial(ranking, files)
 
     def complete_index(self, ranking: Ranking) -> None:
         """Write the index of scores.jsonl, if that has none; the run has to be locked. Raises RunError."""
-        complete_index(self.path, ranking.digest, _entries(ranking))
+        self._index(self.path, ranking).complete()
 
     @contextmanager
-    def scoring(
-        self,
-        spec: ScoringSpec,
-        trials: FinishedTrials,
-        *,
-        missing: bool = False,
-        of: Container[TrialKey] | None = None,
-    ) -> Iterator[Pass]:
-        """Score in a pass; an interrupted pass with the same key is continued. `trials` are those of the run so far.
+    def scoring(self, spec: ScoringSpec, trials: FinishedTrials, *, missing: bool = False) -> Iterator[Pass]:
+        """Score in a pass; an interrupted pass with the same key is continued.
 
-        With `missing`, only scores that are missing or failed are made. Scores of other trials than those `of` the run
-        so far are held for none.
+        With `missing`, only scores that are missing or failed are made. Scores of others than the run's `trials` so far
+        are held for none.
         """
         if not self.path.exists():
             # If the run's own first pass was interrupted, its scores are the run's until it is continued.
             for unfinished in self._unfinished(spec)[:1]:
                 with replacing(self.path) as scores:
                     scores.writelines(read_lines(unfinished, bytes))
-        current, made = self._current(spec), MadeScores(spec, trials)
-        self._resume(current, spec, made, of)
-        if missing:
-            for line in read_lines(self.path, _Line.read):
-                if (bit := spec.bit(line)) and (of is None or line.trial in of):
-                    made.add(line.trial, bit)
+        current, made = self._current(spec), MadeScores(trials)
+        self._resume(current, spec, made, trials)
+        for line in read_lines(self.path, _Line.read) if missing else ():
+            if line.trial in trials and (bit := spec.bit(line)):
+                made.add(line.trial, bit)
         with explained(self.path):
             file = current.open("ab", buffering=0)
         with file:
@@ -257,7 +226,10 @@ class ScoresFile:
             yield Pass(write, made, spec)
             with explained(self.path):
                 os.fsync(file.fileno())
-        self._settle(current, spec, trials if missing else None)
+        self._settle(current, spec, trials, missing=missing)
+
+    def _index(self, file: Path, ranking: Ranking) -> IndexFile:
+        return IndexFile(file, ranking.digest, _entries(ranking))
 
     def _counting(self) -> list[Path]:
         """Return the files whose scores are the run's."""
@@ -270,33 +242,31 @@ class ScoresFile:
         found = sorted(self.path.parent.glob(".scores.*.jsonl"))
         return [file for file in found if other_than is None or file != self._current(other_than)]
 
-    def _resume(self, current: Path, spec: ScoringSpec, made: MadeScores, of: Container[TrialKey] | None) -> None:
+    def _resume(self, current: Path, spec: ScoringSpec, made: MadeScores, trials: FinishedTrials) -> None:
         """Keep and note the scores of an interrupted pass, but for failed ones."""
         if not current.exists():
             return
         with replacing(current) as file:
             for line in read_lines(current, _Line.read):
                 bit = spec.bit(line)
-                if bit & ~made.of(line.trial) and (of is None or line.trial in of):
+                if bit & ~made.of(line.trial) and line.trial in trials:
                     made.add(line.trial, bit)
                     file.write(line.text)
 
-    def _settle(self, current: Path, spec: ScoringSpec, of: FinishedTrials | None) -> None:
+    def _settle(self, current: Path, spec: ScoringSpec, trials: FinishedTrials, *, missing: bool) -> None:
         """Replace the earlier scores of the pass's scorers by its own, when it has ended.
 
-        If only missing scores were made, the earlier ones are `of` these trials, but for a few whose trial is gone.
+        If only missing scores were made, the earlier ones of the `trials` that the run had before stay.
         """
-        made = None if of is None else MadeScores(spec, of)
-        if of is not None and made is not None and self.path.exists():
-            gone = {line.trial.id for line in read_lines(self.path, _Line.read) if line.trial not in of}
-            for line in read_lines(current, _Line.read):
-                if line.trial in of or line.trial.id in gone:
-                    made.add(line.trial, spec.bits.get(line.slot, 0))
+        again = MadeScores(trials)
+        for line in read_lines(current, _Line.read) if missing and self.path.exists() else ():
+            if line.trial in trials:
+                again.add(line.trial, spec.bits.get(line.slot, 0))
 
         def stays(line: _Line) -> bool:
             if line.slot[:2] not in spec.digests:
                 return True
-            return made is not None and bool(spec.bit(line) & ~made.of(line.trial))
+            return missing and line.trial in trials and bool(spec.bit(line) & ~again.of(line.trial))
 
         with replacing(self.path) as file:
             file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))

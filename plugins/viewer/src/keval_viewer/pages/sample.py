@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, Trial
-from keval.plugin import show_command
-from keval_viewer.neighbours import Choice, Ranked, choices_of, ranked, repetitions_of, trials_of
+from keval.plugin import asked_samples, show_command
+from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 from keval_viewer.tracks import seconds_told
@@ -51,7 +51,7 @@ class _Round:
 
 def _sample(request: Request) -> Response:
     run, name = run_of(request), request.path_params["sample"]
-    keys = trials_of(run, name)
+    keys = by_arm(run, name)
     if not keys:
         raise HTTPException(404)
     arms: list[Arm] = [*dict.fromkeys((key.agent, key.condition) for key in keys)]
@@ -89,7 +89,7 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
     While a run is written to, what is ranked changes with every answer, so the order is that of the dataset.
     """
     if run.is_locked:
-        names = run.known_trials.samples
+        names = asked_samples(run)
         place = names.index(sample)
         previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
         return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
