@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
-from sys import intern
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -130,7 +129,7 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
-        for start in self._index.starts:
+        for start in self._read_index().starts:
             yield self._trial_at(start >> 1)
 
     def trials_as_finished(self) -> Iterator[Trial]:
@@ -179,7 +178,7 @@ class Run:
     @cached_property
     def known_trials(self) -> FinishedTrials:
         """The finished trials, in the order of `trials`, as they were when one was first asked for. Raises RunError."""
-        return FinishedTrials(self.ranking, self._index)
+        return FinishedTrials(self.ranking, self._read_index())
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
@@ -199,7 +198,7 @@ class Run:
         path = self.path / "samples.jsonl"
         if not path.exists():
             raise RunError(f"{path} is missing; restore the file")
-        ids = [*read_lines(path, lambda line: intern(str(orjson.loads(line)["id"])))]
+        ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
         lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
         def read(position: int) -> Sample:
@@ -310,8 +309,7 @@ class Run:
         except DAMAGE as error:
             raise self._trial_lines.damaged(start, error) from error
 
-    @cached_property
-    def _index(self) -> Index:
+    def _read_index(self) -> Index:
         return self.index_file.read(lambda: self.is_locked)
 
     @cached_property
