@@ -76,8 +76,8 @@ def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> 
 
 def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
     """Return the samples that two arms have, and the places that they have in each."""
-    samples = (np.asarray(each.samples, np.int64) for each in (arm, against))
-    return np.intersect1d(*samples, assume_unique=True, return_indices=True)
+    ours, theirs = (np.asarray(each.samples, np.int64) for each in (arm, against))
+    return np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
 
 
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
