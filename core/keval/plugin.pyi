@@ -12,6 +12,7 @@ from keval.errors import (
     ModelError as ModelError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
+    OutageError as OutageError,
     PreflightError as PreflightError,
     Problem as Problem,
     ServerLostError as ServerLostError,
@@ -160,6 +161,7 @@ from keval.seams.distribution import (
     Crew as Crew,
     CrewExecutor as CrewExecutor,
     CrewOrder as CrewOrder,
+    CrewWatcher as CrewWatcher,
     Ending as Ending,
     Executor as Executor,
     Job as Job,
@@ -258,6 +260,19 @@ from keval.analysis.comparison import (
     arms_of as arms_of,
     compare_arms as compare_arms,
     compare_runs as compare_runs,
+)
+from keval.analysis.history.database import open_history as open_history
+from keval.analysis.history.trends import (
+    TrendChoice as TrendChoice,
+    evaluations_of as evaluations_of,
+    trend_of as trend_of,
+)
+from keval.report.history import (
+    HistoryCell as HistoryCell,
+    HistoryRow as HistoryRow,
+    HistoryTable as HistoryTable,
+    history_table as history_table,
+    left_out_texts as left_out_texts,
 )
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
 from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of

@@ -10,6 +10,7 @@ import attrs
 
 from keval.config.evaluation import Retry
 from keval.execute.models.load import EndpointLoad
+from keval.records.manifest import Manifest
 from keval.records.models import Endpoint
 
 
@@ -22,12 +23,20 @@ class RunLimits:
     _loads: dict[tuple[str, ...], EndpointLoad] = attrs.field(factory=dict, init=False)
     _places: dict[str, asyncio.Semaphore] = attrs.field(factory=dict, init=False)
 
+    @classmethod
+    def of(cls, manifest: Manifest) -> RunLimits:
+        """Return the limits of the run of a manifest."""
+        return cls(Retry(**manifest.config["execution"]["retry"]))
+
     def load(self, endpoint: Endpoint) -> EndpointLoad:
         """Return the load of an endpoint."""
-        there = (endpoint.model, *sorted(endpoint.urls.values()))
-        if there not in self._loads:
-            self._loads[there] = EndpointLoad(endpoint.model, self.retry, self._changed)
-        return self._loads[there]
+        return self.load_at(endpoint.place)
+
+    def load_at(self, place: tuple[str, ...]) -> EndpointLoad:
+        """Return the load of an endpoint by its `place`."""
+        if place not in self._loads:
+            self._loads[place] = EndpointLoad(place[0], self.retry, self._changed)
+        return self._loads[place]
 
     def place(self, name: str, most: int) -> AbstractAsyncContextManager[object]:
         """Wait for a place and hold it."""

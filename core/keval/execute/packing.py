@@ -51,7 +51,8 @@ class TrialPacker:
         line = self._redact.line(told)
         if self._renamed:
             line = _SHA256.sub(lambda found: self._renamed.get(found[0], found[0]), line)
-        return PackedTrial(line, tuple(blobs.values()), self._frames.pop(trial.id, b"")), line != told
+        failure = trial.failure.kind if trial.failure is not None else None
+        return PackedTrial(line, failure, tuple(blobs.values()), self._frames.pop(trial.id, b"")), line != told
 
 
 def _line(trial: Trial) -> bytes:

@@ -144,6 +144,10 @@ class CrewWorker:
         """Let judges ask endpoints anew that were given up."""
         self.ready.exchange.try_again("judge", self.ready.judges)
 
+    def hidden(self, text: str) -> str:
+        """Return a text with the secrets that the worker knows replaced."""
+        return self._redact.text(text)
+
     @property
     def wants_events(self) -> bool:
         """Whether anybody listens to live events just now."""

@@ -32,7 +32,7 @@ from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
-from keval.seams.distribution import CrewExecutor, CrewOrder, Job
+from keval.seams.distribution import CrewExecutor, CrewOrder, CrewWatcher, Job
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
@@ -140,20 +140,16 @@ async def crew(run: ActiveRun, *, is_new: bool = False) -> AsyncIterator[None]:
     if not isinstance(executor, CrewExecutor):
         yield
         return
-    order = CrewOrder(
-        run.manifest,
-        crew_variables(plan),
-        scoring=not isinstance(plan, Plan),
-        worker_changed=lambda worker: run.hooks.announce("keval_worker_changed", worker=worker),
-        endpoint_changed=partial(_tell_endpoint, run),
-    )
+    order = CrewOrder(run.manifest, crew_variables(plan), scoring=not isinstance(plan, Plan))
     if isinstance(plan, Plan):
         in_order = ResultShuffling.of(plan).conditions
         needed = in_order or any(agent.prerecorded for agent in plan.agents)
         order = attrs.evolve(order, in_order=in_order, sample_ids=plan.dataset.samples.ids if needed else ())
+    told = partial(run.hooks.announce, "keval_worker_changed")
+    watcher = CrewWatcher(lambda worker: told(worker=worker), partial(_tell_endpoint, run))
     async with AsyncExitStack() as stack:
         try:
-            run.crew = await stack.enter_async_context(executor.open(order))
+            run.crew = await stack.enter_async_context(executor.open(order, watcher))
         except BaseException:
             if is_new:
                 run.writer.remove()

@@ -56,7 +56,7 @@ def late_judges(
 def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tuple[str, ...]]:
     """Return the models that a plugin asks, each by its name and where it is reached."""
     found = [model.endpoint or endpoints.get(str(model)) for model in asker.models.values()]
-    return {(each.model, *sorted(each.urls.values())) for each in found if each is not None}
+    return {each.place for each in found if each is not None}
 
 
 Submit: TypeAlias = Callable[[str, bytes], None]

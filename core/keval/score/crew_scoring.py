@@ -59,10 +59,8 @@ class CrewGrader:
 
     async def _judged(self, line: bytes, trial: Trial, judge: str, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
         if not await self.run_budget.begin_judgement():
-            verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
-            judgement = Judgement(wanted[0][2], model_calls=0)
-            lines = (score_of(trial, self.spec, name, verdict, judge=judge, judgement=judgement) for name, *_ in wanted)
-            return [written_score(each)[1] for each in lines]
+            error = TrialError("the budget of the run is used up", kind="budget")
+            return self._unscored(trial, wanted, error)
         lines_made: Sequence[bytes] = ()
         try:
             lines_made = await self._made(line, trial, wanted)
@@ -71,6 +69,18 @@ class CrewGrader:
             self.run_budget.end_judgement(judge, read_score(lines_made[0]).judgement if lines_made else None)
 
     async def _made(self, line: bytes, trial: Trial, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
-        packed = await self.crew.score(line, trial.sample, wanted)
+        try:
+            packed = await self.crew.score(line, trial.sample, wanted)
+        except TrialError as error:
+            return self._unscored(trial, wanted, error)
         self.keep(packed)
         return packed.lines
+
+    def _unscored(self, trial: Trial, wanted: Sequence[WantedScore], error: TrialError) -> Sequence[bytes]:
+        """Return the lines of scores that could not be made."""
+        verdict, lines = unscored(error), list[bytes]()
+        for name, judge, repetition in wanted:
+            judgement = None if judge is None else Judgement(repetition, model_calls=0)
+            score = score_of(trial, self.spec, name, verdict, judge=judge, judgement=judgement)
+            lines.append(written_score(score)[1])
+        return lines

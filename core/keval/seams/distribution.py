@@ -33,10 +33,12 @@ class Worker(Protocol):
 class PackedTrial:
     """A finished trial as a run keeps it: its line, the content that it refers to, and the frame of its recording.
 
-    Secrets are replaced already; `replaced` counts the lines in which each was found, by its name.
+    Secrets are replaced already; `replaced` counts the lines in which each was found, by its name. `failure` is the
+    kind of the trial's failure, if it failed.
     """
 
     line: bytes
+    failure: str | None = None
     blobs: tuple[Blob, ...] = ()
     frame: bytes = b""
     replaced: Mapping[str, int] = attrs.field(factory=dict)
@@ -132,17 +134,22 @@ class CrewOrder:
     are those of the environment that the config and its model providers name; hand them over explicitly, and where
     nobody reads or keeps them. `sample_ids` are those of the whole dataset, if the plan has recorded answers or
     shuffles results, whose sources a worker knows by the order of samples; trials of the conditions `in_order` must
-    then be run by one worker for each agent and repetition, in the order of their keys. `worker_changed` is told of a
-    worker that came up, was lost, or ended, and `endpoint_changed` what RunLimits tell.
+    then be run by one worker for each agent and repetition, in the order of their keys.
     """
 
     manifest: Manifest
     variables: Mapping[str, str] = attrs.field(repr=False)
     scoring: bool = False
-    sample_ids: Sequence[str] = ()
+    sample_ids: Sequence[str] = attrs.field(default=(), repr=False)
     in_order: Collection[str] = ()
-    worker_changed: Callable[[WorkerEntry], object] = lambda worker: None
-    endpoint_changed: Callable[[str, int | None, bool], object] = lambda model, at_once, down: None
+
+
+@attrs.frozen
+class CrewWatcher:
+    """Is told of a crew: of a worker that came up, did something, was lost, or ended, and what RunLimits tell."""
+
+    worker_changed: Callable[[WorkerEntry], object]
+    endpoint_changed: Callable[[str, int | None, bool], object]
 
 
 @runtime_checkable
@@ -155,7 +162,12 @@ class Crew(Executor, Protocol):
         ...
 
     async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
-        """Make scores of a trial, given as its line, on some worker. Raises RunError."""
+        """Make scores of a trial, given as its line, on some worker.
+
+        Raises:
+            TrialError: workers were lost with it again and again.
+            RunError: no worker is left.
+        """
         ...
 
     async def reopen(self) -> None:
@@ -167,7 +179,7 @@ class Crew(Executor, Protocol):
 class CrewExecutor(Protocol):
     """An executor whose workers are other processes, perhaps on other machines. It is asked for a crew first."""
 
-    def open(self, order: CrewOrder) -> AbstractAsyncContextManager[Crew]:
+    def open(self, order: CrewOrder, watcher: CrewWatcher) -> AbstractAsyncContextManager[Crew]:
         """Bring workers up, and end them with all that they started. Yields when at least one is up.
 
         Raises:

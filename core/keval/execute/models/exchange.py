@@ -139,7 +139,7 @@ class ModelExchange:
 
         If it is `metered`, the proxy counts the tokens of replies.
         """
-        there = (endpoint.model, *sorted(endpoint.urls.values()))
+        there = endpoint.place
         gate = self._gates.get(there)
         if gate is None:
             live = EndpointGate(self.limits.load(endpoint), self.retry, random.Random(self.seed))
