@@ -24,13 +24,14 @@ from keval.records.trial import Sample, Trial
 from keval.store.finished import FinishedTrials, Ranking
 from keval.store.index import Index, IndexFile
 from keval.store.lock import is_locked
-from keval.store.scores import ScoresByTrial, ScoresFile
+from keval.store.scores import ScoresFile
 from keval.store.serialization import read_manifest, read_sample, read_trial
 
 if TYPE_CHECKING:  # readers of trials need nothing of it
     import pandas
     import pyarrow
 
+    from keval.analysis.scores_by_trial import ScoresByTrial
     from keval.findings.reviews import Review
     from keval.findings.reviews_file import ReviewsFile
     from keval.findings.summary import Summary
@@ -147,7 +148,7 @@ class Run:
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, trial by trial: those by the scorers as the manifest has them."""
-        return self._current(self._known(self.scores_file.by_trial(self.ranking).read()))
+        return self._current(self._known(self._scores_by_trial().read()))
 
     def scores_as_made(self) -> Iterator[ScoreLine]:
         """Read the same scores in the order in which they were made, which is that of the file."""
@@ -312,9 +313,14 @@ class Run:
     def _read_index(self) -> Index:
         return self.index_file.read(lambda: self.is_locked)
 
+    def _scores_by_trial(self) -> ScoresByTrial:
+        from keval.analysis.scores_by_trial import ScoresByTrial  # what makes scores does not read them so
+
+        return ScoresByTrial.of_file(self.scores_file, self.ranking)
+
     @cached_property
     def _scores(self) -> ScoresByTrial:
-        return self.scores_file.by_trial(self.ranking)
+        return self._scores_by_trial()
 
     @cached_property
     def _trial_lines(self) -> LineFile:

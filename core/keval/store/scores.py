@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeAlias
 import attrs
 import orjson
 
-from keval.files import DAMAGE, LineFile, explained, read_lines, replacing, write_all
+from keval.files import explained, read_lines, replacing, write_all
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial, TrialKey
 from keval.store.finished import FinishedTrials, Ranking
-from keval.store.index import Entry, Index, IndexFile
+from keval.store.index import Entry, IndexFile
 from keval.store.serialization import read_score
 
 _FIRST = b'{"trial":"'
@@ -49,7 +49,7 @@ class _Line(NamedTuple):
         return cls(text, trial, slot, data.get("digest", ""), data.get("failure") is not None)
 
 
-def _trial_of(line: bytes) -> str:
+def trial_of(line: bytes) -> str:
     """Return whose score a line is, without reading the rest of it if it stands first, as keval writes it."""
     if line.startswith(_FIRST):
         name = line[len(_FIRST) : line.find(b'"', len(_FIRST))]
@@ -132,47 +132,12 @@ def _entries(ranking: Ranking) -> Entry:
 
     def entry(line: bytes) -> int | None:
         nonlocal last
-        if (trial := _trial_of(line)) == last:
+        if (trial := trial_of(line)) == last:
             return None
         last = trial
         return ranking.of_line(orjson.loads(line)) << 1
 
     return entry
-
-
-@attrs.frozen(eq=False)
-class ScoresByTrial:
-    """Reads the scores of trials. Where they are is known by the index of each file."""
-
-    _ranking: Ranking
-    _files: Sequence[tuple[LineFile, Index]]
-
-    def read(self) -> Iterator[ScoreLine]:
-        """Read all scores, in the order of trials. Raises RunError."""
-        for lines, index in self._files:
-            for start in index.starts:
-                yield from _block(lines, start >> 1)
-
-    def of(self, trial: str) -> Iterator[ScoreLine]:
-        """Read the scores of a trial. Raises RunError."""
-        for rank in self._ranking.named(trial):
-            for lines, index in self._files:
-                for place in index.between(rank, rank + 1):
-                    yield from _block(lines, index.starts[place] >> 1)
-
-
-def _block(lines: LineFile, start: int) -> Iterator[ScoreLine]:
-    """Read the scores of one trial that follow each other, the first of which begins at a byte. Raises RunError."""
-    trial = ""
-    while (line := lines.at(start)).endswith(b"\n"):
-        try:
-            if trial and trial != _trial_of(line):
-                return
-            found = read_score(line)
-        except DAMAGE as error:
-            raise lines.damaged(start, error) from error
-        yield found
-        trial, start = found.trial, start + len(line)
 
 
 @attrs.frozen
@@ -189,10 +154,9 @@ class ScoresFile:
         """Return the files that have scores: that of passes that have ended, then those of passes that have not."""
         return [*([self.path] if self.path.exists() else ()), *self._unfinished()]
 
-    def by_trial(self, ranking: Ranking) -> ScoresByTrial:
-        """Return what reads the scores of one trial after the other. Raises RunError."""
-        files = [(LineFile(file), self._index(file, ranking).read()) for file in self._counting()]
-        return ScoresByTrial(ranking, files)
+    def indexes(self, ranking: Ranking) -> list[IndexFile]:
+        """Return the indexes of the files whose scores are the run's."""
+        return [self._index(file, ranking) for file in self._counting()]
 
     def complete_index(self, ranking: Ranking) -> None:
         """Write the index of scores.jsonl, if that has none; the run has to be locked. Raises RunError."""
