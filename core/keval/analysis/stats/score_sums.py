@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import compress
 from operator import add, mul, truediv
 from sys import intern
@@ -124,6 +124,23 @@ def passes(entry: ScorerEntry) -> Callable[[float], bool]:
     return lambda value: value >= threshold - 1e-9
 
 
+@attrs.define
+class _TrialCounts:
+    """How many trials of each sample are so; those that may be added twice are kept by their ids."""
+
+    _counts: Counter[int] = attrs.field(factory=Counter)
+    _named: dict[str, int] = attrs.field(factory=dict)
+
+    def add(self, sample: int, trial: str | None) -> None:
+        if trial is None:
+            self._counts[sample] += 1
+        else:
+            self._named[trial] = sample
+
+    def without(self, trials: Container[str]) -> Counter[int]:
+        return self._counts + Counter(sample for trial, sample in self._named.items() if trial not in trials)
+
+
 class Cell:
     """Takes the scores of one scorer in one arm, in any order."""
 
@@ -133,8 +150,7 @@ class Cell:
         self._count_neutral = count_neutral
         self._passes = passes(entry)
         self._samples = Sums()
-        self._lost: dict[str, int] = {}
-        self._left_out: dict[str, int] = {}
+        self._lost, self._left_out = _TrialCounts(), _TrialCounts()
         # Trials by their id, if a judge grades more than once: a trial counts once.
         self._trials: dict[str, int] | None = {} if entry.repetitions > 1 else None
         self._sample_of = array("L")
@@ -148,12 +164,12 @@ class Cell:
             if line.failure is not None:
                 self.failed += 1
                 self.failures.add(line.failure.kind, line.failure.message)
-                self._lost[line.trial] = sample
+                self._lost.add(sample, None if self._trials is None else line.trial)
             return
         self.neutral += neutral
         self.scored += not neutral
         if neutral and not self._count_neutral:
-            self._left_out[line.trial] = sample
+            self._left_out.add(sample, None if self._trials is None else line.trial)
             return
         if self._trials is None:
             self._samples.add(sample, value, passed=self._passes(value))
@@ -165,11 +181,11 @@ class Cell:
 
     def lost(self) -> Counter[int]:
         """Return by sample how many trials were answered and have no value, because the scorer failed."""
-        return Counter(sample for trial, sample in self._lost.items() if trial not in (self._trials or ()))
+        return self._lost.without(self._trials or ())
 
     def left_out(self) -> Counter[int]:
         """Return by sample how many trials have no value because there was nothing to judge."""
-        return Counter(sample for trial, sample in self._left_out.items() if trial not in (self._trials or ()))
+        return self._left_out.without(self._trials or ())
 
     def values(self) -> SampleValues:
         """Return what was found, by sample."""

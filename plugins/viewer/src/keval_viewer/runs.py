@@ -89,6 +89,11 @@ class Runs:
         """Return what the fragments of a run are made from. Raises RunError."""
         return self.derived(run, "report", lambda kept: Report(kept, _summary(kept)))
 
+    def is_outlined(self, run: Run) -> bool:
+        """Whether the report of a run, and its outline, were made since the run was written to last."""
+        report = self._kept(run.path).derived.get("report")
+        return report is not None and "outline" in vars(report)
+
     def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
         """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
         kept = self._kept(run.path)
