@@ -34,7 +34,7 @@ class ScoresByTrial:
 
     def of(self, trial: str) -> Iterator[ScoreLine]:
         """Read the scores of a trial. Raises RunError."""
-        for rank in self._ranking.named(trial):
+        if (rank := self._ranking.named(trial)) is not None:
             for lines, index in self._files:
                 for place in index.between(rank, rank + 1):
                     yield from _block(lines, index.starts[place] >> 1)

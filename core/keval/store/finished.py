@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +57,15 @@ class Ranking:
             raise RunError(f"{told}; restore samples.jsonl and manifest.json, or remove that line") from None
         return TrialKey(f"{'/'.join(names)}/{repetition}", *names, repetition)
 
-    def named(self, id: str) -> Iterator[int]:
-        """Yield the ranks that a trial of an id may have; labels may have slashes in them."""
-        for agent, condition in product(self.agents, self.conditions):
-            sample, _, repetition = id.removeprefix(f"{agent}/{condition}/").rpartition("/")
-            if sample in self.samples and repetition.isdecimal():
-                rank = self.rank(sample, condition, agent, int(repetition))
-                if self.key(rank).id == id:
-                    yield rank
+    def named(self, id: str) -> int | None:
+        """Return the rank of a trial by its id; `None` if the run cannot have it."""
+        agent, _, rest = id.partition("/")
+        condition, _, rest = rest.partition("/")  # labels have no slashes, as ids of samples may
+        sample, _, repetition = rest.rpartition("/")
+        if agent in self.agents and condition in self.conditions and sample in self.samples and repetition.isdecimal():
+            rank = self.rank(sample, condition, agent, int(repetition))
+            return rank if self.key(rank).id == id else None
+        return None
 
     @cached_property
     def digest(self) -> int:
@@ -117,4 +117,6 @@ class FinishedTrials(Collection[TrialKey]):
 
     def named(self, id: str) -> TrialKey | None:
         """Return the trial of an id, if there is one."""
-        return next((key for key in map(self.ranking.key, self.ranking.named(id)) if key in self), None)
+        rank = self.ranking.named(id)
+        key = None if rank is None else self.ranking.key(rank)
+        return key if key in self else None
