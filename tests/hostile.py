@@ -75,6 +75,8 @@ def run(project: Project) -> Path:
     for name in ("manifest.json", "trials.jsonl", "scores.jsonl"):
         text = (folder / name).read_text(encoding="utf-8")
         for plain, hostile in _LABELS.items():
-            text = text.replace(f'"{plain}"', json.dumps(hostile))
+            written = json.dumps(hostile)[1:-1]
+            text = text.replace(f'"{plain}"', f'"{written}"')
+            text = text.replace(f'"{plain}/', f'"{written}/').replace(f"/{plain}/", f"/{written}/")  # of trials' ids
         (folder / name).write_text(text, encoding="utf-8")
     return folder

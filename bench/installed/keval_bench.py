@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import attrs
 
@@ -111,3 +112,11 @@ class JudgeOverHttp:
 
     async def aclose(self) -> None:
         self._connections.close()
+
+
+@attrs.frozen
+class Scattered:
+    """Scores a fifth of the trials each with 0, 0.25, 0.5, 0.75 and 1, by their ids."""
+
+    def score(self, trial: Trial) -> Score:
+        return Score(crc32(trial.id.encode()) % 5 / 4, "by its id")

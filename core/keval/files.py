@@ -7,7 +7,7 @@ import os
 import stat
 import weakref
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, RawIOBase
 from pathlib import Path
@@ -84,48 +84,6 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
             except DAMAGE as error:
                 raise _damaged(f"{path}:{number}", error) from error
             yield found
-
-
-def read_sorted(path: Path, rank: Callable[[bytes], int], read: Callable[[bytes], T]) -> Iterator[T]:
-    """Read lines as `read_lines` does, by rising rank; those of one rank stay in the order of the file.
-
-    Only their places are in memory, and a single one for lines of one rank that follow each other.
-    """
-    file = _opened(path)
-    if file is None:
-        return
-    with file:
-        ranks, starts, firsts = _ranked(path, file, rank)
-        for block in sorted(range(len(ranks)), key=ranks.__getitem__):
-            file.seek(starts[block])
-            for number in range(firsts[block], firsts[block + 1]):
-                try:
-                    found = read(file.readline())
-                except DAMAGE as error:
-                    raise _damaged(f"{path}:{number + 1}", error) from error
-                yield found
-
-
-def _ranked(
-    path: Path, file: BufferedReader, rank: Callable[[bytes], int]
-) -> tuple[array[int], array[int], array[int]]:
-    """Return the rank of each block of lines, at which byte and with which line it begins, and the number of lines."""
-    ranks, starts, firsts = array("q"), array("Q"), array("Q")
-    last, end, count = None, 0, 0
-    for line in file:
-        if not line.endswith(b"\n"):
-            break
-        try:
-            found = rank(line)
-            if found != last:
-                ranks.append(found)
-                starts.append(end)
-                firsts.append(count)
-        except DAMAGE as error:
-            raise _damaged(f"{path}:{count + 1}", error) from error
-        last, end, count = found, end + len(line), count + 1
-    firsts.append(count)
-    return ranks, starts, firsts
 
 
 def _opened(path: Path) -> BufferedReader | None:
@@ -234,24 +192,37 @@ def cut_torn_line(file: int) -> None:
 class LineFile:
     """Lines of a file, by the offsets at which they begin. The file stays open as long as the object lives.
 
-    Threads may share it, as those of a viewer do.
-
-    `checks` are the CRC-32 of the lines, for files that may change while they are used.
+    Threads may share it, as those of a viewer do. `checks` are the CRC-32 of the lines, for files that may change while
+    they are used. Raises RunError if the file cannot be opened.
     """
 
-    def __init__(self, path: Path, starts: array[int], checks: array[int] | None = None) -> None:
+    def __init__(self, path: Path, starts: Sequence[int] = (), checks: array[int] | None = None) -> None:
         self._starts = starts
         self._checks = checks
         self._path = path
-        self._file = open_input(path)
+        try:
+            self._file = open_input(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
         self._lock = Lock()
         weakref.finalize(self, self._file.close)
 
     def __getitem__(self, position: int) -> bytes:
         """Return a line. Raises ConfigError if it has changed."""
-        with self._lock:
-            self._file.seek(self._starts[position])
-            line = self._file.readline()
+        line = self.at(self._starts[position])
         if self._checks is not None and crc32(line) != self._checks[position]:
             raise ConfigError([Problem(str(self._path), "the file has changed since it was checked; start again")])
         return line
+
+    def at(self, start: int) -> bytes:
+        """Return the line that begins at a byte; what is left of it, if it is incomplete."""
+        with self._lock:
+            self._file.seek(start)
+            return self._file.readline()
+
+    def damaged(self, start: int, error: Exception) -> RunError:
+        """Return the error for a line of a run, by the byte at which it begins, that is not what keval writes."""
+        with self._lock:
+            self._file.seek(0)
+            before = sum(self._file.read(min(_BLOCK, start - at)).count(b"\n") for at in range(0, start, _BLOCK))
+        return _damaged(f"{self._path}:{before + 1}", error)

@@ -241,8 +241,6 @@ from keval.store.live_state import (
     LiveState as LiveState,
     EndpointPace as EndpointPace,
     TrialInFlight as TrialInFlight,
-    read_live as read_live,
-    watch as watch,
 )
 from keval.cli.options import (
     budget_option as budget_option,
@@ -275,9 +273,16 @@ from keval.report.history import (
     left_out_texts as left_out_texts,
 )
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
+from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion
 from keval.analysis.unverified_claims import UnverifiedClaim as UnverifiedClaim
-from keval.analysis.follow import ArmProgress as ArmProgress, Follower as Follower, RunProgress as RunProgress
+from keval.analysis.follow import (
+    ArmProgress as ArmProgress,
+    Follower as Follower,
+    RunProgress as RunProgress,
+    read_live as read_live,
+    watch as watch,
+)
 from keval.analysis.reviews import review_findings as review_findings
 from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
 from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals

@@ -5,23 +5,33 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
+import orjson
 
 from keval.analysis.stats.observations import numbered
 from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
-from keval.files import open_input, undamaged
+from keval.files import open_input, read_input, undamaged
 from keval.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval.records.manifest import Manifest, is_current
 from keval.records.models import Cost
 from keval.records.scores import ScoreLine
 from keval.records.trial import FailureTally, Trial
-from keval.store.live_state import ErrorCount, error_counts, refusal_kind
+from keval.store.live_state import (
+    LIVE_FILE,
+    WATCHED_FILE,
+    ErrorCount,
+    LiveState,
+    error_counts,
+    refusal_kind,
+    remove_live_files,
+)
 from keval.store.run import Run
-from keval.store.serialization import read_score
+from keval.store.serialization import from_plain, read_score
 
 _Label: TypeAlias = tuple[str, str]
 """An agent and a condition."""
@@ -447,3 +457,29 @@ class Follower:
             return None
         (began, before), (now, finished) = self._finished[0], self._finished[-1]
         return (finished - before) / (now - began) if now - began >= _SHORTEST else None
+
+
+def watch(run: Run) -> bool:
+    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
+
+    Where the run's directory cannot be written to, the run does not hear of it.
+    """
+    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
+        (run.path / WATCHED_FILE).touch()
+    if run.is_locked:
+        return True
+    with suppress(OSError):
+        remove_live_files(run.path)  # it has just ended, or was killed
+    return False
+
+
+def read_live(run: Run) -> LiveState | None:
+    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
+    path = run.path / LIVE_FILE
+    try:
+        told = orjson.loads(read_input(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    return from_plain(LiveState, told, path)

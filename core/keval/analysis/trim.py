@@ -92,12 +92,13 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     _copy_lines(run, writer, "samples.jsonl", read_sample, lambda sample: sample.id in samples)
     _copy_lines(run, writer, "trials.jsonl", run.read_trial, lambda trial: kept(trial.sample.id, trial))
     _copy_lines(run, writer, "scores.jsonl", read_score, lambda score: kept(score.sample, score))
+    writer.write_manifest(manifest)
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
-    writer.write_manifest(manifest)
+        writer.write_manifest(manifest)
     writer.write_blobs(_blobs(run, [to_json(manifest), *read_lines(writer.run.trials_file, bytes)]))
     with FrameFile(traffic_file(writer.path)) as file:
         for key in frames.keys:

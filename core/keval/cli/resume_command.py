@@ -120,7 +120,7 @@ def command(
         messages = message_console(quiet=quiet)
         if extend:  # those of the run's own config were shown when it began
             print_notices(plan, messages)
-        done = len(found.trial_ids(failed=not retry_failed))
+        done = len(found.known_trials.answered if retry_failed else found.known_trials)
         progress = Progress(messages, plan.trial_count, done)
         watchers = [("keval/progress", progress), *log, *viewers]
         options = RunOptions(watchers, hidden, regression=regression, record=record)

@@ -6,7 +6,6 @@ import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from sys import intern
 
 import attrs
 
@@ -72,7 +71,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
                 problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
                 problems.append(Problem(f"{file.path}:{record.line}", problem))
                 continue
-            lines[intern(sample.id)] = record.line
+            lines[sample.id] = record.line
             for label in (label for part in sample.expect for label in part.conditions):
                 expected.setdefault(label, record.line)
             if rereadable and record.position is not None:

@@ -31,7 +31,7 @@ class RunOutbox:
     """Writes trials, their traffic and blobs to a run, and tells hook plugins of trials and live events.
 
     All is without secrets. `_journal` writes ahead to `_recording`, if the run is recorded. `_written` is handed the id
-    and the line of each trial that is on disk.
+    and the line of each trial that is on disk. `_entry` returns what the index of trials has of one.
     """
 
     _writer: RunWriter
@@ -41,6 +41,7 @@ class RunOutbox:
     _admission: Admission
     _recording: RecordingWriter | None = None
     _written: Callable[[str, bytes], None] = lambda trial, line: None
+    _entry: Callable[[Trial], int] = lambda trial: 0
     _run: Run = attrs.field(init=False)
     _packer: TrialPacker = attrs.field(init=False)
     _writing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -60,24 +61,23 @@ class RunOutbox:
         Raises RunError.
         """
         packed, differs = self._packer.pack(trial)
-        await self._write(packed, trial)
-        if differs:
-            trial = read_trial(packed.line, lambda _: trial.sample, lambda _: trial.characteristics)
-        self._tell(trial, packed)
+        kept = read_trial(packed.line, lambda _: trial.sample, lambda _: trial.characteristics) if differs else trial
+        await self._write(packed, trial, self._entry(kept))
+        self._tell(kept, packed)
 
     async def packed(self, trial: PackedTrial) -> None:
         """Write a trial that was packed elsewhere, as `trial` does. Raises RunError."""
         read = self._run.read_trial(trial.line)
         self._redact.replaced.update(trial.replaced)
-        await self._write(trial, read)
+        await self._write(trial, read, self._entry(read))
         self._tell(read, trial)
 
-    async def _write(self, packed: PackedTrial, trial: Trial) -> None:
+    async def _write(self, packed: PackedTrial, trial: Trial, entry: int) -> None:
         async with self._writing:  # another trial may be writing this one's content, or the same
             if packed.blobs:
                 await asyncio.to_thread(self._writer.write_blobs, packed.blobs)
         self._admission.finished(trial)
-        await self._journal.append(packed.line, packed.frame)
+        await self._journal.append(packed.line, packed.frame, entry)
 
     def _tell(self, trial: Trial, packed: PackedTrial) -> None:
         self._hooks.announce("keval_trial_finished", trial=trial)

@@ -117,7 +117,10 @@ class InteractiveRun:
                 async with Journal(run.run.trials_file) as journal:
                     admission = Admission(iter(()), run.options.stop, run.run_budget)
                     outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, written=lines.__setitem__)
-                    with run.run.scores_file.scoring(run.spec) as scores, run.grader(scores) as grader:
+                    with (
+                        run.run.scores_file.scoring(run.spec, run.run.known_trials) as scores,
+                        run.grader(scores) as grader,
+                    ):
                         found = cls(
                             run,
                             plan,
@@ -235,7 +238,7 @@ class InteractiveRun:
             if judge in late:
                 await idle()
             lines = run.write_scores(self._scores, await self._grader.score(trial, without=judges[turn:]))
-            self._scores.note(lines)
+            self._scores.note(trial, lines)
             for line in lines:
                 self._summariser.add_score(line)
             found += lines

@@ -167,12 +167,12 @@ class Plan:
         asked = sum(agent.prerecorded is None for agent in self.agents)
         return asked * max(1, len(self.samples)) * self.evaluation.execution.num_repetitions
 
-    def count_left(self, done: Collection[str]) -> Mapping[str, int]:
+    def count_left(self, done: Collection[TrialKey]) -> Mapping[str, int]:
         """Return how many trials in which an agent is asked are not `done`, by condition."""
         if not done:
             return dict.fromkeys((arm.label for arm in self.arms), self.trials_of_arm)
         asked = {agent.label for agent in self.agents if agent.prerecorded is None}
-        return Counter(key.condition for key in self.trials() if key.agent in asked and key.id not in done)
+        return Counter(key.condition for key in self.trials() if key.agent in asked and key not in done)
 
     def trials(self) -> Iterator[TrialKey]:
         """Enumerate the trials in the order in which they begin, which the seed permutes.

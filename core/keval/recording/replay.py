@@ -60,7 +60,7 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
             run.manifest = attrs.evolve(run.manifest, replay=entry)
             if live is not None:
                 run.record_from(run.started.isoformat(timespec="seconds"))
-            left_out = () if live else {key.id for key in plan.trials()} - recording.trials
+            left_out = () if live else {key for key in plan.trials() if key.id not in recording.trials}
             return run.run, await steps.complete(run, plan, done=left_out)
 
 

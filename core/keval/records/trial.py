@@ -138,6 +138,11 @@ class Trial:
     model: str | None = None
 
     @property
+    def key(self) -> TrialKey:
+        """Which trial of the plan's grid it is."""
+        return TrialKey(self.id, self.agent, self.condition, self.sample.id, self.repetition)
+
+    @property
     def output(self) -> str:
         """The text of the final answer; empty when there is none."""
         return self.transcript.output if self.transcript else ""

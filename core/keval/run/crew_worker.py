@@ -186,8 +186,8 @@ def _grader(
     wanted: dict[str, frozenset[WantedScore]] = {}
     frames: dict[str, list[bytes]] = {}
 
-    def lacks(trial: str, metric: str, judge: str | None, repetition: int) -> bool:
-        return (metric, judge, repetition) in wanted.get(trial, ())
+    def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
+        return (metric, judge, repetition) in wanted.get(trial.id, ())
 
     keep: KeepJudgement | None = None
     if recorded:

@@ -61,7 +61,8 @@ async def resume_run(
             check_resumable(earlier.path, before)
             run.working = attrs.evolve(run.working, earlier=before.elapsed)
             recorded = options.record or before.recording is not None
-            done = run.run.trial_ids(failed=not resumption.retry_failed)
+            done = run.run.known_trials
+            done = done.answered if resumption.retry_failed else done
             await steps.bring_up(run, recorded=recorded, before=before, done=done)
             run.started = datetime.now(UTC)
             steps.describe(run, plan, before)
@@ -76,7 +77,7 @@ async def resume_run(
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
             async with steps.crew(run):
-                return run.run, await steps.complete(run, plan, done=run.run.trial_ids(), missing=True)
+                return run.run, await steps.complete(run, plan, done=run.run.known_trials, missing=True)
 
 
 async def rescore(

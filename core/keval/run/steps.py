@@ -28,7 +28,7 @@ from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan, crew_variables
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
-from keval.records.trial import Sample
+from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
@@ -46,7 +46,7 @@ _RECORDED_AT_ONCE = 64
 
 
 async def bring_up(
-    run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None, done: Collection[str] = ()
+    run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None, done: Collection[TrialKey] = ()
 ) -> None:
     """Start what the plan needs, and find what models cost.
 
@@ -157,7 +157,7 @@ async def crew(run: ActiveRun, *, is_new: bool = False) -> AsyncIterator[None]:
         yield
 
 
-async def complete(run: ActiveRun, plan: Plan, *, done: Collection[str] = (), missing: bool = False) -> Summary:
+async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (), missing: bool = False) -> Summary:
     """Do all that is left of a run that is described: run the trials that are not `done`, score and summarise.
 
     With `missing`, only scores that are lacking are made. Raises RunError, and StoppedError when the run was asked to
@@ -208,14 +208,14 @@ def _tell_endpoint(run: ActiveRun, model: str, at_once: int | None, down: bool) 
 
 
 async def execute_and_score(
-    run: ActiveRun, written: Run, plan: Plan, done: Collection[str] = (), *, missing: bool = False
+    run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey] = (), *, missing: bool = False
 ) -> None:
     """Run the trials that are not `done`, and score them as they finish; then score all that is left.
 
     Raises RunError, StoppedError.
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
-    with _scoring(run, written, missing=missing, done=done, late=late) as backlog:
+    with _scoring(run, written, missing=missing, late=late) as backlog:
         async with backlog.as_they_finish() as submit:
             told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
@@ -251,12 +251,12 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
     return summary
 
 
-async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[str], submit: Submit) -> str:
+async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], submit: Submit) -> str:
     """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
     execution, stop = plan.evaluation.execution, run.options.stop
-    count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
+    count = sum(key not in done for key in plan.trials()) if done else plan.trial_count
     admission = Admission(
-        (key for key in plan.trials() if key.id not in done),
+        (key for key in plan.trials() if key not in done),
         stop,
         run.run_budget,
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
@@ -267,8 +267,10 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[st
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
     executor = run.crew or (Local() if isinstance(chosen, CrewExecutor) else chosen)
-    async with Journal(written.trials_file, recording.append if recording else None) as journal:
-        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, submit)
+    async with Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal:
+        outbox = RunOutbox(
+            run.writer, journal, run.redact, run.hooks, admission, recording, submit, written.ranking.entry
+        )
         while True:
             job = Job(
                 manifest=run.manifest,
@@ -285,21 +287,17 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[st
 
 
 @contextmanager
-def _scoring(
-    run: ActiveRun, written: Run, *, missing: bool, done: Collection[str] | None = None, late: Collection[str] = ()
-) -> Iterator[Backlog]:
-    """Yield what scores trials; the scores replace earlier ones when the block ends.
-
-    If trials are run, `done` are those that the run had before.
-    """
-    with written.scores_file.scoring(run.spec, missing=missing, of=done) as scores, run.grader(scores) as grader:
+def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[str] = ()) -> Iterator[Backlog]:
+    """Yield what scores trials; the scores replace earlier ones when the block ends."""
+    trials = written.known_trials
+    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores) as grader:
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
-        left = bytearray([UNSCORED]) * written.count_trials()[0]
+        left = bytearray([UNSCORED]) * len(trials)
         yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left)
 
 

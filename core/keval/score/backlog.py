@@ -84,7 +84,7 @@ class Backlog:
     grader: TrialGrader
     read: Callable[[bytes], Trial]
     keep: Callable[[ScoredTrial, bool], None]
-    note: Callable[[Sequence[ScoreLine]], None]
+    note: Callable[[Trial, Sequence[ScoreLine]], None]
     at_once: int
     late: set[str]
     left: bytearray
@@ -148,7 +148,7 @@ class Backlog:
             scored = scored.without(lost)
         if self.late and scored.trial.failure is None:
             self.left[place] = PARTLY_SCORED
-            self.note(scored.lines)
+            self.note(scored.trial, scored.lines)
         else:
             self.left[place] = SCORED
         self.keep(scored, False)

@@ -28,7 +28,7 @@ class CrewGrader:
     crew: Crew
     scorers: Scorers
     spec: ScoringSpec
-    lacks: Callable[[str, str, str | None, int], bool]
+    lacks: Callable[[Trial, str, str | None, int], bool]
     run_budget: RunBudget
     keep: Callable[[PackedScores], object]
 
@@ -37,14 +37,14 @@ class CrewGrader:
         if trial.failure is not None:
             return ScoredTrial(trial)
         line, lines = trial_line(trial), list[bytes]()
-        for judge, wanted in self._wanted(trial.id, without):
+        for judge, wanted in self._wanted(trial, without):
             if judge is None:
                 lines += await self._made(line, trial, wanted)
             else:
                 lines += await self._judged(line, trial, judge, wanted)
         return ScoredTrial(trial, tuple(map(read_score, lines)), tuple(lines))
 
-    def _wanted(self, trial: str, without: Container[str]) -> Iterator[tuple[str | None, list[WantedScore]]]:
+    def _wanted(self, trial: Trial, without: Container[str]) -> Iterator[tuple[str | None, list[WantedScore]]]:
         """Yield what metrics score at once, then what each judge grades at once."""
         metrics = [(item.label, None, 1) for item in self.scorers.metrics if self.lacks(trial, item.label, None, 1)]
         if metrics:

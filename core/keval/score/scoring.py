@@ -105,14 +105,14 @@ class _Turn:
 class Grader:
     """Scores trials, any number of them concurrently, by metrics and judges.
 
-    `lacks` takes a trial's id, a metric, a judge and its repetition, and returns whether `spec` wants that score and it
-    is missing.
+    `lacks` takes a trial, a metric, a judge and its repetition, and returns whether `spec` wants that score and it is
+    missing.
     """
 
     judges: Mapping[str, TrialJudge]
     rubrics: Sequence[Rubric]
     spec: ScoringSpec
-    lacks: Callable[[str, str, str | None, int], bool]
+    lacks: Callable[[Trial, str, str | None, int], bool]
     _metrics: Sequence[_Measure]
     _turn: _Turn = attrs.field(factory=_Turn, init=False)
 
@@ -125,7 +125,7 @@ class Grader:
         execution: Execution,
         *,
         spec: ScoringSpec,
-        lacks: Callable[[str, str, str | None, int], bool],
+        lacks: Callable[[Trial, str, str | None, int], bool],
         exchange: ModelExchange,
         run_budget: RunBudget,
         keep: KeepJudgement | None = None,
@@ -159,7 +159,7 @@ class Grader:
         return ScoredTrial(trial, *zip(*map(written_score, lines), strict=True))
 
     async def _measured(self, trial: Trial) -> list[ScoreLine]:
-        wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
+        wanted = [metric for metric in self._metrics if self.lacks(trial, metric.label, None, 1)]
         if not wanted:
             return []
         verdicts: dict[str, Verdict] = {}
@@ -181,7 +181,7 @@ class Grader:
                 continue
             times = max((self.spec.repetitions[rubric.name, label] for rubric in self.rubrics), default=0)
             for repetition in range(1, times + 1):
-                rubrics = [rubric for rubric in self.rubrics if self.lacks(trial.id, rubric.name, label, repetition)]
+                rubrics = [rubric for rubric in self.rubrics if self.lacks(trial, rubric.name, label, repetition)]
                 if rubrics:
                     verdicts, judgement = await judge.judge_trial(trial, rubrics, repetition)
                     lines += [

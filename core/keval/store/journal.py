@@ -1,18 +1,22 @@
 """A journal: an append-only file of lines; a writer continues when its line is on disk.
 
 Lines that arrive while a batch is being synced form the next batch (group commit), so that many writers share one
-`fdatasync`. What lines refer to may be written ahead of them, to another file.
+`fdatasync`. What lines refer to may be written ahead of them, to another file, and where they are after them, to an
+index.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from array import array
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, sync_folder
+from keval.store.index import IndexFile
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -24,11 +28,14 @@ class Journal:
     An incomplete last line, as a power cut leaves it, is removed when the journal is opened.
     """
 
-    def __init__(self, path: Path, ahead: Callable[[bytes], object] | None = None) -> None:
+    def __init__(
+        self, path: Path, ahead: Callable[[bytes], object] | None = None, index: IndexFile | None = None
+    ) -> None:
         """`ahead` writes what goes before lines, in a thread, and returns when it is on disk; it raises RunError."""
         self._path = path
         self._ahead = ahead
-        self._pending: list[bytes] = []
+        self._index = nullcontext() if index is None else index.growing()
+        self._pending: list[tuple[bytes, int]] = []
         self._pending_ahead: list[bytes] = []
         self._synced: asyncio.Future[None] | None = None
         self._broken: RunError | None = None
@@ -39,6 +46,8 @@ class Journal:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             cut_torn_line(self._file)
             sync_folder(self._path.parent)
+            self._end = os.fstat(self._file).st_size
+        self._note = self._index.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -47,18 +56,19 @@ class Journal:
                 await asyncio.wait([self._task])
         finally:
             os.close(self._file)
+            self._index.__exit__(type(self._broken) if self._broken else None, self._broken, None)
 
-    async def append(self, line: bytes, ahead: bytes = b"") -> None:
+    async def append(self, line: bytes, ahead: bytes = b"", entry: int = 0) -> None:
         """Append a line, given without its newline, and return when it is on disk. Raises RunError.
 
-        What is given as `ahead` is on disk before the line.
+        What is given as `ahead` is on disk before the line. `entry` is what the index has of the line.
         """
         if self._broken is not None:
             # Lines after an incomplete one could not be read.
             raise self._broken
         if self._synced is None:
             self._synced = asyncio.get_running_loop().create_future()
-        self._pending.append(line)
+        self._pending.append((line, entry))
         if ahead:
             self._pending_ahead.append(ahead)
         synced = self._synced
@@ -72,7 +82,7 @@ class Journal:
                 batch, ahead, synced = self._pending, self._pending_ahead, self._synced
                 self._pending, self._pending_ahead, self._synced = [], [], None
                 try:
-                    await asyncio.to_thread(self._write, b"\n".join(batch) + b"\n", b"".join(ahead))
+                    await asyncio.to_thread(self._write, batch, b"".join(ahead))
                 except RunError as error:
                     self._broken = error
                     synced.set_exception(error)
@@ -85,10 +95,17 @@ class Journal:
         finally:
             self._task = None
 
-    def _write(self, data: bytes, ahead: bytes) -> None:
+    def _write(self, batch: list[tuple[bytes, int]], ahead: bytes) -> None:
         if ahead and self._ahead:
             self._ahead(ahead)
-        view = memoryview(data)
+        entries = array("Q")
+        for line, entry in batch:
+            entries.append(entry >> 1)
+            entries.append(self._end << 1 | entry & 1)
+            self._end += len(line) + 1
+        view = memoryview(b"".join(line + b"\n" for line, _ in batch))
         while view:
             view = view[os.write(self._file, view) :]
         _sync(self._file)
+        if self._note is not None:
+            self._note(entries)

@@ -6,20 +6,15 @@ Neither file is a part of the run; it removes both when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import attrs
-import orjson
 
-from keval.errors import RunError
-from keval.files import read_input
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import FailureTally
 from keval.seams.live_events import EventKind
-from keval.store.run import Run
-from keval.store.serialization import dump, from_plain
+from keval.store.serialization import dump
 
 LIVE_FILE = "live.json"
 WATCHED_FILE = ".watched"
@@ -99,32 +94,6 @@ def error_counts(*tallies: FailureTally) -> tuple[ErrorCount, ...]:
         counts.update(tally.counts)
         messages = {**tally.messages, **messages}
     return tuple(ErrorCount(kind, count, messages.get(kind, "")) for kind, count in counts.most_common())
-
-
-def watch(run: Run) -> bool:
-    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
-
-    Where the run's directory cannot be written to, the run does not hear of it.
-    """
-    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
-        (run.path / WATCHED_FILE).touch()
-    if run.is_locked:
-        return True
-    with suppress(OSError):
-        remove_live_files(run.path)  # it has just ended, or was killed
-    return False
-
-
-def read_live(run: Run) -> LiveState | None:
-    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
-    path = run.path / LIVE_FILE
-    try:
-        told = orjson.loads(read_input(path))
-    except FileNotFoundError:
-        return None
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from error
-    return from_plain(LiveState, told, path)
 
 
 def remove_live_files(folder: Path) -> None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
-from sys import intern
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
-from keval.files import LineFile, open_input, read_input, read_lines, read_sorted, undamaged, unreadable
+from keval.files import DAMAGE, LineFile, read_input, read_lines, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Transcript
-from keval.records.trial import Sample, Trial, TrialKey
+from keval.records.trial import Sample, Trial
+from keval.store.finished import FinishedTrials, Ranking
+from keval.store.index import Index, IndexFile
 from keval.store.lock import is_locked
 from keval.store.scores import ScoresFile
 from keval.store.serialization import read_manifest, read_sample, read_trial
@@ -31,14 +31,10 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
     import pandas
     import pyarrow
 
+    from keval.analysis.scores_by_trial import ScoresByTrial
     from keval.findings.reviews import Review
     from keval.findings.reviews_file import ReviewsFile
     from keval.findings.summary import Summary
-
-
-_CHUNK = 1 << 20
-_FIRST, _REST = b'{"id":', b',"output":'
-"""How the line of a trial begins, and what follows when it has said which trial it is."""
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -134,31 +130,17 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
-        return read_sorted(self.trials_file, lambda line: self._rank(_head(line)), self.read_trial)
+        for start in self._read_index().starts:
+            yield self._trial_at(start >> 1)
 
     def trials_as_finished(self) -> Iterator[Trial]:
         """Read the same trials in the order in which they finished, which is that of the file."""
         return read_lines(self.trials_file, self.read_trial)
 
-    def count_trials(self, known: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-        """Count the finished trials, from an earlier count on; returns it with the place up to which it holds.
-
-        Raises RunError.
-        """
-        count, place = known
-        try:
-            file = open_input(self.trials_file)
-        except FileNotFoundError:
-            return count, place
-        except OSError as error:
-            raise unreadable(self.trials_file, error) from error
-        with file:
-            if place > file.seek(0, os.SEEK_END):  # another file is in its place
-                count = place = 0
-            file.seek(place)
-            while chunk := file.read(_CHUNK):
-                count, place = count + chunk.count(b"\n"), place + len(chunk)
-        return count, place
+    def count_trials(self) -> int:
+        """Count the finished trials. Raises RunError."""
+        known = IndexFile(self.trials_file).count(lambda: self.is_locked)
+        return len(self.known_trials) if known is None else known
 
     def retried_trials(self) -> Iterator[Trial]:
         """Read the failed trials that were set aside and run again."""
@@ -166,7 +148,7 @@ class Run:
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, trial by trial: those by the scorers as the manifest has them."""
-        return self._current(self._known(self.scores_file.read_sorted(self._rank)))
+        return self._current(self._known(self._scores_by_trial().read()))
 
     def scores_as_made(self) -> Iterator[ScoreLine]:
         """Read the same scores in the order in which they were made, which is that of the file."""
@@ -174,7 +156,7 @@ class Run:
 
     def scores_of(self, trial: str) -> list[ScoreLine]:
         """Read the scores of a trial that count. Raises RunError."""
-        return [*self._current(self._scores_by_trial(trial))]
+        return [*self._current(self._scores.of(trial))]
 
     def reviews(self) -> list[Review]:
         """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
@@ -182,29 +164,26 @@ class Run:
 
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
-            if review.trial not in digests and review.trial in self._trial_lines.places:
+            if review.trial not in digests and self.known_trials.named(review.trial) is not None:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
-        line, place = self._trial_lines.line(id)
-        with undamaged(place):
-            return self.read_trial(line)
+        return self._trial_at(self._start(id))
 
     def trial_line(self, id: str) -> bytes:
         """Return the line of a trial, which is JSON, as it stands in the run. Raises RunError when there is none."""
-        return self._trial_lines.line(id)[0]
+        return self._trial_lines.at(self._start(id))
 
-    @property
-    def known_trials(self) -> Sequence[TrialKey]:
-        """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
-        return self._trial_lines.keys
+    @cached_property
+    def known_trials(self) -> FinishedTrials:
+        """The finished trials, in the order of `trials`, as they were when one was first asked for. Raises RunError."""
+        return FinishedTrials(self.ranking, self._read_index())
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-        found = read_lines(self.trials_file, _outcome)
-        return {name for name, was_answered in found if failed or was_answered}
+        return {key.id for key in (self.known_trials if failed else self.known_trials.answered)}
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -220,7 +199,7 @@ class Run:
         path = self.path / "samples.jsonl"
         if not path.exists():
             raise RunError(f"{path} is missing; restore the file")
-        ids = [*read_lines(path, lambda line: intern(str(orjson.loads(line)["id"])))]
+        ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
         lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
         def read(position: int) -> Sample:
@@ -297,76 +276,63 @@ class Run:
                 )
             yield line
 
-    def _rank(self, line: Mapping[str, Any]) -> int:
-        """Return the place of a trial among all, by its line or that of a score; last of all if it is damaged."""
-        rank = int(line["repetition"])
-        for places, key in zip(self._places, ("sample", "condition", "agent"), strict=True):
-            rank = rank * (len(places) + 1) + places.get(line[key], len(places))
-        return rank
-
     @cached_property
-    def _places(self) -> tuple[Mapping[str, int], ...]:
-        """The places of samples, conditions and agents by their names."""
+    def ranking(self) -> Ranking:
+        """The order of the run's trials. Raises RunError."""
         named = (self.manifest.conditions, self.manifest.agents)
-        return (self.samples.positions, *({name: place for place, name in enumerate(each)} for each in named))
+        places = ({name: place for place, name in enumerate(each)} for each in named)
+        return Ranking(self.trials_file, self.samples.positions, *places)
+
+    @property
+    def index_file(self) -> IndexFile:
+        """The index of the trials. Raises RunError."""
+        return IndexFile(self.trials_file, self.ranking.digest, partial(_entry, self.ranking))
+
+    def complete_indexes(self) -> None:
+        """Write the indexes that are missing or out of date; the run has to be locked. Raises RunError."""
+        if self.trials_file.exists():
+            self.index_file.complete()
+            self.scores_file.complete_index(self.ranking)
+
+    def _start(self, id: str) -> int:
+        """Return at which byte of its file a trial begins. Raises RunError when there is none."""
+        known = self.known_trials
+        if (key := known.named(id)) is not None and (place := known.place(key)) is not None:
+            return known.index.starts[place] >> 1
+        names = [each.id for each in known]
+        example = f"; for example {names[0]!r}" if names else "; it has no trials"
+        raise RunError(f"no trial {id!r} in {self.path}{suggestion(id, names) or example}")
+
+    def _trial_at(self, start: int) -> Trial:
+        """Read the trial that begins at a byte of its file. Raises RunError."""
+        try:
+            return self.read_trial(self._trial_lines.at(start))
+        except DAMAGE as error:
+            raise self._trial_lines.damaged(start, error) from error
+
+    def _read_index(self) -> Index:
+        return self.index_file.read(lambda: self.is_locked)
+
+    def _scores_by_trial(self) -> ScoresByTrial:
+        from keval.analysis.scores_by_trial import ScoresByTrial  # what makes scores does not read them so
+
+        return ScoresByTrial.of_file(self.scores_file, self.ranking)
 
     @cached_property
-    def _scores_by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
-        return self.scores_file.by_trial()
+    def _scores(self) -> ScoresByTrial:
+        return self._scores_by_trial()
+
+    @cached_property
+    def _trial_lines(self) -> LineFile:
+        return LineFile(self.trials_file)
 
     @cached_property
     def _digests(self) -> dict[str, str]:
         """The digests of answers that were asked for already, by trial."""
         return {}
 
-    @cached_property
-    def _trial_lines(self) -> TrialsFile:
-        return TrialsFile(self.trials_file)
 
-
-@attrs.frozen(slots=False)
-class TrialsFile:
-    """trials.jsonl of a run, as it was when it was first asked for something."""
-
-    path: Path
-
-    @cached_property
-    def keys(self) -> tuple[TrialKey, ...]:
-        """The finished trials, in the order of the file. Raises RunError."""
-        return tuple(read_lines(self.path, _key))
-
-    @cached_property
-    def places(self) -> Mapping[str, int]:
-        """Which line each trial is, counted from 0. Raises RunError."""
-        return {key.id: place for place, key in enumerate(self.keys)}
-
-    def line(self, trial: str) -> tuple[bytes, str]:
-        """Return the line of a trial, and where it stands, for messages. Raises RunError: there is no such trial."""
-        places = self.places
-        if trial not in places:
-            example = f"; for example {next(iter(places))!r}" if places else "; it has no trials"
-            raise RunError(f"no trial {trial!r} in {self.path.parent}{suggestion(trial, places) or example}")
-        return self._lines[places[trial]], f"{self.path}:{places[trial] + 1}"
-
-    @cached_property
-    def _lines(self) -> LineFile:
-        return LineFile(self.path, array("Q", accumulate(read_lines(self.path, len), initial=0)))
-
-
-def _key(line: bytes) -> TrialKey:
-    data = _head(line)
-    agent, condition, sample = (intern(str(data[name])) for name in ("agent", "condition", "sample"))
-    return TrialKey(str(data["id"]), agent, condition, sample, int(data["repetition"]))
-
-
-def _outcome(line: bytes) -> tuple[str, bool]:
-    """Return the id of a trial, and whether it was answered."""
+def _entry(ranking: Ranking, line: bytes) -> int:
+    """Return the entry of a trial's line in the index."""
     data = orjson.loads(line)
-    return str(data["id"]), data["failure"] is None
-
-
-def _head(line: bytes) -> Mapping[str, Any]:
-    """Return of which trial a line is, without reading the rest of it if that stands first, as keval writes it."""
-    end = line.find(_REST) if line.startswith(_FIRST) else -1
-    found: Mapping[str, Any] = orjson.loads(line if end < 0 else line[:end] + b"}")
-    return found
+    return ranking.of_line(data) << 1 | (data.get("failure") is not None)

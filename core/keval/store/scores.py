@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
-from sys import intern
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import attrs
 import orjson
 
-from keval.files import LineFile, explained, read_lines, read_sorted, replacing, undamaged, write_all
+from keval.files import explained, read_lines, replacing, write_all
 from keval.records.scores import ScoreLine, Scorer
+from keval.records.trial import Trial, TrialKey
+from keval.store.finished import FinishedTrials, Ranking
+from keval.store.index import Entry, IndexFile
 from keval.store.serialization import read_score
 
 _FIRST = b'{"trial":"'
@@ -35,7 +35,7 @@ class _Line(NamedTuple):
     """A line, and which score it is."""
 
     text: bytes
-    trial: str
+    trial: TrialKey
     slot: _Slot
     digest: str
     failed: bool
@@ -45,10 +45,11 @@ class _Line(NamedTuple):
         data = orjson.loads(text)
         repetition = int(data["judgement"]["repetition"]) if data.get("judgement") else 1
         slot = (data["metric"], data.get("judge"), repetition)
-        return cls(text, intern(data["trial"]), slot, data.get("digest", ""), data.get("failure") is not None)
+        trial = TrialKey(data["trial"], data["agent"], data["condition"], data["sample"], data["repetition"])
+        return cls(text, trial, slot, data.get("digest", ""), data.get("failure") is not None)
 
 
-def _trial_of(line: bytes) -> str:
+def trial_of(line: bytes) -> str:
     """Return whose score a line is, without reading the rest of it if it stands first, as keval writes it."""
     if line.startswith(_FIRST):
         name = line[len(_FIRST) : line.find(b'"', len(_FIRST))]
@@ -84,23 +85,59 @@ class ScoringSpec:
         return self.bits.get(line.slot, 0)
 
 
+class MadeScores:
+    """Which scores trials have that a spec wants, as bits; compact for `trials`, which may be a million."""
+
+    def __init__(self, trials: FinishedTrials) -> None:
+        self._trials, self._bits = trials, [0] * len(trials)
+        self._values: dict[int, int] = {}
+        self._others: dict[str, int] = {}
+
+    def of(self, trial: TrialKey) -> int:
+        """Return the scores that a trial has."""
+        place = self._trials.place(trial)
+        return self._others.get(trial.id, 0) if place is None else self._bits[place]
+
+    def add(self, trial: TrialKey, bits: int) -> None:
+        """Note further scores of a trial."""
+        place, found = self._trials.place(trial), self.of(trial) | bits
+        if place is None:
+            self._others[trial.id] = found
+        else:
+            self._bits[place] = self._values.setdefault(found, found)  # one object for all that have the same
+
+
 @attrs.frozen
 class Pass:
-    """A scoring pass in progress: `write` keeps lines; `had` are the scores that exist already, as bits by trial."""
+    """A scoring pass in progress: `write` keeps lines; `made` are the scores that exist already."""
 
     write: Callable[[bytes], None]
-    had: dict[str, int]
+    made: MadeScores
     _spec: ScoringSpec
 
-    def lacks(self, trial: str, metric: str, judge: str | None, repetition: int) -> bool:
+    def lacks(self, trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         """Return whether a score is wanted and missing."""
-        return bool(~self.had.get(trial, 0) & self._spec.bits.get((metric, judge, repetition), 0))
+        return bool(~self.made.of(trial.key) & self._spec.bits.get((metric, judge, repetition), 0))
 
-    def note(self, lines: Iterable[ScoreLine]) -> None:
-        """Note that these scores exist, also if they failed, for a trial that is scored in two steps."""
+    def note(self, trial: Trial, lines: Iterable[ScoreLine]) -> None:
+        """Note that these scores of a trial exist, also if they failed, for one that is scored in two steps."""
         for line in lines:
             repetition = line.judgement.repetition if line.judgement else 1
-            self.had[line.trial] = self.had.get(line.trial, 0) | self._spec.bits.get((*line.scorer, repetition), 0)
+            self.made.add(trial.key, self._spec.bits.get((*line.scorer, repetition), 0))
+
+
+def _entries(ranking: Ranking) -> Entry:
+    """Return what reads the entries of scores for an index: one for those of a trial that follow each other."""
+    last = ""
+
+    def entry(line: bytes) -> int | None:
+        nonlocal last
+        if (trial := trial_of(line)) == last:
+            return None
+        last = trial
+        return ranking.of_line(orjson.loads(line)) << 1
+
+    return entry
 
 
 @attrs.frozen
@@ -113,63 +150,35 @@ class ScoresFile:
         """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
         return chain.from_iterable(read_lines(file, read_score) for file in self._counting())
 
-    def read_sorted(self, rank: Callable[[Mapping[str, Any]], int]) -> Iterator[ScoreLine]:
-        """Read the same scores trial by trial, by the rank of the trial, which is told from any of its lines."""
-        last, found = "", 0
-
-        def rank_of(line: bytes) -> int:
-            nonlocal last, found
-            if (trial := _trial_of(line)) != last:
-                last, found = trial, rank(orjson.loads(line))
-            return found
-
-        return chain.from_iterable(read_sorted(file, rank_of, read_score) for file in self._counting())
-
     def files(self) -> list[Path]:
         """Return the files that have scores: that of passes that have ended, then those of passes that have not."""
         return [*([self.path] if self.path.exists() else ()), *self._unfinished()]
 
-    def by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
-        """Return a function that reads the scores of a trial. It holds their positions, and no score, in memory."""
-        files = self._counting()
-        # The scores of a trial mostly follow each other, so that one range of lines tells of many.
-        places: dict[str, list[tuple[int, range]]] = {}
-        lines: list[LineFile] = []
-        for number, file in enumerate(files):
-            starts, start = array("Q"), 0
-            for trial, block in groupby(read_lines(file, lambda line: (_trial_of(line), len(line))), itemgetter(0)):
-                first = len(starts)
-                for _, size in block:
-                    starts.append(start)
-                    start += size
-                places.setdefault(trial, []).append((number, range(first, len(starts))))
-            lines.append(LineFile(file, starts))
+    def indexes(self, ranking: Ranking) -> list[IndexFile]:
+        """Return the indexes of the files whose scores are the run's."""
+        return [self._index(file, ranking) for file in self._counting()]
 
-        def read(trial: str) -> Iterator[ScoreLine]:
-            for number, position in ((number, place) for number, block in places.get(trial, ()) for place in block):
-                with undamaged(f"{files[number]}:{position + 1}"):
-                    yield read_score(lines[number][position])
-
-        return read
+    def complete_index(self, ranking: Ranking) -> None:
+        """Write the index of scores.jsonl, if that has none; the run has to be locked. Raises RunError."""
+        self._index(self.path, ranking).complete()
 
     @contextmanager
-    def scoring(self, spec: ScoringSpec, *, missing: bool = False, of: Container[str] | None = None) -> Iterator[Pass]:
+    def scoring(self, spec: ScoringSpec, trials: FinishedTrials, *, missing: bool = False) -> Iterator[Pass]:
         """Score in a pass; an interrupted pass with the same key is continued.
 
-        With `missing`, only scores that are missing or failed are made. Scores of other trials than those `of` the run
-        so far, by their ids, are held for none.
+        With `missing`, only scores that are missing or failed are made. Scores of others than the run's `trials` so far
+        are held for none.
         """
         if not self.path.exists():
             # If the run's own first pass was interrupted, its scores are the run's until it is continued.
             for unfinished in self._unfinished(spec)[:1]:
                 with replacing(self.path) as scores:
                     scores.writelines(read_lines(unfinished, bytes))
-        current = self._current(spec)
-        had = self._resumed(current, spec, of)
-        if missing:
-            for line in read_lines(self.path, _Line.read):
-                if (bit := spec.bit(line)) and (of is None or line.trial in of):
-                    had[line.trial] = had.get(line.trial, 0) | bit
+        current, made = self._current(spec), MadeScores(trials)
+        self._resume(current, spec, made, trials)
+        for line in read_lines(self.path, _Line.read) if missing else ():
+            if line.trial in trials and (bit := spec.bit(line)):
+                made.add(line.trial, bit)
         with explained(self.path):
             file = current.open("ab", buffering=0)
         with file:
@@ -178,10 +187,13 @@ class ScoresFile:
                 with explained(self.path):
                     write_all(file, lines)
 
-            yield Pass(write, had, spec)
+            yield Pass(write, made, spec)
             with explained(self.path):
                 os.fsync(file.fileno())
-        self._settle(current, spec, missing=missing)
+        self._settle(current, spec, trials, missing=missing)
+
+    def _index(self, file: Path, ranking: Ranking) -> IndexFile:
+        return IndexFile(file, ranking.digest, _entries(ranking))
 
     def _counting(self) -> list[Path]:
         """Return the files whose scores are the run's."""
@@ -194,30 +206,31 @@ class ScoresFile:
         found = sorted(self.path.parent.glob(".scores.*.jsonl"))
         return [file for file in found if other_than is None or file != self._current(other_than)]
 
-    def _resumed(self, current: Path, spec: ScoringSpec, of: Container[str] | None) -> dict[str, int]:
-        """Keep the scores of an interrupted pass, but for failed ones, and return them."""
-        had: dict[str, int] = {}
+    def _resume(self, current: Path, spec: ScoringSpec, made: MadeScores, trials: FinishedTrials) -> None:
+        """Keep and note the scores of an interrupted pass, but for failed ones."""
         if not current.exists():
-            return had
+            return
         with replacing(current) as file:
             for line in read_lines(current, _Line.read):
                 bit = spec.bit(line)
-                if bit and not had.get(line.trial, 0) & bit and (of is None or line.trial in of):
-                    had[line.trial] = had.get(line.trial, 0) | bit
+                if bit & ~made.of(line.trial) and line.trial in trials:
+                    made.add(line.trial, bit)
                     file.write(line.text)
-        return had
 
-    def _settle(self, current: Path, spec: ScoringSpec, *, missing: bool) -> None:
-        """Replace the earlier scores of the pass's scorers by its own, when it has ended."""
-        made: dict[str, int] = {}
-        if missing:
-            for line in read_lines(current, _Line.read):
-                made[line.trial] = made.get(line.trial, 0) | spec.bits.get(line.slot, 0)
+    def _settle(self, current: Path, spec: ScoringSpec, trials: FinishedTrials, *, missing: bool) -> None:
+        """Replace the earlier scores of the pass's scorers by its own, when it has ended.
+
+        If only missing scores were made, the earlier ones of the `trials` that the run had before stay.
+        """
+        again = MadeScores(trials)
+        for line in read_lines(current, _Line.read) if missing and self.path.exists() else ():
+            if line.trial in trials:
+                again.add(line.trial, spec.bits.get(line.slot, 0))
 
         def stays(line: _Line) -> bool:
             if line.slot[:2] not in spec.digests:
                 return True
-            return missing and bool(spec.bit(line) & ~made.get(line.trial, 0))
+            return missing and line.trial in trials and bool(spec.bit(line) & ~again.of(line.trial))
 
         with replacing(self.path) as file:
             file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from io import BufferedWriter
@@ -55,9 +55,16 @@ class RunWriter:
         """The run, for reading."""
         return Run(self.path)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing to the run. Raises RunError when one does already."""
-        return locked(self.path)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to the run. Raises RunError when one does already.
+
+        The run has its indexes before the block, and after a block that does not fail.
+        """
+        with locked(self.path):
+            self.run.complete_indexes()
+            yield
+            self.run.complete_indexes()
 
     @contextmanager
     def freezing(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:
@@ -101,6 +108,7 @@ class RunWriter:
                     os.fsync(file.fileno())
             with replacing(trials) as kept:
                 kept.writelines(line for line, is_failed in read_lines(trials, _with_outcome) if not is_failed)
+            self.run.complete_indexes()
         return len(failed)
 
     def write_manifest(self, manifest: Manifest) -> None:

@@ -191,12 +191,12 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
 def test_a_trial_without_traffic_is_named(project: Project, recorded: Run) -> None:
     path = recorded.path / "trials.jsonl"
     line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
-    before = {**line, "id": "one/baseline/a/3", "agent": "one", "condition": "baseline", "sample": "a", "repetition": 2}
+    before = {**line, "id": "one/baseline/a/0", "agent": "one", "condition": "baseline", "sample": "a", "repetition": 0}
     path.write_text(path.read_text(encoding="utf-8") + json.dumps(before) + "\n", encoding="utf-8")
 
     outcome = project.keval("record", "trim", recorded.id, "--samples", "a", "-o", "small")
 
-    assert "note: one/baseline/a/3 are not in the recording" in outcome.stderr
+    assert "note: one/baseline/a/0 are not in the recording" in outcome.stderr
 
 
 def test_what_is_not_there_is_refused_and_nothing_is_left(project: Project, recorded: Run) -> None:

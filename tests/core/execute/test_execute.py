@@ -67,7 +67,8 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
     project.keval("run", "eval.yaml")
 
     files = sorted(path.name for path in project.run_directory().glob("[!.]*"))
-    assert ["manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
+    derived = ["scores.index", "summary.json", "trials.index"]
+    assert sorted(["manifest.json", "samples.jsonl", "scores.jsonl", "trials.jsonl", *derived]) == files
     (trial,), (score,), manifest = (
         project.lines("trials.jsonl"),
         project.lines("scores.jsonl"),

@@ -6,10 +6,11 @@ by it. A scale without an end has no shares and is left out, and so is a metric 
 
 from __future__ import annotations
 
-import itertools
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, combinations, compress
 from operator import sub
 
 import attrs
@@ -49,8 +50,7 @@ def averages_of(
         return Averages((), left_out)
     judges = Counter(scorers[number].metric for number in kept)
     weights = {number: 1 / len(metrics) / judges[scorers[number].metric] for number in kept}
-    asked = sorted({sample for found in values.values() for number in kept for sample in found[number].samples})
-    places = {sample: place for place, sample in enumerate(asked)}
+    asked, places = _places(found[number].samples for found in values.values() for number in kept)
     influences = {arm: _influence(scorers, found, weights, places) for arm, found in values.items()}
     of = None if clusters is None else [clusters[sample] for sample in asked]
     ends = mean_intervals([Values(each.by_sample, of, 0.0, 1.0) for each in influences.values()])
@@ -68,7 +68,7 @@ def _differences(influences: Mapping[Arm, Influence], clusters: Sequence[int] | 
     from keval.analysis.stats.paired import Differences, paired_effects  # NumPy takes a tenth of a second to import
 
     rows = [
-        Differences([*map(sub, influences[arm].by_sample, influences[against].by_sample)], clusters, 1.0)
+        Differences(array("d", map(sub, influences[arm].by_sample, influences[against].by_sample)), clusters, 1.0)
         for arm, against in pairs
     ]
     for (arm, against), found in zip(pairs, paired_effects(rows), strict=True):
@@ -76,7 +76,7 @@ def _differences(influences: Mapping[Arm, Influence], clusters: Sequence[int] | 
 
 
 def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
-    for against, arm in itertools.combinations(arms, 2):
+    for against, arm in combinations(arms, 2):
         if (arm.agent == against.agent) != (arm.condition == against.condition):
             yield arm, against
 
@@ -85,19 +85,29 @@ def _influence(
     scorers: Sequence[ScorerEntry],
     found: Sequence[SampleValues],
     weights: Mapping[int, float],
-    places: Mapping[int, int],
+    places: Sequence[int],
 ) -> Influence:
-    average, by_sample = 0.0, [0.0] * len(places)
+    average, by_sample = 0.0, array("d", bytes(8 * places[-1]))
     for number, weight in weights.items():
         shares = _shares(found[number].means, scorers[number].scale)
         mean = math.fsum(shares) / len(shares)
         average += weight * mean
-        factor = weight * len(places) / len(shares)
+        factor = weight * len(by_sample) / len(shares)
         for sample, share in zip(found[number].samples, shares, strict=True):
             by_sample[places[sample]] += factor * (share - mean)
-    return Influence(average, [average + each for each in by_sample])
+    return Influence(average, array("d", (average + each for each in by_sample)))
+
+
+def _places(of: Iterable[Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the samples that any has, rising, and by the number of a sample how many of them come before it."""
+    known = bytearray()
+    for samples in of:
+        known.extend(bytes(max(0, samples[-1] + 1 - len(known))))
+        for sample in samples:
+            known[sample] = 1
+    return array("I", compress(range(len(known)), known)), array("I", accumulate(known, initial=0))
 
 
 def _shares(values: Sequence[float], scale: Scale) -> Sequence[float]:
     best, worst = (scale.low, scale.high) if scale.better == "lower" else (scale.high, scale.low)
-    return [(value - worst) / (best - worst) for value in values]
+    return array("d", ((value - worst) / (best - worst) for value in values))

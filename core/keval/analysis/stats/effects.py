@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from keval.analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects
+from keval.analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects, together
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pair
 from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
@@ -76,11 +76,23 @@ def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> 
 
 def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
     """Return the samples that two arms have, and the places that they have in each."""
-    return np.intersect1d(arm.samples, against.samples, assume_unique=True, return_indices=True)
+    ours, theirs = (np.asarray(each.samples, np.int64) for each in (arm, against))
+    return np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
 
 
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
     """Return the effect of each pair, with its p adjusted for the number of effects in its family, and its verdict."""
+    most = max((len(pair.arm.values.samples) for pair in pairs), default=0)
+    known = [each for some in together(pairs, most) for each in _estimated(some)]
+    told, df = [effect for effect, _ in known], [freedom for _, freedom in known]
+    scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
+    return tuple(
+        _judged(each, families, scales, freedom) for each, freedom in zip(_adjusted(told, families), df, strict=True)
+    )
+
+
+def _estimated(pairs: Sequence[Pair]) -> Iterator[tuple[Effect, float | None]]:
+    """Yield the effect of each pair as far as it is known without the others, with its degrees of freedom."""
     rows: list[Differences] = []
     shared: list[IntArray] = []
     for pair in pairs:
@@ -94,15 +106,8 @@ def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
         rows.append(_differences(pair.measure, arm, against)[0])
     found = paired_effects(rows)
     per_protocol = dict(zip(complying, found[len(pairs) :], strict=True))
-    told = [
-        _effect(pair, one, samples, per_protocol.get(number))
-        for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False))
-    ]
-    scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
-    df = [one.df for one in found[: len(pairs)]]
-    return tuple(
-        _judged(each, families, scales, freedom) for each, freedom in zip(_adjusted(told, families), df, strict=True)
-    )
+    for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False)):
+        yield _effect(pair, one, samples, per_protocol.get(number)), one.df
 
 
 def _effect(pair: Pair, found: PairedEffect, shared: IntArray, compliant: PairedEffect | None) -> Effect:

@@ -7,13 +7,18 @@ those that were asked do.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
 import numpy as np
 
 from keval.analysis.stats.units import FloatArray, IntArray, Moments, Units, moments
 from keval.analysis.stats.weighted_means import WeightedMeans
+
+T = TypeVar("T")
+_AT_ONCE = 50_000
+"""Values that are worked on at a time; they take a hundred bytes each."""
 
 
 @attrs.frozen(eq=False)
@@ -134,8 +139,17 @@ def paired_effects(rows: Sequence[Differences], level: float = 0.95) -> list[Pai
     Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
     arXiv 2411.00640, section 4.2 (paired differences).
     """
-    if not rows:
-        return []
+    most = max((len(row.values) for row in rows), default=0)
+    return [effect for some in together(rows, most) for effect in _paired_effects(some, level)]
+
+
+def together(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield rows of at most so many values each in parts that take a bounded memory."""
+    step = max(1, _AT_ONCE // max(1, most))
+    return (rows[first : first + step] for first in range(0, len(rows), step))
+
+
+def _paired_effects(rows: Sequence[Differences], level: float) -> list[PairedEffect]:
     rule = Rule.on(rows)
     found = rule.moments
     low, high = rule.interval(level)

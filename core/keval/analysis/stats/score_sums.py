@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from itertools import compress
-from operator import add, truediv
+from operator import add, mul, truediv
 from sys import intern
 
 import attrs
@@ -24,24 +24,35 @@ from keval.records.trial import FailureTally
 
 @attrs.define
 class Sums:
-    """Counts, sums and sums of squares of values in numbered slots, such as those of one sample each."""
+    """Counts, sums and sums of squares of values in numbered slots, such as those of one sample each.
+
+    `squares` and `passed` are there when they are needed: a second value in a slot, and a value that passes.
+    """
 
     counts: array[int] = attrs.field(factory=lambda: array("I"))
     sums: array[float] = attrs.field(factory=lambda: array("d"))
-    squares: array[float] = attrs.field(factory=lambda: array("d"))
-    passed: array[int] = attrs.field(factory=lambda: array("I"))
+    squares: array[float] | None = None
+    passed: array[int] | None = None
 
     def add(self, slot: int, value: float, *, passed: bool = False) -> None:
         """Add a value to a slot."""
         if (lacking := slot + 1 - len(self.counts)) > 0:
             self.counts.extend([0] * lacking)
-            self.sums.extend([0.0] * lacking)
-            self.squares.extend([0.0] * lacking)
-            self.passed.extend([0] * lacking)
+            for each in (self.sums, self.squares):
+                if each is not None:
+                    each.extend([0.0] * lacking)
+            if self.passed is not None:
+                self.passed.extend([0] * lacking)
+        if self.counts[slot] and self.squares is None:
+            self.squares = array("d", map(mul, self.sums, self.sums))
         self.counts[slot] += 1
         self.sums[slot] += value
-        self.squares[slot] += value * value
-        self.passed[slot] += passed
+        if self.squares is not None:
+            self.squares[slot] += value * value
+        if passed:
+            if self.passed is None:
+                self.passed = array("I", bytes(4 * len(self.counts)))
+            self.passed[slot] += 1
 
     def by_slot(self) -> dict[int, float]:
         """Return the mean of each slot that has values."""
@@ -56,34 +67,50 @@ class Sums:
         return math.fsum(means) / slots if slots else None
 
     def values(self) -> SampleValues:
-        """Return what the slots hold, if each is of a sample."""
-        counts = array("q", filter(None, self.counts))
-        sums, squares = (array("d", compress(each, self.counts)) for each in (self.sums, self.squares))
-        return SampleValues(
-            samples=array("q", compress(range(len(self.counts)), self.counts)),
-            means=array("d", map(truediv, sums, counts)),
-            counts=counts,
-            squares=squares,
-            passed=array("q", compress(self.passed, self.counts)),
-            graded=Graded(counts, counts, counts, sums, squares, squares),
-        )
+        """Return what the slots hold, if each is of a sample; it holds until further values are added."""
+        samples: Sequence[int] = range(len(self.counts))
+        counts, sums, squares, passed = self.counts, self.sums, self.squares, self.passed
+        if 0 in counts:
+            samples, sums = array("I", compress(samples, counts)), array("d", compress(sums, counts))
+            squares = squares and array("d", compress(squares, counts))
+            passed = passed and array("I", compress(passed, counts))
+            counts = array("I", filter(None, counts))
+        means = sums if squares is None else array("d", map(truediv, sums, counts))
+        return SampleValues(samples, means, counts, sums, squares, passed)
 
 
 @attrs.frozen(eq=False)
 class SampleValues:
     """What a scorer found in one arm, in arrays with one entry for each sample that has a value.
 
-    `samples` are the samples' numbers, rising. A sample has a value for each of `counts` trials: `means` is their mean,
-    `squares` the sum of their squares, and `passed` how many pass the threshold. Where a judge graded an answer more
-    than once, its trial's value is the mean of the gradings, which `graded` has.
+    `samples` are the samples' numbers, rising. A sample has a value for each of `counts` trials: `means` is their mean
+    and `sums` their sum. Where a judge graded an answer more than once, its trial's value is the mean of the gradings,
+    which `graded` has.
     """
 
-    samples: array[int]
+    samples: Sequence[int]
     means: array[float]
     counts: array[int]
-    squares: array[float]
-    passed: array[int]
-    graded: Graded
+    sums: array[float]
+    _squares: array[float] | None = None
+    _passed: array[int] | None = None
+    _graded: Graded | None = None
+
+    @property
+    def squares(self) -> array[float]:
+        """The sum of the squares of each sample's values."""
+        return array("d", map(mul, self.sums, self.sums)) if self._squares is None else self._squares
+
+    @property
+    def passed(self) -> array[int]:
+        """How many values of each sample pass the threshold."""
+        return array("I", bytes(4 * len(self.counts))) if self._passed is None else self._passed
+
+    @property
+    def graded(self) -> Graded:
+        """The gradings behind the values."""
+        squares = self.squares
+        return self._graded or Graded(self.counts, self.counts, self.counts, self.sums, squares, squares)
 
 
 def passes(entry: ScorerEntry) -> Callable[[float], bool]:
@@ -97,6 +124,23 @@ def passes(entry: ScorerEntry) -> Callable[[float], bool]:
     return lambda value: value >= threshold - 1e-9
 
 
+@attrs.define
+class _TrialCounts:
+    """How many trials of each sample are so; those that may be added twice are kept by their ids."""
+
+    _counts: Counter[int] = attrs.field(factory=Counter)
+    _named: dict[str, int] = attrs.field(factory=dict)
+
+    def add(self, sample: int, trial: str | None) -> None:
+        if trial is None:
+            self._counts[sample] += 1
+        else:
+            self._named[trial] = sample
+
+    def without(self, trials: Container[str]) -> Counter[int]:
+        return self._counts + Counter(sample for trial, sample in self._named.items() if trial not in trials)
+
+
 class Cell:
     """Takes the scores of one scorer in one arm, in any order."""
 
@@ -106,8 +150,7 @@ class Cell:
         self._count_neutral = count_neutral
         self._passes = passes(entry)
         self._samples = Sums()
-        self._lost: dict[str, int] = {}
-        self._left_out: dict[str, int] = {}
+        self._lost, self._left_out = _TrialCounts(), _TrialCounts()
         # Trials by their id, if a judge grades more than once: a trial counts once.
         self._trials: dict[str, int] | None = {} if entry.repetitions > 1 else None
         self._sample_of = array("L")
@@ -121,12 +164,12 @@ class Cell:
             if line.failure is not None:
                 self.failed += 1
                 self.failures.add(line.failure.kind, line.failure.message)
-                self._lost[line.trial] = sample
+                self._lost.add(sample, None if self._trials is None else line.trial)
             return
         self.neutral += neutral
         self.scored += not neutral
         if neutral and not self._count_neutral:
-            self._left_out[line.trial] = sample
+            self._left_out.add(sample, None if self._trials is None else line.trial)
             return
         if self._trials is None:
             self._samples.add(sample, value, passed=self._passes(value))
@@ -138,11 +181,11 @@ class Cell:
 
     def lost(self) -> Counter[int]:
         """Return by sample how many trials were answered and have no value, because the scorer failed."""
-        return Counter(sample for trial, sample in self._lost.items() if trial not in (self._trials or ()))
+        return self._lost.without(self._trials or ())
 
     def left_out(self) -> Counter[int]:
         """Return by sample how many trials have no value because there was nothing to judge."""
-        return Counter(sample for trial, sample in self._left_out.items() if trial not in (self._trials or ()))
+        return self._left_out.without(self._trials or ())
 
     def values(self) -> SampleValues:
         """Return what was found, by sample."""
@@ -150,12 +193,12 @@ class Cell:
             return self._samples.values()
         trials = Sums()
         graded: dict[int, list[float]] = {}
-        gradings = self._gradings
-        for sample, *of_trial in zip(self._sample_of, gradings.counts, gradings.sums, gradings.squares, strict=True):
-            m, total, squares = of_trial
+        gradings, squares = self._gradings, self._gradings.values().squares
+        for sample, *of_trial in zip(self._sample_of, gradings.counts, gradings.sums, squares, strict=True):
+            m, total, square = of_trial
             trials.add(sample, total / m, passed=self._passes(total / m))
             sums = graded.setdefault(sample, [0, 0, 0.0, 0.0, 0.0])
-            sums[:] = map(add, sums, (m, m * m, total, squares, total * total / m))
+            sums[:] = map(add, sums, (m, m * m, total, square, total * total / m))
         found = trials.values()
         columns = [*zip(*(graded[sample] for sample in found.samples), strict=True)] or [()] * 5
         return attrs.evolve(found, graded=Graded(found.counts, *columns))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import add, mul, sub, truediv
 
 import attrs
@@ -90,14 +91,17 @@ class Graded:
 
     def centred(self, center: float) -> Graded:
         """Return the sums as of gradings less a number. Scores far from 0 would lose digits in sums of squares."""
-        pairs = [*zip(self.gradings, self.sums, strict=True)]
-        taken = [center * (center * many - 2 * total) for many, total in pairs]
+        taken = array("d", (center * (center * many - 2 * total) for many, total in self._pairs()))
+        squares, alike = array("d", map(add, self.squares, taken)), self.between is self.squares
         return attrs.evolve(
             self,
-            sums=[total - center * many for many, total in pairs],
-            squares=[*map(add, self.squares, taken)],
-            between=[*map(add, self.between, taken)],
+            sums=array("d", (total - center * many for many, total in self._pairs())),
+            squares=squares,
+            between=squares if alike else array("d", map(add, self.between, taken)),
         )
+
+    def _pairs(self) -> Iterator[tuple[int, float]]:
+        return zip(self.gradings, self.sums, strict=True)
 
 
 def variance_components(arms: Sequence[Graded]) -> Components:

@@ -22,6 +22,7 @@ from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
 from keval.records.cassettes import ServerCassette, Traffic
 from keval.records.models import Asker, Endpoint, Model
 from keval.records.servers import McpServer, ToolListing
+from keval.records.trial import TrialKey
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.contexts import ServerSpec
@@ -64,7 +65,7 @@ async def preflight(
     redactor: Redactor | None = None,
     hooks: Hooks | None = None,
     *,
-    done: Collection[str] = (),
+    done: Collection[TrialKey] = (),
     trials_elsewhere: bool = False,
     recorded: bool = False,
     player: Player | None = None,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from keval import Run
-from keval.plugin import Report, Tile, TrialKey
+from keval.plugin import Report, Tile, TrialKey, beside, trials_of
 
 Arm: TypeAlias = tuple[str, str]
 _ANY = ""
@@ -32,27 +32,22 @@ class Around:
 
 def around(run: Run, key: TrialKey) -> Around:
     """Return what is around a trial, in the order of the dataset. Raises RunError."""
-    order = {name: place for place, name in enumerate(run.samples.ids)}
-    alike = [each for each in run.known_trials if _arm(each) == _arm(key) and each.repetition == key.repetition]
-    alike.sort(key=lambda each: order.get(each.sample, len(order)))
-    place = alike.index(key)
-    of_sample = trials_of(run, key.sample)
+    near = beside(run, key)
+    of_sample = by_arm(run, key.sample)
     return Around(
-        previous=alike[place - 1] if place else None,
-        following=alike[place + 1] if place + 1 < len(alike) else None,
-        place=place + 1,
-        of=len(alike),
+        previous=near.previous,
+        following=near.following,
+        place=near.place + 1,
+        of=near.of,
         arms=[each for each in of_sample if each.repetition == key.repetition],
         repetitions=[each for each in of_sample if _arm(each) == _arm(key)],
     )
 
 
-def trials_of(run: Run, sample: str) -> list[TrialKey]:
+def by_arm(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
     arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
-    order = {arm: place for place, arm in enumerate(arms)}
-    found = [each for each in run.known_trials if each.sample == sample]
-    return sorted(found, key=lambda each: (order.get(_arm(each), len(order)), each.repetition))
+    return sorted(trials_of(run, sample), key=lambda each: (arms.index(_arm(each)), each.repetition))
 
 
 def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialKey]]:

@@ -92,9 +92,7 @@ def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
 @lru_cache(maxsize=2)
 def _answered(path: Path, version: object) -> Mapping[str, tuple[str, int]]:
     """Return the sample and the repetition of each trial that was answered."""
-    run = Run(path)
-    ids = run.trial_ids(failed=False)
-    return {key.id: (key.sample, key.repetition) for key in run.known_trials if key.id in ids}
+    return {key.id: (key.sample, key.repetition) for key in Run(path).known_trials.answered}
 
 
 def _chosen(run: Run, answered: Collection[str], choice: Choice) -> Sequence[str]:

@@ -8,6 +8,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -88,6 +89,11 @@ class Runs:
         """Return what the fragments of a run are made from. Raises RunError."""
         return self.derived(run, "report", lambda kept: Report(kept, _summary(kept)))
 
+    def is_outlined(self, run: Run) -> bool:
+        """Whether the report of a run, and its outline, were made since the run was written to last."""
+        report = self._kept(run.path).derived.get("report")
+        return report is not None and "outline" in vars(report)
+
     def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
         """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
         kept = self._kept(run.path)
@@ -114,7 +120,7 @@ def read_ahead(run: Run) -> None:
     """Read where the trials and scores of a run are, so that the first page of a trial does not wait for it."""
     # Who opens that page is told. An error here would close a connection on which the next request is under way.
     with suppress(RunError, OSError):
-        for key in run.known_trials[:1]:
+        for key in islice(run.known_trials, 1):
             run.trial(key.id)
             run.scores_of(key.id)
 
@@ -122,7 +128,7 @@ def read_ahead(run: Run) -> None:
 def _summary(run: Run) -> Summary:
     """Return what a run found, as it was written down, or anew if there are other trials than it tells of."""
     written = run.written_summary()
-    if written is not None and sum(arm.trials for arm in written.trials) == run.count_trials()[0]:
+    if written is not None and sum(arm.trials for arm in written.trials) == run.count_trials():
         return written
     return run.summary()
 
@@ -243,7 +249,6 @@ class Listing:
     runs: Runs
     version: int = 0
     _rows: dict[Path, tuple[Written, Row]] = attrs.field(factory=dict, init=False)
-    _counted: dict[Path, tuple[int, int]] = attrs.field(factory=dict, init=False)
     _unread: int = attrs.field(default=0, init=False)
     _looked: float = attrs.field(default=-math.inf, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
@@ -279,17 +284,10 @@ class Listing:
             if not (recent or row.state == "running") or run.is_locked == (row.state == "running"):
                 return known
         row = _row(run, run.is_locked)
-        if row.state != "running":
-            self._counted.pop(run.path, None)
-            return now, row
-        return now, attrs.evolve(row, trials=self._count(run), failed=None)
-
-    def _count(self, run: Run) -> int:
-        """Count the finished trials of a running run: only what was added since the last time is read."""
-        known = self._counted.get(run.path, (0, 0))
-        with suppress(RunError):  # the page of the run says what is wrong
-            known = self._counted[run.path] = run.count_trials(known)
-        return known[0]
+        if row.state == "running":
+            with suppress(RunError):  # the page of the run says what is wrong
+                row = attrs.evolve(row, trials=run.count_trials(), failed=None)
+        return now, row
 
 
 def _row(run: Run, locked: bool) -> Row:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Literal, TypeAlias
 from urllib.parse import urlencode
 
 import attrs
+from starlette.background import BackgroundTask
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keval import Run, Trial
-from keval.plugin import show_command
-from keval_viewer.neighbours import Choice, Ranked, choices_of, ranked, repetitions_of, trials_of
+from keval import Run, RunError, Trial
+from keval.plugin import asked_samples, show_command
+from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 from keval_viewer.tracks import seconds_told
 
 Arm: TypeAlias = tuple[str, str]
+_ROUNDS = 20
+"""Repetitions that are shown at a time."""
+_MOST_RANKED = 2_000
+"""Trials of a run of which samples are ranked before the first page is shown."""
 MOST_WORDS = 3_000
 """Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
 Difference: TypeAlias = Literal["same", "more", "less"]
@@ -51,17 +59,19 @@ class _Round:
 
 def _sample(request: Request) -> Response:
     run, name = run_of(request), request.path_params["sample"]
-    keys = trials_of(run, name)
+    keys = by_arm(run, name)
     if not keys:
         raise HTTPException(404)
     arms: list[Arm] = [*dict.fromkeys((key.agent, key.condition) for key in keys)]
     against = _against(request.query_params, arms)
+    repetitions = repetitions_of(keys)
+    start = bisect_left([*repetitions], _first(request.query_params)) // _ROUNDS * _ROUNDS
     rounds = [
         _round(run, repetition, [run.trial(found[arm].id) if arm in found else None for arm in arms], against)
-        for repetition, found in repetitions_of(keys).items()
+        for repetition, found in islice(repetitions.items(), start, start + _ROUNDS)
     ]
     order, compared, metrics = _order(request, run, name)
-    return rendered(
+    page = rendered(
         request,
         "sample.html",
         run=run,
@@ -74,7 +84,25 @@ def _sample(request: Request) -> Response:
         metrics=metrics,
         show_command=show_command,
         url=lambda to: f"{sample_url(run, to)}{_query(order.choice, against)}",
+        repeated=len(repetitions) > 1,
+        pages=[each for at, each in enumerate(repetitions) if at % _ROUNDS == 0 and at != start],
     )
+    page.background = BackgroundTask(_rank_ahead, request, run)
+    return page
+
+
+def _rank_ahead(request: Request, run: Run) -> None:
+    """Read what ranks the samples of a run, so that it is known when the next page is asked for."""
+    # Who asks for that page is told. An error here would close a connection on which the next request is under way.
+    with suppress(RunError, OSError):
+        if not run.is_locked:
+            _ = viewer_of(request).runs.report(run).outline
+
+
+def _first(asked: QueryParams) -> int:
+    """Return the first repetition that is shown."""
+    given = asked.get("from", "")
+    return int(given) if given.isdecimal() and len(given) < 10 else 0
 
 
 def _against(asked: QueryParams, arms: Sequence[Arm]) -> int | None:
@@ -86,15 +114,17 @@ def _against(asked: QueryParams, arms: Sequence[Arm]) -> int | None:
 def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[str], Sequence[str]]:
     """Return where the sample stands, and by what samples can be ranked.
 
-    While a run is written to, what is ranked changes with every answer, so the order is that of the dataset.
+    While a run is written to, what is ranked changes with every answer, so the order is that of the dataset. It is so,
+    too, until the whole of a large run was read, unless another one is asked for.
     """
-    if run.is_locked:
-        asked = {key.sample for key in run.known_trials}
-        names = [name for name in run.samples.ids if name in asked]
+    runs = viewer_of(request).runs
+    is_usual = request.query_params.get("by", "order") == "order"
+    if run.is_locked or (is_usual and len(run.known_trials) > _MOST_RANKED and not runs.is_outlined(run)):
+        names = asked_samples(run)
         place = names.index(sample)
         previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
         return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
-    report = viewer_of(request).runs.report(run)
+    report = runs.report(run)
     compared, metrics = choices_of(report)
     given, metric = request.query_params.get("by", "0"), request.query_params.get("metric", "")
     by = int(given) if given.isdecimal() and int(given) < len(compared) else None

@@ -79,7 +79,7 @@ def _sent(request: Request) -> Response:
 
 def _key_of(request: Request, run: Run) -> TrialKey:
     """Return the key of the trial that the URL names. Raises HTTPException: there is none."""
-    found = next((key for key in run.known_trials if key.id == request.path_params["trial"]), None)
+    found = run.known_trials.named(request.path_params["trial"])
     if found is None:
         raise HTTPException(404)
     return found

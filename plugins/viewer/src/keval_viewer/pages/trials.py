@@ -29,7 +29,7 @@ def _trials(request: Request) -> Response:
     given = request.query_params.get("from", "")
     start = int(given) if given.isdecimal() and len(given) < 10 else 0
     first = [*islice(run.trials(), start, start + _AT_FIRST)]
-    total, _ = run.count_trials()
+    total = run.count_trials()
     return rendered(
         request,
         "trials.html",
