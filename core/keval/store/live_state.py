@@ -17,6 +17,7 @@ from keval.errors import RunError
 from keval.files import read_input
 from keval.records.trial import FailureTally
 from keval.seams.live_events import EventKind
+from keval.store.lock import fetch_run
 from keval.store.run import Run
 from keval.store.serialization import dump, from_plain
 
@@ -101,10 +102,11 @@ def error_counts(*tallies: FailureTally) -> tuple[ErrorCount, ...]:
 def watch(run: Run) -> bool:
     """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
 
-    Where the run's directory cannot be written to, the run does not hear of it.
+    Where the run's directory cannot be written to, the run does not hear of it. One that is mirrored is brought here.
     """
     with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
         (run.path / WATCHED_FILE).touch()
+    fetch_run(run.path)
     if run.is_locked:
         return True
     with suppress(OSError):

@@ -55,9 +55,9 @@ class RunWriter:
         """The run, for reading."""
         return Run(self.path)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing to the run. Raises RunError when one does already."""
-        return locked(self.path)
+    def locked(self, lost: Callable[[], object]) -> AbstractContextManager[None]:
+        """Keep other processes from writing to the run, as `keval.store.lock.locked` does. Raises RunError."""
+        return locked(self.path, lost)
 
     @contextmanager
     def freezing(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:
