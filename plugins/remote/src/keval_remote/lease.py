@@ -106,7 +106,7 @@ class Lease:
         if own is not None:
             raise HeldError(f"another machine went on with {objects.url} since this one wrote to it last")
         if found is not None and taken_from is None:
-            raise HeldError(f"{objects.url} is being written by {found[1].told}; wait for it to end")
+            raise HeldError(f"{objects.url} is being written by {found[1].told}; wait for it to end, or until then")
         lease = cls(objects, name, number, seconds, secrets.token_hex(8), taken_from=taken_from)
         lease._valid = time.monotonic() + seconds
         try:

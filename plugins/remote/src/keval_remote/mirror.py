@@ -149,17 +149,23 @@ class Mirror:
         stamps = {name: _stamp(self._copy.run / name) for name in sorted(_names(self._copy.run), key=_rank)}
         self._upload_blobs(all_of_them=all_of_it)
         for name, stamp in reversed(stamps.items()):
-            if stamp is None:
-                continue
-            if _is_growing(name):
-                self._grow(name, stamp, all_of_it=all_of_it)
-                if all_of_it:
-                    self._settle(name)
-            elif self._whole.get(name) != stamp and _stamp(self._copy.run / name) == stamp:
-                self._put(name)
-                self._whole[name] = stamp
+            try:
+                if stamp is not None:
+                    self._mirror(name, stamp, all_of_it=all_of_it)
+            except (FileNotFoundError, UnreachableError):
+                if (self._copy.run / name).exists():  # else it is removed below
+                    raise
         for name in [name for name in {*self._whole, *self._grown} if not (self._copy.run / name).exists()]:
             self._remove(name)
+
+    def _mirror(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
+        if _is_growing(name):
+            self._grow(name, stamp, all_of_it=all_of_it)
+            if all_of_it:
+                self._settle(name)
+        elif self._whole.get(name) != stamp and _stamp(self._copy.run / name) == stamp:
+            self._put(name)
+            self._whole[name] = stamp
 
     def _upload_blobs(self, *, all_of_them: bool) -> None:
         folder = self._copy.run / _BLOBS
