@@ -225,11 +225,11 @@ def test_of_two_who_resume_at_once_one_is_refused(s3: Callable[[str], Machine], 
         process.kill()
     time.sleep(2)  # its lease is over
     outcomes: list[Any] = []
-    names = ("b", "c")
-    both = [
-        threading.Thread(target=lambda at=s3(name): outcomes.append(at.fork("resume", "latest", "-q")))
-        for name in names
-    ]
+
+    def resume(machine: Machine) -> None:
+        outcomes.append(machine.fork("resume", "latest", "-q"))
+
+    both = [threading.Thread(target=resume, args=(s3(name),)) for name in ("b", "c")]
 
     for thread in both:
         thread.start()

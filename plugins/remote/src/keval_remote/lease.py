@@ -131,7 +131,7 @@ class Lease:
                     self.renew()
                 except UnreachableError:
                     continue  # what is uploaded tells of it
-            if self.lost_to is not None:
+            if self.lost_to is not None and not self._stopped.is_set():
                 lost()
 
         threading.Thread(target=renew, name="keval lease", daemon=True).start()

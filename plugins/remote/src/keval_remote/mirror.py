@@ -66,7 +66,7 @@ class Mirror:
     _lost: Callable[[], object]
     problem: str = attrs.field(default="", init=False)
     is_done: bool = attrs.field(default=False, init=False)
-    _whole: dict[str, _Stamp] = attrs.field(factory=dict, init=False)
+    _whole: dict[str, _Stamp | None] = attrs.field(factory=dict, init=False)
     _grown: dict[str, _Grown] = attrs.field(factory=dict, init=False)
     _since: dict[str, float] = attrs.field(factory=dict, init=False)
     _blobs: set[str] = attrs.field(factory=set, init=False)
@@ -84,12 +84,10 @@ class Mirror:
         """
         layouts = self._copy.layouts() | self._copy.layouts(RECORDING)
         for name, layout in layouts.items():
-            if not _is_mirrored(name):
-                continue
             if _is_growing(name):
                 self._grown[name] = self._found(name, layout)
-            elif name in alike and layout.base and layout.base.version == alike[name].version:
-                self._whole[name] = _stamp(self._copy.run / name) or _Stamp(0, 0, 0)
+            elif _is_mirrored(name) and layout.base and name in alike and alike[name].version == layout.base.version:
+                self._whole[name] = _stamp(self._copy.run / name)
         self._blobs = {*self._copy.objects.list(_BLOBS)}
         self._lease.keep(self._lost)
         self._thread = threading.Thread(target=self._work, name="keval mirror", daemon=True)

@@ -106,12 +106,12 @@ class Objects:
             self._files.get_file(self._path(path), str(to))
 
     def write(self, path: str, content: bytes) -> None:
-        """Write an object whole."""
-        self._writing(path, lambda where: self._files.pipe_file(where, content))
+        """Write an object, whole or not at all."""
+        self._replacing(path, lambda where: self._files.pipe_file(where, content))
 
     def upload(self, path: str, file: Path, moved: Callable[[], None]) -> None:
         """Write a file to an object, block by block, each of which is told."""
-        self._writing(path, lambda where: self._files.put_file(str(file), where, callback=_Progress(moved)))
+        self._replacing(path, lambda where: self._files.put_file(str(file), where, callback=_Progress(moved)))
 
     def create(self, path: str, content: bytes) -> bool:
         """Write an object that must not exist; returns whether two who do so at once cannot both succeed.
@@ -156,6 +156,15 @@ class Objects:
         with self._explained():
             if not self._files.async_impl and self._files.isdir(self._path(path)):
                 self._files.rmdir(self._path(path))
+
+    def _replacing(self, path: str, write: Callable[[str], None]) -> None:
+        if not isinstance(self._files, LocalFileSystem):
+            self._writing(path, write)
+            return
+        folder, _, name = path.rpartition("/")
+        unfinished = f"{folder}/.{name}.unfinished" if folder else f".{name}.unfinished"
+        self._writing(unfinished, write)
+        self._writing(path, lambda where: self._files.mv(self._path(unfinished), where))
 
     def _writing(self, path: str, write: Callable[[str], None]) -> None:
         where = self._path(path)
