@@ -144,12 +144,9 @@ from keval.seams.infrastructure import (
     ConnectedServer as ConnectedServer,
     DatasetReader as DatasetReader,
     DatasetRequest as DatasetRequest,
-    Executor as Executor,
-    Job as Job,
     Middleware as Middleware,
     ModelProvider as ModelProvider,
     ModelProxy as ModelProxy,
-    Outbox as Outbox,
     PriceTable as PriceTable,
     ProxyRoute as ProxyRoute,
     RawRecord as RawRecord,
@@ -157,9 +154,30 @@ from keval.seams.infrastructure import (
     RereadableDataset as RereadableDataset,
     ServerProxy as ServerProxy,
     UsageByProxy as UsageByProxy,
+)
+
+# Executors and workers
+from keval.seams.distribution import (
+    Crew as Crew,
+    CrewExecutor as CrewExecutor,
+    CrewOrder as CrewOrder,
+    CrewWatcher as CrewWatcher,
+    Ending as Ending,
+    Executor as Executor,
+    Job as Job,
+    JobOutbox as JobOutbox,
+    Limits as Limits,
+    Load as Load,
+    Outbox as Outbox,
+    PackedScores as PackedScores,
+    PackedTrial as PackedTrial,
+    Standing as Standing,
+    WantedScore as WantedScore,
     Worker as Worker,
 )
-from keval.execute.trial.worker import open_worker as open_worker
+from keval.execute.limits import RunLimits as RunLimits
+from keval.records.manifest import WorkerEntry as WorkerEntry
+from keval.run.crew_worker import CrewWorker as CrewWorker, open_worker as open_worker
 from keval.seams.results import (
     MARKER as MARKER,
     ResultsMirror as ResultsMirror,

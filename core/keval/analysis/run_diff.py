@@ -33,6 +33,7 @@ _OF_THE_RUN = (
     "plugins",
     "versions",
     "server_starts",
+    "workers",
 )
 """Fields of a manifest that say when, where, how far and by what version a run was made."""
 _OF_THE_MACHINE = ("max_concurrent", "max_failures", "grace_seconds", "executor")

@@ -35,7 +35,7 @@ class Dataset:
 
     def place(self, sample: str) -> str:
         """Return the file and line of a sample, by its id."""
-        return f"{self.path}:{self._lines[self.samples.positions[sample]]}"
+        return f"{self.path}:{self._lines[self.samples.positions[sample]]}" if self._lines else str(self.path)
 
 
 NO_DATASET = Dataset(None, Samples.of(()), "")

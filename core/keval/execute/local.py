@@ -6,7 +6,7 @@ import asyncio
 
 import attrs
 
-from keval.seams.infrastructure import Job
+from keval.seams.distribution import Job
 
 
 @attrs.frozen

@@ -20,7 +20,7 @@ from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, TrialInfo
-from keval.seams.infrastructure import Outbox
+from keval.seams.distribution import Outbox
 from keval.seams.interfaces import Conversation, ConversationalAgent
 from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import TranscriptBuilder

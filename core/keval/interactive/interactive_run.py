@@ -35,7 +35,7 @@ from keval.redaction import Redactor
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
 from keval.score.backlog import late_judges
-from keval.score.scoring import Grader
+from keval.score.scoring import TrialGrader
 from keval.seams.hooks import hookimpl
 from keval.seams.interfaces import ConversationalAgent
 from keval.seams.live_events import Feed, LiveEvent
@@ -76,7 +76,7 @@ class InteractiveRun:
     _worker: PlanWorker
     _outbox: RunOutbox
     _scores: Pass
-    _grader: Grader
+    _grader: TrialGrader
     _rates: Rates
     _lines: dict[str, bytes]
     _summariser: Summariser

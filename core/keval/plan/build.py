@@ -22,12 +22,17 @@ from keval.seams.interfaces import AgentChecker
 
 
 def make_plan(
-    evaluation: Evaluation, dataset: Dataset | None = None, *, played: bool = False, scored: bool = True
+    evaluation: Evaluation,
+    dataset: Dataset | None = None,
+    *,
+    played: bool = False,
+    scored: bool = True,
+    samples_checked: bool = False,
 ) -> Plan:
     """Construct every plugin, read the dataset unless it is given, check every prompt.
 
     If the plan is `played`, as a replay is, files that only live contexts need may be missing. If it need not be
-    `scored`, it may have neither metrics nor judges.
+    `scored`, it may have neither metrics nor judges. With `samples_checked`, no sample is read.
 
     Raises ConfigError with every problem.
     """
@@ -43,12 +48,15 @@ def make_plan(
     _check_characteristics(constructor, agents, scorers.metrics)
     dataset = dataset or _dataset(evaluation, problems)
     samples = _samples(evaluation, dataset, problems)
-    arms = _arms(constructor, samples)
+    arms = _arms(constructor, () if samples_checked else samples)
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     problems += _primary_problems(evaluation, scorers)
-    _check_clusters(constructor, samples)
-    lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
+    lacking: list[Problem] = []
+    notices: list[Problem] = []
+    if not samples_checked:
+        _check_clusters(constructor, samples)
+        lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, [*agents, *scorers.judges])]
@@ -116,10 +124,11 @@ def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan
     constructor = Constructor(evaluation, list(evaluation.problems))
     scorers = constructor.scorers()
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
+    executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
     constructor.problems += _gate_problems(evaluation, scorers, manifest)
     constructor.finish()
-    return ScoringPlan(evaluation, scorers, middleware, hooks)
+    return ScoringPlan(evaluation, scorers, executors[0], middleware, hooks)
 
 
 def _gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest | None = None) -> list[Problem]:

@@ -25,14 +25,14 @@ DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity
 
 
 METHODS = {
-    "keval.agents": "run",
-    "keval.contexts": "start",
-    "keval.middleware": "handle",
-    "keval.executors": "execute",
-    "keval.metrics": "score",
-    "keval.judges": "grade",
+    "keval.agents": ("run",),
+    "keval.contexts": ("start",),
+    "keval.middleware": ("handle",),
+    "keval.executors": ("execute", "open"),
+    "keval.metrics": ("score",),
+    "keval.judges": ("grade",),
 }
-"""The method that a plugin of each seam has; a hook plugin has none in particular."""
+"""The methods of each seam, one of which its plugins have; a hook plugin has none in particular."""
 
 
 @attrs.define
@@ -132,10 +132,11 @@ class Constructor:
                 plugin = target() if isinstance(target, type) else target
             except Exception as error:  # a constructor of a plugin may raise anything
                 raise PluginError(f"{whose} cannot be constructed: {error}") from error
-        method = METHODS.get(component.group)
-        if method and not callable(getattr(plugin, method, None)):
+        methods = METHODS.get(component.group, ())
+        if methods and not any(callable(getattr(plugin, method, None)) for method in methods):
+            wanted = " or ".join(f"{method}()" for method in methods)
             raise PluginError(
-                f"{whose} is no {component.kind}: it has no method {method}(); see the interfaces that keval documents"
+                f"{whose} is no {component.kind}: it has no method {wanted}; see the interfaces that keval documents"
             )
         if not isinstance(getattr(plugin, "scale", Scale()), Scale):
             raise PluginError(f"the scale of {whose} is no keval.Scale")

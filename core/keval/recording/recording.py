@@ -147,11 +147,35 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
 
 
 @attrs.frozen
+class FrameMaker:
+    """Makes frames of traffic, without secrets."""
+
+    _redact: Redactor
+
+    def trial(self, trial: str, traffic: Iterable[Traffic]) -> bytes:
+        """Return the traffic of all attempts at a trial as a frame."""
+        return self.frame(FrameKey("agent", trial=trial), traffic)
+
+    def judgement(self, trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> bytes:
+        """Return what passed in all attempts at a judgement as a frame."""
+        return self.frame(FrameKey("judge", trial=trial, judge=judge, repetition=repetition), traffic)
+
+    def frame(self, key: FrameKey, traffic: Iterable[Traffic]) -> bytes:
+        """Return traffic as a frame."""
+        return encoded_frame(key, [traffic_line(each, self._redact) for each in traffic])
+
+
+@attrs.frozen
 class RecordingWriter:
     """Writes to the recording of one run."""
 
     _file: FrameFile
     _redact: Redactor
+    make: FrameMaker = attrs.field(init=False)
+
+    @make.default
+    def _made(self) -> FrameMaker:
+        return FrameMaker(self._redact)
 
     @classmethod
     @contextmanager
@@ -159,10 +183,6 @@ class RecordingWriter:
         """Open the recording of the run in this directory, or begin one. Raises RunError: it cannot be written."""
         with FrameFile(traffic_file(run)) as file:
             yield cls(file, redact)
-
-    def trial(self, trial: str, traffic: Iterable[Traffic]) -> bytes:
-        """Return the traffic of all attempts at a trial as a frame that can be appended."""
-        return self._frame(FrameKey("agent", trial=trial), traffic)
 
     def append(self, frames: bytes) -> None:
         """Append frames and return when they are on disk. Raises RunError."""
@@ -176,7 +196,7 @@ class RecordingWriter:
         Raises RunError.
         """
         frames = [
-            self._frame(FrameKey("server", condition=condition, server=server), listing)
+            self.make.frame(FrameKey("server", condition=condition, server=server), listing)
             for (condition, server), listing in (listings or {}).items()
         ]
         for model, endpoint in endpoints.items():
@@ -187,8 +207,8 @@ class RecordingWriter:
 
     def judgement(self, trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
         """Write what passed in all attempts at a judgement. It is on disk after the next `append`. Raises RunError."""
-        key = FrameKey("judge", trial=trial, judge=judge, repetition=repetition)
-        self._file.write(self._frame(key, traffic))
+        self.write(self.make.judgement(trial, judge, repetition, traffic))
 
-    def _frame(self, key: FrameKey, traffic: Iterable[Traffic]) -> bytes:
-        return encoded_frame(key, [traffic_line(each, self._redact) for each in traffic])
+    def write(self, frames: bytes) -> None:
+        """Write frames. They are on disk after the next `append`. Raises RunError."""
+        self._file.write(frames)

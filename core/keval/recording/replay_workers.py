@@ -23,7 +23,7 @@ from keval.records.scores import Judgement, Rubric
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict
-from keval.seams.infrastructure import Outbox, Worker
+from keval.seams.distribution import Outbox, Worker
 
 
 @attrs.define(eq=False)
@@ -124,12 +124,12 @@ class _ReplayingJudge:
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[list[Verdict], Judgement]:
-        label, written = self.played.label, self.played.recording
-        played = attrs.evolve(self.played, recording=None)
+        label, keep = self.played.label, self.played.keep
+        played = attrs.evolve(self.played, keep=None)
         verdicts, judgement = await played.judge_trial(trial, rubrics, repetition)
         if not any(verdict.failure is not None and verdict.failure.kind == REPLAY_MISS for verdict in verdicts):
-            if written is not None:
-                written.judgement(trial.id, label, repetition, self.recording.of_judgement(trial.id, label, repetition))
+            if keep is not None:
+                keep(trial.id, label, repetition, self.recording.of_judgement(trial.id, label, repetition))
             return verdicts, judgement
         ready = await self.live.ready()
         self.live.judgements += 1

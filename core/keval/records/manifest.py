@@ -214,6 +214,25 @@ class ServerStartsEntry(Entry):
 
 
 @attrs.frozen
+class WorkerEntry(Entry):
+    """A worker on which trials of the run were run or scored elsewhere, and what it did.
+
+    `node` is the machine, as its executor names it. `cpu_seconds` is that of its process and of programs that have
+    ended there, and `memory_bytes` the most that the process had; `None` if that is unknown. `failures` counts the
+    failed trials by kind. `lost` says why it ended before it was told to.
+    """
+
+    name: str
+    node: str
+    trials: int = 0
+    scored: int = 0
+    cpu_seconds: float | None = None
+    memory_bytes: int | None = None
+    failures: Mapping[str, int] = attrs.field(factory=dict)
+    lost: str | None = None
+
+
+@attrs.frozen
 class RecordingEntry(Entry):
     """That the run keeps its traffic in `recording/`, and since when, as ISO time.
 
@@ -257,7 +276,7 @@ class Manifest(Entry):
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
     `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
-    were started where keval itself runs.
+    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere.
     """
 
     run: str
@@ -291,6 +310,7 @@ class Manifest(Entry):
     play: bool = False
     primary: tuple[str, ...] = ()
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    workers: tuple[WorkerEntry, ...] = ()
 
     @property
     def repetitions(self) -> int:

@@ -181,6 +181,11 @@ class Endpoint:
     max_reply_bytes: int | None = None
     marked_keys: bool = False
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Which endpoint it is: the model, and where it is reached."""
+        return (self.model, *sorted(self.urls.values()))
+
 
 @attrs.frozen
 class Model:

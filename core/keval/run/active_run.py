@@ -6,7 +6,7 @@ import asyncio
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,6 +19,7 @@ from keval.errors import RunError
 from keval.execute.admission import Stop, StoppedError
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.resources import ResourceScope
+from keval.execute.limits import RunLimits
 from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
 from keval.plan.build import hook_plugins
@@ -29,7 +30,9 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
-from keval.score.scoring import Grader, ScoredTrial
+from keval.score.crew_scoring import CrewGrader
+from keval.score.scoring import Grader, ScoredTrial, TrialGrader
+from keval.seams.distribution import Crew, PackedScores
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
@@ -87,7 +90,8 @@ class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
-    servers that a run that goes on had started. `replaying` is what plays a recorded run.
+    servers that a run that goes on had started. `replaying` is what plays a recorded run. `crew` are the workers
+    elsewhere, of an executor that has some.
     """
 
     plan: Plan | ScoringPlan
@@ -96,11 +100,13 @@ class ActiveRun:
     scope: ResourceScope
     live_state: LiveStateWriter
     budget: Budget
+    limits: RunLimits
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     working: WorkingTime = attrs.field(factory=WorkingTime)
     samples: dict[str, Sample] = attrs.field(factory=dict)
     starts_before: tuple[ServerStartsEntry, ...] = ()
     replaying: Replaying | None = None
+    crew: Crew | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)
     writer: RunWriter = attrs.field(init=False)
@@ -119,7 +125,9 @@ class ActiveRun:
         learn_config(options.redactor, plan.evaluation)
         scope = ResourceScope()
         try:
-            yield cls(plan, options, hooks, scope, live_state, plan.evaluation.budget)
+            evaluation = plan.evaluation
+            limits = RunLimits(evaluation.execution.retry)
+            yield cls(plan, options, hooks, scope, live_state, evaluation.budget, limits)
         finally:
             for error in await scope.close():
                 # The results are safe on disk.
@@ -168,8 +176,14 @@ class ActiveRun:
         """Note that the run is recorded from a time on."""
         self.manifest = attrs.evolve(self.manifest, recording=RecordingEntry(since))
 
-    def grader(self, scores: Pass) -> AbstractContextManager[Grader]:
+    def grader(self, scores: Pass) -> AbstractContextManager[TrialGrader]:
         """Return what makes the scores that a pass lacks."""
+        recording = self.recording
+        if self.crew is not None:
+            scorers = self.plan.scorers
+            return nullcontext(
+                CrewGrader(self.crew, scorers, self.spec, scores.lacks, self.run_budget, self._keep_scores)
+            )
         return Grader.of(
             self.plan.scorers,
             self.ready.judges,
@@ -178,10 +192,15 @@ class ActiveRun:
             lacks=scores.lacks,
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
-            recording=self.recording,
+            keep=recording.judgement if recording else None,
             judging=self.replaying.judge if self.replaying else None,
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,
         )
+
+    def _keep_scores(self, packed: PackedScores) -> None:
+        self.redact.replaced.update(packed.replaced)
+        if self.recording is not None:
+            self.recording.write(packed.frames)
 
     def write_scores(self, scores: Pass, scored: ScoredTrial) -> list[ScoreLine]:
         """Write new scores of a trial to a pass, and tell them as live events; returns them as they are written."""

@@ -39,7 +39,8 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
             steps.describe(run, plan)
             if options.record:
                 run.record_from(run.started.isoformat(timespec="seconds"))
-            return run.run, await steps.complete(run, plan)
+            async with steps.crew(run, is_new=True):
+                return run.run, await steps.complete(run, plan)
 
 
 async def resume_run(
@@ -74,7 +75,8 @@ async def resume_run(
             run.manifest = resumption.manifest(before, run.manifest, retried, changed)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
-            return run.run, await steps.complete(run, plan, done=run.run.trial_ids(), missing=True)
+            async with steps.crew(run):
+                return run.run, await steps.complete(run, plan, done=run.run.trial_ids(), missing=True)
 
 
 async def rescore(
@@ -100,6 +102,7 @@ async def rescore(
             await steps.bring_up(run, recorded=before.recording is not None, before=before)
             steps.describe_again(run, before, judge_repetitions)
             steps.watch_spending(run)
-            with steps.keep_recording(run):
-                await steps.score(run, missing=missing)
-                return run.run, steps.summarise(run, run.run)
+            async with steps.crew(run):
+                with steps.keep_recording(run):
+                    await steps.score(run, missing=missing)
+                    return run.run, steps.summarise(run, run.run)

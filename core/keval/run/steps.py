@@ -6,8 +6,9 @@ finished run can be scored again by the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,19 +18,21 @@ from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import describe_run, describe_scoring, describe_starts, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
+from keval.execute.local import Local
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
+from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.worker import PlanWorker
-from keval.plan.plan import Plan
+from keval.plan.plan import Plan, crew_variables
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
 from keval.records.trial import Sample
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
-from keval.seams.infrastructure import Job
+from keval.seams.distribution import CrewExecutor, CrewOrder, CrewWatcher, Job
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
@@ -52,9 +55,18 @@ async def bring_up(
     """
     plan = run.plan
     if isinstance(plan, Plan):
-        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, done=done, recorded=recorded)
+        run.ready = await preflight(
+            plan,
+            run.scope,
+            run.redact,
+            run.hooks,
+            done=done,
+            trials_elsewhere=isinstance(plan.executor.plugin, CrewExecutor),
+            recorded=recorded,
+            limits=run.limits,
+        )
     else:
-        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded)
+        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded, limits=run.limits)
     run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
 
 
@@ -118,6 +130,33 @@ def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | No
     )
 
 
+@asynccontextmanager
+async def crew(run: ActiveRun, *, is_new: bool = False) -> AsyncIterator[None]:
+    """Bring up workers elsewhere for the block, if the executor has such. A run that `is_new` is removed if it cannot.
+
+    Raises PreflightError.
+    """
+    plan, executor = run.plan, run.plan.executor.plugin
+    if not isinstance(executor, CrewExecutor):
+        yield
+        return
+    order = CrewOrder(run.manifest, crew_variables(plan), scoring=not isinstance(plan, Plan))
+    if isinstance(plan, Plan):
+        in_order = ResultShuffling.of(plan).conditions
+        needed = in_order or any(agent.prerecorded for agent in plan.agents)
+        order = attrs.evolve(order, in_order=in_order, sample_ids=plan.dataset.samples.ids if needed else ())
+    told = partial(run.hooks.announce, "keval_worker_changed")
+    watcher = CrewWatcher(lambda worker: told(worker=worker), partial(_tell_endpoint, run))
+    async with AsyncExitStack() as stack:
+        try:
+            run.crew = await stack.enter_async_context(executor.open(order, watcher))
+        except BaseException:
+            if is_new:
+                run.writer.remove()
+            raise
+        yield
+
+
 async def complete(run: ActiveRun, plan: Plan, *, done: Collection[str] = (), missing: bool = False) -> Summary:
     """Do all that is left of a run that is described: run the trials that are not `done`, score and summarise.
 
@@ -161,10 +200,11 @@ def watch_spending(run: ActiveRun) -> None:
     """
     run.run_budget = RunBudget.of(run.run, run.budget, run.manifest)
 
-    def changed(model: str, at_once: int | None, down: bool) -> None:
-        run.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
+    run.limits.watchers.append(partial(_tell_endpoint, run))
 
-    run.ready.exchange.watchers.append(changed)
+
+def _tell_endpoint(run: ActiveRun, model: str, at_once: int | None, down: bool) -> None:
+    run.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
 
 
 async def execute_and_score(
@@ -179,6 +219,8 @@ async def execute_and_score(
         async with backlog.as_they_finish() as submit:
             told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
+        if run.crew is not None and backlog.down:
+            await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
         _end(run, told, run.working.total())
 
@@ -222,6 +264,9 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[st
     )
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
     samples, recording = written.samples, run.recording
+    chosen = plan.executor.plugin
+    # What is played is played here, whatever runs live trials.
+    executor = run.crew or (Local() if isinstance(chosen, CrewExecutor) else chosen)
     async with Journal(written.trials_file, recording.append if recording else None) as journal:
         outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, submit)
         while True:
@@ -234,7 +279,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[st
                 outbox=outbox,
                 max_concurrent=_max_concurrent(plan),
             )
-            await stop.run(plan.executor.plugin.execute(job), execution.grace_seconds)
+            await stop.run(executor.execute(job), execution.grace_seconds)
             if not admission.waits:
                 return admission.close()
 
@@ -266,6 +311,8 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if isinstance(run.plan, Plan):
         count_starts(run, run.plan)
+    if run.crew is not None:
+        run.manifest = attrs.evolve(run.manifest, workers=(*run.manifest.workers, *run.crew.workers))
     if run.replaying is not None:
         run.manifest = run.replaying.counted(run.manifest)
     run.writer.write_manifest(run.manifest)

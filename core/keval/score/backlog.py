@@ -16,7 +16,7 @@ from keval.plan.plan import ResolvedPlugin
 from keval.records.models import Endpoint
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
-from keval.score.scoring import Grader, ScoredTrial
+from keval.score.scoring import ScoredTrial, TrialGrader
 from keval.seams.live_events import LiveEvent
 
 
@@ -56,7 +56,7 @@ def late_judges(
 def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tuple[str, ...]]:
     """Return the models that a plugin asks, each by its name and where it is reached."""
     found = [model.endpoint or endpoints.get(str(model)) for model in asker.models.values()]
-    return {(each.model, *sorted(each.urls.values())) for each in found if each is not None}
+    return {each.place for each in found if each is not None}
 
 
 Submit: TypeAlias = Callable[[str, bytes], None]
@@ -81,7 +81,7 @@ class Backlog:
     submitted: whether it is scored, and if not by all scorers, whether some of its scores are kept.
     """
 
-    grader: Grader
+    grader: TrialGrader
     read: Callable[[bytes], Trial]
     keep: Callable[[ScoredTrial, bool], None]
     note: Callable[[Sequence[ScoreLine]], None]

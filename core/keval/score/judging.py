@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import attrs
 
@@ -14,6 +14,7 @@ from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import judge_seed, models_of
+from keval.records.cassettes import Traffic
 from keval.records.models import Asker
 from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
@@ -21,9 +22,8 @@ from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import Judge
 from keval.seams.transcript_builder import JudgementBuilder
 
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval.recording.recording import RecordingWriter
-
+KeepJudgement: TypeAlias = Callable[[str, str, int, Iterable[Traffic]], object]
+"""Keeps the traffic of a judgement in the recording, given the ids of the trial and judge, and the repetition."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
@@ -86,7 +86,7 @@ class TrialJudge(Protocol):
 class JudgeRunner:
     """Asks one judge, about any number of trials concurrently.
 
-    `recording` keeps the traffic, if the run is recorded.
+    `keep` keeps the traffic, if the run is recorded.
     """
 
     label: str
@@ -95,7 +95,7 @@ class JudgeRunner:
     retry_policy: RetryPolicy
     exchange: ModelExchange
     run_budget: RunBudget
-    recording: RecordingWriter | None = None
+    keep: KeepJudgement | None = None
     _wants_trial: bool = attrs.field(init=False)
 
     @_wants_trial.default
@@ -126,10 +126,10 @@ class JudgeRunner:
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
         try:
-            log = TrafficLog() if self.recording else None
+            log = TrafficLog() if self.keep else None
             judgement, graded = await self._ask(trial, rubrics, repetition, log)
-            if self.recording and log:
-                self.recording.judgement(trial.id, self.label, repetition, log.traffic())
+            if self.keep and log:
+                self.keep(trial.id, self.label, repetition, log.traffic())
             return judgement, graded
         finally:
             self.run_budget.end_judgement(self.label, judgement)

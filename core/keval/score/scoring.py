@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -30,15 +30,11 @@ from keval.records.models import Endpoint, Model
 from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval.redaction import Redactor
-from keval.score.judging import JudgeRunner, TrialJudge, Verdict, unscored, validate_score
+from keval.score.judging import JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
 from keval.seams.interfaces import AgentRater, Judge, Metric
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import dump, read_score, score_line
-
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval.recording.recording import RecordingWriter
-
 
 _SLOW = 0.5
 """Seconds for which a metric may block the event loop before a warning names it."""
@@ -67,6 +63,17 @@ class ScoredTrial:
         """Return the trial without the scores of some judges."""
         both = zip(self.lines, self.written, strict=True)
         return ScoredTrial(self.trial, *zip(*(each for each in both if each[0].judge not in judges), strict=True))
+
+
+class TrialGrader(Protocol):
+    """Scores trials, any number of them concurrently."""
+
+    async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
+        """Make the scores that a trial lacks, but for those of the judges `without`; none if the trial failed.
+
+        If a scorer fails, its line has no value.
+        """
+        ...
 
 
 @attrs.define(eq=False)
@@ -121,7 +128,7 @@ class Grader:
         lacks: Callable[[str, str, str | None, int], bool],
         exchange: ModelExchange,
         run_budget: RunBudget,
-        recording: RecordingWriter | None = None,
+        keep: KeepJudgement | None = None,
         judging: Callable[[JudgeRunner], TrialJudge] | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> Iterator[Grader]:
@@ -133,7 +140,7 @@ class Grader:
         retry_policy = RetryPolicy(execution.retry, sleep, random.Random(execution.seed))
         with _threads(scorers.metrics) as threads:
             runners = {
-                label: JudgeRunner(label, judge, execution, retry_policy, exchange, run_budget, recording)
+                label: JudgeRunner(label, judge, execution, retry_policy, exchange, run_budget, keep)
                 for label, judge in judges.items()
             }
             yield cls(
@@ -145,14 +152,11 @@ class Grader:
             )
 
     async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
-        """Make the scores that a trial lacks, but for those of the judges `without`; none if the trial failed.
-
-        If a scorer fails, its line has no value.
-        """
+        """Make the scores that a trial lacks; see `TrialGrader`."""
         if trial.failure is not None:
             return ScoredTrial(trial)
         lines = [*await self._measured(trial), *await self._judged(trial, without)]
-        return ScoredTrial(trial, *zip(*map(_written, lines), strict=True))
+        return ScoredTrial(trial, *zip(*map(written_score, lines), strict=True))
 
     async def _measured(self, trial: Trial) -> list[ScoreLine]:
         wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
@@ -168,7 +172,7 @@ class Grader:
         for metric in wanted:
             if not metric.is_immediate:
                 verdicts[metric.label] = await metric.verdict(trial)
-        return [self._line(trial, metric.label, verdicts[metric.label]) for metric in wanted]
+        return [score_of(trial, self.spec, metric.label, verdicts[metric.label]) for metric in wanted]
 
     async def _judged(self, trial: Trial, without: Container[str]) -> list[ScoreLine]:
         lines: list[ScoreLine] = []
@@ -181,33 +185,10 @@ class Grader:
                 if rubrics:
                     verdicts, judgement = await judge.judge_trial(trial, rubrics, repetition)
                     lines += [
-                        self._line(trial, rubric.name, verdict, judge=label, judgement=judgement)
+                        score_of(trial, self.spec, rubric.name, verdict, judge=label, judgement=judgement)
                         for rubric, verdict in zip(rubrics, verdicts, strict=True)
                     ]
         return lines
-
-    def _line(
-        self,
-        trial: Trial,
-        metric: str,
-        verdict: Verdict,
-        *,
-        judge: str | None = None,
-        judgement: Judgement | None = None,
-    ) -> ScoreLine:
-        return ScoreLine(
-            trial=trial.id,
-            sample=trial.sample.id,
-            agent=trial.agent,
-            condition=trial.condition,
-            repetition=trial.repetition,
-            metric=metric,
-            judge=judge,
-            score=verdict.score,
-            failure=verdict.failure,
-            judgement=judgement,
-            digest=self.spec.digests[metric, judge],
-        )
 
 
 @contextmanager
@@ -279,7 +260,32 @@ class _Measure:
             warnings.warn(told, PluginWarning, stacklevel=2)
 
 
-def _written(line: ScoreLine) -> tuple[ScoreLine, bytes]:
+def score_of(
+    trial: Trial,
+    spec: ScoringSpec,
+    metric: str,
+    verdict: Verdict,
+    *,
+    judge: str | None = None,
+    judgement: Judgement | None = None,
+) -> ScoreLine:
+    """Return the score that a verdict gives a trial."""
+    return ScoreLine(
+        trial=trial.id,
+        sample=trial.sample.id,
+        agent=trial.agent,
+        condition=trial.condition,
+        repetition=trial.repetition,
+        metric=metric,
+        judge=judge,
+        score=verdict.score,
+        failure=verdict.failure,
+        judgement=judgement,
+        digest=spec.digests[metric, judge],
+    )
+
+
+def written_score(line: ScoreLine) -> tuple[ScoreLine, bytes]:
     """Return a score and its line. If its details cannot be written as JSON, the score is unscored."""
     try:
         return line, score_line(line)

@@ -19,7 +19,7 @@ import pluggy
 from pluggy import HookImpl
 
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import Failure, Sample, Trial
 from keval.redaction import Redactor
@@ -75,6 +75,11 @@ def keval_endpoint_changed(model: str, at_once: int | None, down: bool) -> None:
 
     `at_once` is how many it is given; `None` if nothing but the run bounds them.
     """
+
+
+@hookspec
+def keval_worker_changed(worker: WorkerEntry) -> None:
+    """Called once per change of a worker of a crew: it came up, ran or scored trials, was lost, or ended."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""The seams of a run's infrastructure: models, middleware and prices, proxies, datasets, executors.
+"""The seams of a run's infrastructure: models, middleware and prices, proxies, datasets.
 
 Exporters, whose seam needs a finished run, are in `keval.report.exporters`.
 """
@@ -13,14 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from keval.errors import Problem
-from keval.records.cassettes import Traffic
-from keval.records.manifest import Manifest
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
 from keval.records.servers import McpServer, ServerStarts, ToolListing
-from keval.records.transcript import Blob, Usage
-from keval.records.trial import Sample, Trial, TrialKey
+from keval.records.transcript import Usage
 from keval.seams.contexts import ServerSpec
-from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import FinishReason
 
 
@@ -219,70 +215,4 @@ class RereadableDataset(Protocol):
 
     def read_again(self, request: DatasetRequest, position: int) -> Any:
         """Return the data of the record at a position. Raises ConfigError when the file has changed since."""
-        ...
-
-
-@runtime_checkable
-class Worker(Protocol):
-    """A process that has brought a plan up and runs its trials; `keval.plugin.open_worker` makes one of a manifest."""
-
-    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
-        """Run one trial until it is answered or has failed for good. Events and blobs go to `outbox` at once."""
-        ...
-
-
-@runtime_checkable
-class Outbox(Protocol):
-    """Where an executor hands over what its workers produce. Only the driver behind it writes to the run."""
-
-    @property
-    def wants_events(self) -> bool:
-        """Whether anybody listens to live events just now; it may change at any time."""
-        ...
-
-    async def trial(self, trial: Trial) -> None:
-        """Hand over a finished trial; returns when it is on disk. Await it for any number of trials at once."""
-        ...
-
-    def event(self, event: LiveEvent) -> None:
-        """Hand over a live event. It may be dropped."""
-        ...
-
-    def blob(self, blob: Blob) -> None:
-        """Hand over content that a trial refers to, before the trial itself."""
-        ...
-
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Hand over what passed in all attempts at a trial, before the trial itself; it still has its secrets."""
-        ...
-
-
-@attrs.frozen
-class Job:
-    """What an executor is to do.
-
-    `keys` are the trials to run, enumerated lazily; they end early when the run is asked to stop, its budget is
-    used up or too many trials failed, so take a key only when its trial can begin. `count` is how many there are,
-    and `sample` gets a sample by its id, with the facts that hooks added. `worker` is brought up in this process; a
-    worker elsewhere can be brought up from `manifest` alone. At most `max_concurrent` trials may run at once.
-    """
-
-    manifest: Manifest
-    keys: Iterator[TrialKey]
-    count: int
-    sample: Callable[[str], Sample]
-    worker: Worker
-    outbox: Outbox
-    max_concurrent: int
-
-
-@runtime_checkable
-class Executor(Protocol):
-    """Runs the trials of a job on workers. Group `keval.executors`; chosen by `execution.executor`."""
-
-    async def execute(self, job: Job) -> None:
-        """Run every trial and hand each to `job.outbox`. What the outbox raises ends the run.
-
-        It is called again, with further keys, when trials cost less of a budget than was reserved for them.
-        """
         ...

@@ -28,17 +28,11 @@ import asyncio, json, sys
 from keval import open_run
 from keval.plugin import open_worker
 
-class Nowhere:
-    wants_events = False
-    def event(self, event): ...
-    def blob(self, blob): ...
-    def traffic(self, trial, traffic): ...
-    async def trial(self, trial): ...
-
 async def work(path):
     run = open_run(path)
     async with open_worker(run.manifest) as worker:
-        done = [await worker.run(key, run.sample(key.sample), Nowhere()) for key in worker.plan.trials()]
+        lines = [(await worker.run(key, run.sample(key.sample))).line for key in run.known_trials]
+    done = [run.read_trial(line) for line in lines]
     return {trial.id: [trial.output, [call.result for call in trial.transcript.tool_calls]] for trial in done}
 
 print(json.dumps(asyncio.run(work(sys.argv[1]))))

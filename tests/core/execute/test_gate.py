@@ -11,6 +11,7 @@ import pytest
 from keval.config.evaluation import Retry
 from keval.errors import OutageError
 from keval.execute.models.gate import EndpointGate, RequestScope
+from keval.execute.models.load import EndpointLoad
 from keval.records.models import ModelRequest, ModelResponse
 
 
@@ -20,7 +21,7 @@ def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_t
 
     async def asked() -> float:
         retry = Retry(max_outage_seconds=0.2, initial_backoff_seconds=0)
-        gate = EndpointGate("some", retry, random.Random(0))
+        gate = EndpointGate(EndpointLoad("some", retry), retry, random.Random(0))
         loop = asyncio.get_running_loop()
         began = loop.time()
         request = ModelRequest("some", "openai-chat", "POST", "/chat", {}, b"")

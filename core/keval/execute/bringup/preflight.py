@@ -15,6 +15,7 @@ from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
+from keval.execute.limits import RunLimits
 from keval.execute.models.exchange import ModelExchange, ModelField, all_of, lead, resolve_models
 from keval.plan.build import hook_plugins, make_contexts
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
@@ -24,6 +25,7 @@ from keval.records.servers import McpServer, ToolListing
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.contexts import ServerSpec
+from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
@@ -63,14 +65,17 @@ async def preflight(
     hooks: Hooks | None = None,
     *,
     done: Collection[str] = (),
+    trials_elsewhere: bool = False,
     recorded: bool = False,
     player: Player | None = None,
+    limits: Limits | None = None,
 ) -> Ready:
     """Bring everything up at once, held by `scope`, for the trials that are not `done`.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
     plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
-    `player`, nothing is connected to but what it does not play.
+    `player`, nothing is connected to but what it does not play. `limits` are those of the run. If all trials are run
+    `elsewhere`, nothing is started ahead of them.
 
     Raises:
         PreflightError: with every problem.
@@ -80,7 +85,7 @@ async def preflight(
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
-    ahead = {} if hooks.prepare_trials else plan.count_left(done)
+    ahead = {} if hooks.prepare_trials or trials_elsewhere else plan.count_left(done)
     proxy = cache(_server_proxy)
     opening = [
         open_context(
@@ -98,7 +103,7 @@ async def preflight(
     ]
     exchange, endpoints, *opened = await all_of(
         [
-            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player),
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player, limits=limits),
             resolve_models(plan.askers, execution, scope, player),
             *opening,
         ]
@@ -131,13 +136,19 @@ async def preflight(
 
 
 async def begin_judges(
-    plan: ScoringPlan, scope: ResourceScope, redactor: Redactor, hooks: Hooks, *, recorded: bool = False
+    plan: ScoringPlan,
+    scope: ResourceScope,
+    redactor: Redactor,
+    hooks: Hooks,
+    *,
+    recorded: bool = False,
+    limits: Limits | None = None,
 ) -> Ready:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     judges, execution = plan.scorers.judges, plan.evaluation.execution
     exchange, endpoints = await all_of(
         [
-            _begin_middleware(plan.middleware, execution, scope, recorded=recorded),
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, limits=limits),
             resolve_models(judges, execution, scope),
         ]
     )
@@ -153,12 +164,14 @@ async def _begin_middleware(
     *,
     recorded: bool,
     player: Player | None = None,
+    limits: Limits | None,
 ) -> ModelExchange:
     for item in middleware:
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
     labelled = {item.label: item.plugin for item in middleware}
-    return ModelExchange(labelled, execution.retry, execution.seed, recorded, player)
+    limits = limits or RunLimits(execution.retry)
+    return ModelExchange(labelled, execution.retry, execution.seed, recorded, player, limits)
 
 
 async def _begin(

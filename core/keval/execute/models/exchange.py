@@ -16,6 +16,7 @@ from keval.config.evaluation import Execution, Retry, size
 from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
+from keval.execute.limits import RunLimits
 from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, PlayedGate, RequestScope
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import Plan, ResolvedPlugin, models_of
@@ -23,6 +24,7 @@ from keval.records.cassettes import ReplayMissError, Volatile
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.transcript import Refusal, Usage
 from keval.seams import registry
+from keval.seams.distribution import Limits
 from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy, UsageByProxy
 from keval.seams.interfaces import DeclaresVolatile
 from keval.seams.transcript_builder import FinishReason
@@ -54,9 +56,9 @@ def needs_meter(plugin: object) -> bool:
 class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
-    A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
-    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. If the run
-    is `recorded`, or played by a `player`, every request of every agent and judge passes here.
+    A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `limits` say how
+    many requests an endpoint is given. If the run is `recorded`, or played by a `player`, every request of every agent
+    and judge passes here.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
@@ -64,7 +66,7 @@ class ModelExchange:
     seed: int = 0
     recorded: bool = False
     player: Player | None = None
-    watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
+    limits: Limits = attrs.field(factory=RunLimits)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, RequestScope]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
@@ -137,10 +139,10 @@ class ModelExchange:
 
         If it is `metered`, the proxy counts the tokens of replies.
         """
-        there = (endpoint.model, *sorted(endpoint.urls.values()))
+        there = endpoint.place
         gate = self._gates.get(there)
         if gate is None:
-            live = EndpointGate(endpoint.model, self.retry, random.Random(self.seed), self._changed)
+            live = EndpointGate(self.limits.load(endpoint), self.retry, random.Random(self.seed))
             gate = self._gates[there] = live if self.player is None else PlayedGate()
         unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
 
@@ -176,10 +178,6 @@ class ModelExchange:
             headers = "Context.model_headers" if asker.role == "agent" else "JudgeContext.model_headers"
             told = f"the {asker.role} {asker.label!r} sends model requests without {headers}; they are not recorded"
             warnings.warn(told, PluginWarning, stacklevel=2)
-
-    def _changed(self, model: str, at_once: int | None, down: bool) -> None:
-        for watcher in self.watchers:
-            watcher(model, at_once, down)
 
 
 def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: RequestScope) -> ModelRequest:

@@ -17,7 +17,7 @@ from keval.records.models import Asker
 from keval.records.servers import McpServer
 from keval.records.trial import Failure, Sample, TrialKey
 from keval.seams.contexts import ServerSpec, TrialInfo
-from keval.seams.infrastructure import Outbox
+from keval.seams.distribution import Outbox
 from keval.seams.live_events import EventKind, LiveEvent
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it

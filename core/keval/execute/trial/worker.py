@@ -6,55 +6,32 @@ import asyncio
 import random
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
 
 from keval.config.evaluation import size
-from keval.config.load import rebuild
 from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, run_attempt
-from keval.execute.bringup.description import check_tool_listings
-from keval.execute.bringup.preflight import Ready, preflight
-from keval.execute.bringup.resources import ResourceScope
+from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
 from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.reconciliation import asks_again, check, held_to, merge, shorten
 from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
-from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
-from keval.records.manifest import Manifest
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, Provision, TrialInfo
+from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
-from keval.seams.infrastructure import Outbox
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
 from keval.seams.transcript_builder import TranscriptBuilder
-
-
-@asynccontextmanager
-async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
-    """Bring up the plan of a manifest in this process; nothing else of the process that wrote it is needed.
-
-    Raises:
-        ConfigError: the plan cannot be made again here, for example because a file or a plugin is missing.
-        PreflightError: it cannot be brought up, or a server offers other tools than the manifest says.
-    """
-    plan = make_plan(rebuild(manifest, f"the manifest of {manifest.run}"))
-    scope = ResourceScope()
-    try:
-        ready = await preflight(plan, scope, recorded=manifest.recording is not None)
-        check_tool_listings(manifest, ready)
-        yield PlanWorker(plan, ready)
-    finally:
-        await scope.close()
 
 
 @attrs.define(eq=False)
@@ -65,7 +42,7 @@ class PlanWorker:
     ready: Ready
     sleep: Sleep = asyncio.sleep
     rng: random.Random | None = None
-    _places: Mapping[str, asyncio.Semaphore] = attrs.field(init=False)
+    _places: Mapping[str, int] = attrs.field(init=False)
     _retry_policy: RetryPolicy = attrs.field(init=False)
     _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
     _arms: Mapping[str, Arm] = attrs.field(init=False)
@@ -81,7 +58,7 @@ class PlanWorker:
         self._seconds = execution.timeout_seconds
         self._late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
         self._places = {
-            label: asyncio.Semaphore(agent.max_concurrency())
+            label: agent.max_concurrency()
             for label, agent in self.ready.agents.items()
             if isinstance(agent, ConcurrencyLimited)
         }
@@ -115,7 +92,7 @@ class PlanWorker:
                 if prerecorded:
                     transcript, outcome = await self._recall(attempt)
                 else:
-                    async with self._places.get(key.agent) or nullcontext():
+                    async with self._place(f"agent {key.agent}", self._places.get(key.agent)):
                         ask = partial(self._attempt, attempt)
                         transcript, outcome = await prepared(self.ready.hooks, attempt.info, self._seconds, ask)
                 complied, outcome = held_to(condition, transcript, outcome)
@@ -192,6 +169,10 @@ class PlanWorker:
             facts=facts,
             builder=builder,
         )
+
+    def _place(self, name: str, most: int | None) -> AbstractAsyncContextManager[object]:
+        """Return a place among the `most` of this name in the whole run; as many as one wants if that is `None`."""
+        return nullcontext() if most is None else self.ready.exchange.limits.place(name, most)
 
     async def _reached(
         self, server: Any, opened: OpenedContext, stack: AsyncExitStack, attempt: TrialAttempt

@@ -1,0 +1,64 @@
+"""Packing: a finished trial becomes what its run keeps, without secrets, in the process that ran it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from keval.records.cassettes import Traffic
+from keval.records.transcript import Blob
+from keval.records.trial import Failure, Trial
+from keval.redaction import Redactor
+from keval.seams.distribution import PackedTrial
+from keval.store.serialization import trial_line
+
+_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
+
+
+@attrs.define(eq=False)
+class TrialPacker:
+    """Packs trials with the content and the traffic that was handed over before.
+
+    `_frame` makes a frame of the recording of a trial's traffic, if the run is recorded.
+    """
+
+    _redact: Redactor
+    _frame: Callable[[str, Sequence[Traffic]], bytes] | None = None
+    _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
+    _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+    _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
+
+    def blob(self, blob: Blob) -> None:
+        """Keep content until the next trial is packed. Without its secrets, it has another SHA-256."""
+        content = self._redact.content(blob.content)
+        if content is not blob.content:
+            kept = Blob.of(content, blob.media_type)
+            self._renamed[blob.sha256.encode()] = kept.sha256.encode()
+            blob = kept
+        self._blobs[blob.sha256] = blob
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """Keep the traffic of a trial until that is packed, if the run is recorded."""
+        if self._frame is not None:
+            self._frames[trial] = self._frame(trial, traffic)
+
+    def pack(self, trial: Trial) -> tuple[PackedTrial, bool]:
+        """Return a packed trial, and whether its line differs from the trial, as it had secrets or was unwritable."""
+        blobs, self._blobs = self._blobs, {}
+        told = _line(trial)
+        line = self._redact.line(told)
+        if self._renamed:
+            line = _SHA256.sub(lambda found: self._renamed.get(found[0], found[0]), line)
+        failure = trial.failure.kind if trial.failure is not None else None
+        return PackedTrial(line, failure, tuple(blobs.values()), self._frames.pop(trial.id, b"")), line != told
+
+
+def _line(trial: Trial) -> bytes:
+    """Return a trial as a line; a trial that cannot be written as JSON becomes a failure."""
+    try:
+        return trial_line(trial)
+    except (TypeError, ValueError, RecursionError) as error:
+        failure = Failure("agent", "unwritable", f"the transcript cannot be written: {error}")
+        return trial_line(attrs.evolve(trial, transcript=None, attempts=(), failure=failure))

@@ -1,0 +1,292 @@
+"""The crew: workers on a cluster, kept up and given tasks; what a lost worker had goes to others."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import warnings
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import ray
+from ray.exceptions import RayError
+
+from keval import Failure, Sample, Trial
+from keval.errors import OutageError, PreflightError, RunError, TrialError
+from keval.plugin import (
+    CrewOrder,
+    CrewWatcher,
+    Job,
+    JobOutbox,
+    PackedScores,
+    PackedTrial,
+    TrialKey,
+    WantedScore,
+    WorkerEntry,
+)
+from keval_ray.cluster import actor
+from keval_ray.limiter import Limiter
+from keval_ray.place import Assigned, WorkerPlace
+from keval_ray.tasks import RunTask, ScoreTask, TaskError
+
+if TYPE_CHECKING:
+    from keval_ray.cluster import Cluster
+    from keval_ray.executor import Ray
+
+_LOOKING = 2.0
+"""Seconds between two looks at whether the cluster has place for more workers."""
+_MOST_LOSSES = 3
+"""Workers that a task may be lost with: it may be what ends them."""
+_MOST_WAITING = 10_000
+"""Requests and trials that may wait for the limiter at once."""
+_CLOSING = 3.0
+"""Seconds for workers to end what they brought up; then their processes are ended."""
+
+
+@attrs.define(eq=False)
+class RayCrew:
+    """See `keval.plugin.Crew`.
+
+    A task goes to the worker that has the fewest, or waits until one is up. Trials of a group, which must be run in
+    order, go to the same worker.
+    """
+
+    _order: CrewOrder
+    _watcher: CrewWatcher
+    _limiter: Any
+    _places: list[WorkerPlace] = attrs.field(factory=list, init=False)
+    _waiting: list[Assigned] = attrs.field(factory=list, init=False)
+    _groups: dict[tuple[str, str, int], WorkerPlace] = attrs.field(factory=dict, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    _names: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    _serving: dict[asyncio.Task[None], WorkerPlace] = attrs.field(factory=dict, init=False)
+    _problems: list[str] = attrs.field(factory=list, init=False)
+    _settled: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _outbox: JobOutbox | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, cluster: Cluster, options: Ray, order: CrewOrder, watcher: CrewWatcher
+    ) -> AsyncIterator[RayCrew]:
+        """Bring workers up; yields when the first is. Raises PreflightError: none can be brought up."""
+        limiter = actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING).remote(order.manifest)
+        crew = cls(order, watcher, limiter)
+        watching = [
+            asyncio.create_task(crew._keep_places(cluster, options)),
+            asyncio.create_task(crew._tell_endpoints()),
+            asyncio.create_task(crew._listen()),
+        ]
+        try:
+            await crew._settled.wait()
+            if not crew._up:
+                raise PreflightError(crew._problems)
+            yield crew
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
+            await crew._close()
+
+    @property
+    def workers(self) -> Sequence[WorkerEntry]:
+        """Every worker that came up until now."""
+        return [entry for place in self._places for entry in place.entries]
+
+    async def execute(self, job: Job) -> None:
+        """Run every trial of the job, at most `job.max_concurrent` at once."""
+        self._outbox = job.outbox
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(job.max_concurrent, job.count)):
+                    group.create_task(self._run(job, group))
+        finally:
+            self._outbox = None
+
+    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
+        """Make scores of a trial; see `keval.plugin.Crew`."""
+        scores = await self._done(ScoreTask(trial, sample, wanted))
+        assert isinstance(scores, PackedScores)  # noqa: S101 - for mypy
+        return scores
+
+    async def reopen(self) -> None:
+        """Let judges ask endpoints anew that were given up."""
+        for place in self._up:
+            with suppress(RayError):  # its loss is noticed where its results are waited for
+                await place.actor.reopen.remote()
+
+    async def _run(self, job: Job, group: asyncio.TaskGroup) -> None:
+        """Run trials one after the other; while one runs, the one before is written to disk."""
+        writing: asyncio.Task[None] | None = None
+        for key in job.keys:
+            handing_over = await self._answered(job, key)
+            if writing is not None:
+                await writing
+            writing = group.create_task(handing_over)
+            await asyncio.sleep(0)  # the outbox counts the trial before the next key is asked for
+
+    async def _answered(self, job: Job, key: TrialKey) -> Any:
+        """Have a trial run, and return what hands it to the outbox."""
+        ordered = key.condition in self._order.in_order
+        in_group = (key.agent, key.condition, key.repetition) if ordered else None
+        try:
+            packed = await self._done(RunTask(key, job.sample(key.sample)), in_group)
+        except TrialError as error:
+            return job.outbox.trial(self._failed(key, job.sample(key.sample), error))
+        assert isinstance(packed, PackedTrial)  # noqa: S101 - for mypy
+        return job.outbox.packed(packed)
+
+    def _failed(self, key: TrialKey, sample: Sample, error: TrialError) -> Trial:
+        agent = self._order.manifest.agents[key.agent]
+        return Trial(
+            id=key.id,
+            sample=sample,
+            agent=key.agent,
+            condition=key.condition,
+            repetition=key.repetition,
+            failure=Failure(error.stage, error.kind, str(error)),
+            characteristics=agent.characteristics,
+            model=agent.model,
+        )
+
+    async def _done(
+        self, task: RunTask | ScoreTask, in_group: tuple[str, str, int] | None = None
+    ) -> PackedTrial | PackedScores:
+        """Have a task done, by another worker if one is lost.
+
+        Raises:
+            TrialError: workers were lost with it again and again.
+            OutageError: the endpoint of an agent's model was given up.
+            RunError: no worker is left, or a worker has a defect.
+        """
+        assigned = Assigned(next(self._numbers), task, asyncio.get_running_loop().create_future(), in_group)
+        self._assign(assigned)
+        try:
+            result = await assigned.result
+        finally:
+            assigned.result.cancel()
+        if not isinstance(result, TaskError):
+            return result
+        if result.kind == "outage":
+            raise OutageError(result.message)
+        raise RunError(f"a worker failed:\n{result.message}")
+
+    @property
+    def _up(self) -> list[WorkerPlace]:
+        return [place for place in self._places if place.actor is not None]
+
+    def _assign(self, assigned: Assigned) -> None:
+        up = self._up
+        place = self._groups.get(assigned.group) if assigned.group is not None else None
+        if place not in up:
+            place = min(up, key=lambda each: len(each.tasks), default=None)
+        if place is None:
+            if self._settled.is_set() and not self._serving:
+                assigned.result.set_exception(self._none_left())
+            else:
+                self._waiting.append(assigned)
+            return
+        if assigned.group is not None:
+            self._groups[assigned.group] = place
+        place.give(assigned)
+
+    def _none_left(self) -> RunError:
+        told = "; ".join(dict.fromkeys(self._problems)) or "all were lost"
+        return RunError(f"no worker is left: {told}; `keval resume latest` continues, also with `--executor local`")
+
+    async def _keep_places(self, cluster: Cluster, options: Ray) -> None:
+        """Keep as many places as are wanted, or as the cluster has, also when it grows."""
+        # What is put may be written to disk, so the variables go another way.
+        shipped = ray.put(attrs.evolve(self._order, variables={}))
+        kind = {"num_cpus": options.cpus_per_worker, "resources": dict(options.resources) or None}
+        while True:
+            wanted = options.workers or cluster.places(options)
+            for _ in range(wanted - len(self._places)):
+                place = WorkerPlace(self._order, shipped, self._limiter, kind, self._names)
+                self._places.append(place)
+                task = asyncio.create_task(place.serve(self))
+                self._serving[task] = place
+                task.add_done_callback(self._left)
+            if not self._places and cluster.is_local:
+                need = f"{options.cpus_per_worker:g} CPUs" + "".join(f", {name}" for name in options.resources)
+                self._problems.append(f"this machine has no place for a worker that needs {need}")
+                self._settled.set()
+            await asyncio.sleep(_LOOKING)
+
+    def came_up(self, place: WorkerPlace) -> None:
+        """Note that a worker is up; it gets what waits."""
+        self._settled.set()
+        waiting, self._waiting = self._waiting, []
+        for assigned in waiting:
+            self._assign(assigned)
+        self._watcher.worker_changed(place.entry)
+
+    def changed(self, place: WorkerPlace) -> None:
+        """Note that a worker did something, was lost or ended."""
+        self._watcher.worker_changed(place.entry)
+
+    def hear(self, place: WorkerPlace, events: Sequence[Any], told: Sequence[str]) -> None:
+        """Hand on live events and warnings of a worker."""
+        if (outbox := self._outbox) is not None:
+            for event in events:
+                outbox.event(event)
+        for text in told:
+            warnings.warn(f"{place.entry.name}: {text}", RuntimeWarning, stacklevel=2)
+
+    async def lost(self, place: WorkerPlace, tasks: Sequence[Assigned]) -> None:
+        """Give the tasks of a lost worker to others, and free what it held."""
+        self._watcher.worker_changed(place.entry)
+        with suppress(RayError):  # the limiter is lost with its node; whoever asks it next tells
+            await self._limiter.forget.remote(place.entry.name)
+        for assigned in tasks:
+            assigned.losses += 1
+            if assigned.losses < _MOST_LOSSES:
+                self._assign(assigned)
+            elif not assigned.result.done():
+                told = f"{_MOST_LOSSES} workers ended while they worked on it; the last one: {place.entry.lost}"
+                assigned.result.set_exception(TrialError(told, kind="worker_lost"))
+
+    def gave_up(self, problems: Sequence[str]) -> None:
+        """Note why a place is given up."""
+        self._problems += problems
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        """Note that a place is given up. Without any left, nothing that waits can be done."""
+        del self._serving[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._problems.append(f"{type(error).__name__}: {error}")
+        if self._serving:
+            return
+        self._settled.set()
+        for assigned in self._waiting:
+            if not assigned.result.done():
+                assigned.result.set_exception(self._none_left())
+        self._waiting.clear()
+
+    async def _tell_endpoints(self) -> None:
+        with suppress(RayError):
+            while True:
+                for model, at_once, down in await self._limiter.changes.remote():
+                    self._watcher.endpoint_changed(model, at_once, down)
+
+    async def _listen(self) -> None:
+        """Let workers keep live events while anybody listens to them."""
+        while True:
+            wanted = self._outbox is not None and self._outbox.wants_events
+            for place in self._up:
+                place.listen(on=wanted)
+            await asyncio.sleep(0.2)
+
+    async def _close(self) -> None:
+        """End all workers with what they brought up."""
+        for task in [*self._serving]:
+            task.cancel()
+        ending = [asyncio.create_task(place.close(_CLOSING)) for place in self._places]
+        if ending:
+            await asyncio.wait(ending)
+        for place in self._places:
+            if place.entries:
+                self._watcher.worker_changed(place.entry)
+        ray.kill(self._limiter)

@@ -1,0 +1,27 @@
+"""What is installed on a node. It is sent by value, so that it runs where keval is missing."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+
+def installed(names: Iterable[str]) -> dict[str, str | None]:
+    """Return the versions of Python (`python`) and of distributions; `None` for one that is missing."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        try:
+            found[name] = platform.python_version() if name == "python" else version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def differences(here: Mapping[str, str | None], there: Mapping[str, str | None]) -> list[str]:
+    """Return in which versions a node differs, one text each."""
+    return [
+        f"{name} is {there[name] or 'missing'} there, and {wanted or 'missing'} here"
+        for name, wanted in here.items()
+        if there[name] != wanted
+    ]

@@ -1,0 +1,182 @@
+"""The limits of a run on a cluster: one actor holds them, and every worker asks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import attrs
+
+from keval import Manifest
+from keval.errors import OutageError
+from keval.plugin import Ending, Endpoint, Load, RunLimits, Standing
+
+T = TypeVar("T")
+
+Change: TypeAlias = tuple[str, int | None, bool]
+"""A model, how many requests it is given at once, and whether its endpoint is down."""
+Where: TypeAlias = tuple[str, ...]
+"""Which endpoint: its `place`."""
+
+
+@attrs.frozen
+class EndedRequest:
+    """How a request to an endpoint ended; see `keval.plugin.Load`."""
+
+    endpoint: Where
+    ending: Ending
+    asker: str = ""
+    message: str = ""
+    probe: bool = False
+
+
+class Limiter:
+    """Holds the limits for all workers, and knows what each holds, so that a lost one keeps nothing."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._limits = RunLimits.of(manifest)
+        self._limits.watchers.append(self._tell)
+        self._requests: dict[str, Counter[tuple[Where, bool]]] = defaultdict(Counter)
+        self._places: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        self._lost: set[str] = set()
+        self._changes: list[Change] = []
+        self._changed = asyncio.Event()
+
+    async def admit(self, worker: str, endpoint: Where) -> bool | str:
+        """Admit a request to an endpoint; returns whether it probes, or why the endpoint was given up."""
+        load = self._limits.load_at(endpoint)
+        try:
+            probe = not load.admit_now() and await load.admit()
+        except OutageError as error:
+            return str(error)
+        self._requests[worker][endpoint, probe] += 1
+        if worker in self._lost:  # meanwhile
+            await self.forget(worker)
+        return probe
+
+    async def leave(self, worker: str, ended: EndedRequest) -> Standing:
+        """Note how a request ended."""
+        endpoint, probe = ended.endpoint, ended.probe
+        if not self._requests[worker][endpoint, probe]:
+            return Standing()
+        self._requests[worker][endpoint, probe] -= 1
+        load = self._limits.load_at(endpoint)
+        return await load.leave(ended.ending, f"{worker} {ended.asker}", ended.message, probe=probe)
+
+    async def take(self, worker: str, name: str, most: int) -> None:
+        """Wait for a place of this name."""
+        await self._limits.place(name, most).__aenter__()
+        self._places[worker][name, most] += 1
+        if worker in self._lost:
+            await self.forget(worker)
+
+    async def give(self, worker: str, name: str, most: int) -> None:
+        """Give a place back."""
+        if self._places[worker][name, most]:
+            self._places[worker][name, most] -= 1
+            await self._limits.place(name, most).__aexit__(None, None, None)
+
+    async def forget(self, worker: str) -> None:
+        """Give back what a lost worker holds, and what it may still be given."""
+        self._lost.add(worker)
+        for name, most in [*self._places.pop(worker, Counter()).elements()]:
+            await self._limits.place(name, most).__aexit__(None, None, None)
+        for endpoint, probe in [*self._requests.pop(worker, Counter()).elements()]:
+            await self._limits.load_at(endpoint).leave("untold", worker, probe=probe)
+
+    async def changes(self) -> Sequence[Change]:
+        """Return how endpoints keep up, as soon as there is news."""
+        await self._changed.wait()
+        self._changed.clear()
+        told, self._changes = self._changes, []
+        return told
+
+    async def reopen(self, endpoint: Where) -> None:
+        """Let requests to an endpoint through again, if it was given up."""
+        self._limits.load_at(endpoint).reopen()
+
+    def _tell(self, model: str, at_once: int | None, down: bool) -> None:
+        self._changes.append((model, at_once, down))
+        self._changed.set()
+
+
+@attrs.frozen(eq=False)
+class RemoteLimits:
+    """The limits of a run, for the worker of this name; see `keval.plugin.Limits`.
+
+    `limiter` is the actor. A simulated model is the worker's own, so its load is, too.
+    """
+
+    limiter: Any
+    worker: str
+    own: RunLimits
+
+    def load(self, endpoint: Endpoint) -> Load:
+        """Return the load of an endpoint."""
+        if endpoint.simulated:
+            return self.own.load(endpoint)
+        return RemoteLoad(self.limiter, self.worker, endpoint.place)
+
+    @asynccontextmanager
+    async def place(self, name: str, most: int) -> AsyncIterator[None]:
+        """Wait for a place and hold it."""
+        asked = asyncio.ensure_future(_answer(self.limiter.take.remote(self.worker, name, most)))
+        try:
+            await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(lambda _: self.limiter.give.remote(self.worker, name, most))
+            raise
+        try:
+            yield
+        finally:
+            self.limiter.give.remote(self.worker, name, most)
+
+
+@attrs.frozen(eq=False)
+class RemoteLoad:
+    """The load of an endpoint, asked of the limiter; see `keval.plugin.Load`."""
+
+    limiter: Any
+    worker: str
+    endpoint: Where
+
+    def admit_now(self) -> bool:
+        """Return false: the limiter has to be asked."""
+        return False
+
+    async def admit(self) -> bool:
+        """Admit a request once it may be sent."""
+        asked = asyncio.ensure_future(_answer(self.limiter.admit.remote(self.worker, self.endpoint)))
+        try:
+            told: bool | str = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(self._give_back)
+            raise
+        if isinstance(told, str):
+            raise OutageError(told)
+        return told
+
+    async def leave(self, ending: Ending, asker: str, message: str = "", *, probe: bool = False) -> Standing:
+        """Note how a request ended; what follows from that is waited for only where it may be sent again."""
+        ended = EndedRequest(self.endpoint, ending, asker, message, probe)
+        told = self.limiter.leave.remote(self.worker, ended)
+        if ending in ("answered", "unusable", "untold"):
+            return Standing()
+        standing: Standing = await told
+        return standing
+
+    def reopen(self) -> None:
+        """Let requests through again, if the endpoint was given up."""
+        self.limiter.reopen.remote(self.endpoint)
+
+    def _give_back(self, asked: asyncio.Future[Any]) -> None:
+        if not asked.cancelled() and asked.exception() is None and isinstance(probe := asked.result(), bool):
+            self.limiter.leave.remote(self.worker, EndedRequest(self.endpoint, "untold", probe=probe))
+
+
+async def _answer(reference: Awaitable[T]) -> T:
+    """Return what an actor answered."""
+    return await reference

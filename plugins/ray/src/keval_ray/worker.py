@@ -1,0 +1,160 @@
+"""The actor that is a worker: brings the plan up in its process, does the tasks it is given, and keeps the results."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import sys
+import traceback
+import warnings
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import ray
+
+from keval.errors import ConfigError, OutageError, PreflightError
+from keval.plugin import CrewOrder, CrewWorker, LiveEvent, PackedScores, PackedTrial, RunLimits, open_worker
+from keval_ray.limiter import RemoteLimits
+from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
+
+_ray: Any = ray  # much of it is not typed
+_MOST_EVENTS = 10_000
+"""Live events that wait to be fetched; further ones are dropped."""
+
+
+class RayWorker:
+    """One worker of a crew. All methods are called by the driver."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._results: dict[int, PackedTrial | PackedScores | TaskError] = {}
+        self._events: list[LiveEvent] = []
+        self._warnings: list[str] = []
+        self._news = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._worker: CrewWorker | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    async def bring_up(self, name: str, order: CrewOrder, variables: Mapping[str, str], limiter: Any) -> BringUp:
+        """Bring up the plan of an order, whose variables are handed over apart."""
+        os.environ.update(variables)
+        gc.set_threshold(20_000, 20, 20)  # as keval's commands do
+        node = str(_ray.util.get_node_ip_address())
+        up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._life = asyncio.create_task(self._live(name, order, limiter, up))
+        try:
+            await up
+        except (ConfigError, PreflightError) as error:
+            return BringUp(node, [_hidden(str(problem), variables) for problem in error.problems])
+        except Exception as error:  # noqa: BLE001 - the driver tells it; raised here, Ray would log it with its secrets
+            told = "".join(traceback.format_exception(error))
+            return BringUp(node, [_hidden(told, variables)])
+        return BringUp(node)
+
+    async def take(self, tasks: Mapping[int, Task]) -> None:
+        """Begin tasks, by their numbers and in their order."""
+        for number, each in tasks.items():
+            task = asyncio.create_task(self._do(number, each))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def batch(self) -> Batch:
+        """Return what was done since the last batch, as soon as there is anything."""
+        await self._news.wait()
+        self._news.clear()
+        results, self._results = self._results, {}
+        events, self._events = self._events, []
+        told, self._warnings = self._warnings, []
+        return Batch(results, events, told, _usage())
+
+    async def listen(self, *, on: bool) -> None:
+        """Keep live events from now on, or no more."""
+        if self._worker is not None:
+            self._worker.listener = self._hear if on else None
+
+    async def reopen(self) -> None:
+        """Let judges ask endpoints anew that were given up."""
+        if self._worker is not None:
+            self._worker.reopen()
+
+    async def close(self) -> Usage:
+        """End all tasks, and what was brought up; returns what all of it used."""
+        for task in self._tasks:
+            task.cancel()
+        self._ending.set()
+        if self._life is not None:
+            await asyncio.wait([self._life])
+        return _usage()
+
+    async def _live(self, name: str, order: CrewOrder, limiter: Any, up: asyncio.Future[None]) -> None:
+        """Hold what was brought up until the worker is to end; both in one task, as MCP sessions need."""
+        try:
+            opened = open_worker(
+                order.manifest,
+                sample_ids=order.sample_ids,
+                scoring=order.scoring,
+                limits=RemoteLimits(limiter, name, RunLimits.of(order.manifest)),
+            )
+            async with opened as self._worker:
+                sys.stdout = _Redacting(sys.stdout, self._worker)
+                sys.stderr = _Redacting(sys.stderr, self._worker)
+                warnings.showwarning = self._warn
+                up.set_result(None)
+                await self._ending.wait()
+        except Exception as error:  # noqa: BLE001 - as in `bring_up`
+            if not up.done():
+                up.set_exception(error)
+
+    async def _do(self, number: int, task: Task) -> None:
+        assert self._worker is not None  # noqa: S101 - for mypy: tasks come when it is up
+        result: PackedTrial | PackedScores | TaskError
+        try:
+            if isinstance(task, RunTask):
+                result = await self._worker.run(task.key, task.sample)
+            else:
+                result = await self._worker.score(task.line, task.sample, task.wanted)
+        except OutageError as error:
+            result = TaskError("outage", self._worker.hidden(str(error)))
+        except Exception as error:  # noqa: BLE001 - as in `bring_up`
+            result = TaskError("defect", self._worker.hidden("".join(traceback.format_exception(error))))
+        self._results[number] = result
+        self._news.set()
+
+    def _hear(self, event: LiveEvent) -> None:
+        if len(self._events) < _MOST_EVENTS:
+            self._events.append(event)
+            self._news.set()
+
+    def _warn(self, message: Warning | str, *_: object, **__: object) -> None:
+        if self._worker is not None:
+            self._warnings.append(self._worker.hidden(str(message)))
+            self._news.set()
+
+
+class _Redacting:
+    """A stream of the process, which Ray keeps in a file, without secrets."""
+
+    def __init__(self, stream: TextIO, worker: CrewWorker) -> None:
+        self._stream, self._worker = stream, worker
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._worker.hidden(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _hidden(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with the values of variables replaced, where no worker is up that knows its secrets."""
+    for name, value in sorted(variables.items(), key=lambda item: -len(item[1])):
+        text = text.replace(value, f"${{{name}}}") if len(value) >= 4 else text
+    return text
+
+
+def _usage() -> Usage:
+    own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    return Usage(round(seconds, 3), own.ru_maxrss * 1024)
