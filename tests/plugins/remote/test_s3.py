@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +195,7 @@ def test_a_run_that_is_killed_on_one_machine_goes_on_on_the_next(s3: Callable[[s
         time.sleep(chosen.uniform(0.1, 0.8))  # a moment, and nothing that is waited for
         process.kill()
     for number in range(1, 4):
-        machine = s3(f"m{number}")
-        eventually(lambda at=machine: _goes_on(at, chosen.uniform(0.2, 0.9)))
+        eventually(partial(_goes_on, s3(f"m{number}"), chosen.uniform(0.2, 0.9)))
         seen = s3(f"reader{number}").fork("report", "latest", "--json")
         assert seen.code in (0, 3), seen.stderr
     last = s3("last")

@@ -46,13 +46,19 @@ def test_the_viewer_follows_a_run_of_another_machine(
     with a.begin("run", "eval.yaml") as process:
         try:
             with served(results_folder(a.url)) as running, client_of(running) as client:
-                eventually(lambda: "running" in client.get("/").text)
+                eventually(lambda: "shared" in client.get("/").text)
                 run = eventually(lambda: [*b.cache.glob("*/*/*/manifest.json")])[0].parent.name
-                seen = eventually(lambda: "4 <span" in (page := client.get(f"/runs/shared/{run}").text) and page)
+                page = eventually(lambda: _live(client.get(f"/runs/shared/{run}").text))
         finally:
             process.kill()
 
-    assert "Interrupted" not in seen
+    assert "Interrupted" not in page
+    assert 3 == b.run().joinpath("trials.jsonl").read_bytes().count(b"\n")
+
+
+def _live(page: str) -> str:
+    """The page of a run that is running, with all trials before the one that hangs."""
+    return page if "Running." in page and "3 <span" in page else ""
 
 
 def test_python_reads_and_writes_there(reader: Machine, bucket: Path) -> None:
