@@ -111,6 +111,7 @@ SURROUNDINGS = {
     "docs/export.md": exported_tables,
     "docs/play.md": play_config,
     "docs/python.md": evaluation,
+    "docs/remote-results.md": recorded_run,
     "docs/run-directory.md": recorded_run,
     "docs/sessions.md": session_config,
 }

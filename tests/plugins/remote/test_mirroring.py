@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -78,6 +79,16 @@ def test_commands_do_there_what_they_do_in_a_folder(machine: Machines, command: 
     by_url = machine("c").bare(*(url if word == "RUN" else word for word in command))
 
     assert (0, 0) == (by_id.code, by_url.code), by_id.stderr + by_url.stderr
+
+
+def test_the_commands_of_the_page_run(machine: Machines) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "remote-results.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    a = machine("a")
+
+    outcomes = [a.bare(*line.replace("s3://bucket/prefix", a.url).split()[1:]) for line in block.splitlines()]
+
+    assert [0, 0] == [outcome.code for outcome in outcomes]
 
 
 def test_two_runs_there_are_compared_and_diffed_and_one_is_trimmed(machine: Machines) -> None:

@@ -23,6 +23,8 @@ _IDENTITY = ("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modi
 """How file systems say that an object is another one than before, beside its size."""
 _QUERY = re.compile(r"\?\S+")
 _MOST_SAID = 300
+_BLOCKS_AT_ONCE = 2
+"""Of a large file, where the file system would otherwise hold ten blocks of 50 MB in memory."""
 
 
 class UnreachableError(RunError):
@@ -71,6 +73,8 @@ class Objects:
             raise ConfigError(f"{url}: {error}: `pip install 'keval-remote[{scheme}]'` or what it names") from error
         except ValueError as error:
             raise ConfigError(f"{url}: {error}; `fsspec.available_protocols()` lists what there is") from error
+        if hasattr(files, "max_concurrency"):
+            files.max_concurrency = _BLOCKS_AT_ONCE
         return cls(url.rstrip("/"), files, root.rstrip("/"))
 
     def under(self, path: str) -> Objects:
