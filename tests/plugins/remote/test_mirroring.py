@@ -310,3 +310,32 @@ def test_a_run_in_a_folder_imports_and_starts_nothing_of_this(project: Project) 
     )
 
     assert "[] []" == done.stdout.strip()
+
+
+def test_whoever_reads_at_any_moment_sees_a_run(
+    machine: Machines, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its lines refer to is there, and it never goes back."""
+    a, b = machine("a"), machine("b")
+    monkeypatch.setenv("KEVAL_CACHE", str(b.cache))
+    lines = [{"id": f"q{n}", "question": "How?", "attaches": f"picture {n}"} for n in range(120)]
+    config = CONFIG.replace("scripted: {}", "scripted: {delay: 0.01}")
+    a.project.write(eval_yaml=config, questions_jsonl="".join(json.dumps(line) + "\n" for line in lines))
+    seen: list[int] = []
+
+    with a.begin("run", "eval.yaml", "-q") as process:
+        eventually(lambda: [*bucket.glob("results/*/*/trials.jsonl.parts/*")])
+        while process.poll() is None:
+            run = keval.open_run("latest", a.url)
+            read = [*run.trials()]
+            scored = {line.trial for line in run.scores()}
+            for trial in read:
+                assert trial.transcript
+                run.blob(trial.transcript.messages[-1].text.split()[-1])
+            assert scored <= {trial.id for trial in read}
+            seen.append(len(read))
+        _, said = process.communicate()
+
+    assert (0, "") == (process.returncode, said.partition("file://")[0])
+    assert seen == sorted(seen)
+    assert 3 < len({*seen})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
@@ -97,13 +97,16 @@ class RunCopy:
         with replacing(self.run / _STATE) as file:
             file.write(dump(state))
 
-    def layouts(self, folder: str = "") -> dict[str, Layout]:
-        """Return the files of the run, or of a folder of it, as they lie elsewhere, by their names."""
+    def layouts(self, folder: str = "", wanted: Container[str] | None = None) -> dict[str, Layout]:
+        """Return the files of the run, or of a folder of it, as they lie elsewhere, by their names; or those `wanted`.
+
+        A lease is a file, too.
+        """
         listed = self.objects.list(folder)
         found: dict[str, Layout] = {}
         for name in {each.removesuffix(FOLDER) if entry.is_folder else each for each, entry in listed.items()}:
             path, base, parts = f"{folder}/{name}" if folder else name, listed.get(name), Parts()
-            if f"{name}{FOLDER}" in listed:
+            if f"{name}{FOLDER}" in listed and (wanted is None or path in wanted):
                 parts = Parts.of(self.objects.list(f"{path}{FOLDER}"), base.size if base else 0)
             if (base is not None and not base.is_folder) or parts.newest:
                 found[path] = Layout(base, parts)
@@ -125,7 +128,7 @@ class RunCopy:
     def fetch_some(self, *names: str) -> None:
         """Bring these files, those that there are. Raises UnreachableError."""
         folder = names[0].rpartition("/")[0]
-        layouts, state = self.layouts(folder), self.state
+        layouts, state = self.layouts(folder, wanted=names), self.state
         held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in layouts) else None
         until = state.written_until if folder else held[1].until if held else 0.0
         brought = {name: self._bring(name, layouts[name], state.files.get(name)) for name in names if name in layouts}

@@ -137,10 +137,10 @@ class Lease:
         threading.Thread(target=renew, name="keval lease", daemon=True).start()
 
     def assure(self) -> bool:
-        """Return whether the lease is held; renews it first if its time is over. Raises UnreachableError."""
+        """Return whether the lease is held; renew it first if its time is over. Raises UnreachableError."""
         if self.lost_to is None and time.monotonic() > self._valid:
             self.renew()
-        return self.lost_to is None
+        return self.lost_to is None and not self._stopped.is_set()
 
     def renew(self) -> None:
         """Write the lease again, unless it was lost. Raises UnreachableError."""

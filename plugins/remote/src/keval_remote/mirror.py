@@ -195,17 +195,15 @@ class Mirror:
     def _grow(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
         """Upload parts of a growing file; one that is another file than before begins a generation of its own."""
         path, now = self._copy.run / name, time.monotonic()
-        known = self._grown.get(name) or _Grown(1, 0, 0, 0, in_parts=False)
-        is_new = known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail
-        if is_new:
+        known = self._grown.setdefault(name, _Grown(1, 0, 0, 0, in_parts=False))
+        if known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail:
             self._begin_again(name, stamp, known)
             return
         due = self._since.setdefault(name, now) + self._settings.part_seconds
+        is_large = stamp.size - known.size >= self._settings.part_bytes
         if stamp.size == known.size:
             self._since[name] = now
-        elif all_of_it or now >= due or stamp.size - known.size >= self._settings.part_bytes:
-            if all_of_it and not known.in_parts:
-                return  # it is uploaded whole at once
+        elif known.in_parts if all_of_it else is_large or now >= due:  # else it is uploaded whole at once
             for begin, end in self._pieces(path, known.size, stamp.size):
                 self._put_part(name, Part(known.generation, known.origin, begin, end))
                 known = attrs.evolve(known, size=end, tail=tail(path, end), in_parts=True)
@@ -255,27 +253,25 @@ class Mirror:
         if stamp is None or was_whole or self._whole.get(name) == stamp:
             return
         self._put(name)
-        self._whole[name] = stamp
         if known is not None and known.in_parts:
-            folder = f"{name}{FOLDER}"
-            marker = f"{folder}/{whole_name(known.generation + 1)}"
+            marker = f"{name}{FOLDER}/{whole_name(known.generation + 1)}"
             self._copy.objects.write(marker, b"")
-            self._clear(folder, but=marker)
-            self._copy.objects.remove([marker])
-            self._copy.objects.remove_folder(folder)
+            self._remove_parts(name, last=marker)
+        self._whole[name] = stamp
 
     def _remove(self, name: str) -> None:
         """Remove a file that is gone here."""
-        self._clear(f"{name}{FOLDER}")
-        self._copy.objects.remove_folder(f"{name}{FOLDER}")
-        if name in self._copy.layouts(name.rpartition("/")[0]):
-            self._copy.objects.remove([name])
+        self._copy.objects.remove([name])
+        self._remove_parts(name)
         self._whole.pop(name, None)
         self._grown.pop(name, None)
 
-    def _clear(self, folder: str, but: str = "") -> None:
-        parts = [f"{folder}/{part}" for part in self._copy.objects.list(folder)]
-        self._copy.objects.remove([part for part in parts if part != but])
+    def _remove_parts(self, name: str, last: str = "") -> None:
+        folder, objects = f"{name}{FOLDER}", self._copy.objects
+        parts = [f"{folder}/{part}" for part in objects.list(folder)]
+        objects.remove([part for part in parts if part != last])
+        objects.remove([last] if last else [])
+        objects.remove_folder(folder)
 
     def _put(self, name: str) -> None:
         if self._lease.assure():

@@ -91,11 +91,12 @@ class Objects:
             except FileNotFoundError:
                 return found
         for info in listed:
-            name = str(info["name"]).rstrip("/")
-            if name.rpartition("/")[2] and name.strip("/") != where.strip("/"):
+            path_there = str(info["name"]).strip("/")
+            name = path_there.rpartition("/")[2]
+            if path_there != where.strip("/") and name not in ("", ".", ".."):
                 version = " ".join(str(info[key]) for key in _IDENTITY if info.get(key) is not None)
                 is_folder, size = info["type"] == "directory", int(info.get("size") or 0)
-                found[name.rpartition("/")[2]] = Entry(size, f"{version} {size}", is_folder)
+                found[name] = Entry(size, f"{version} {size}", is_folder)
         return found
 
     def read(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
@@ -130,14 +131,21 @@ class Objects:
 
             self._writing(path, write)
             return True
-        self._writing(path, lambda where: self._files.pipe_file(where, content, mode="create"))
-        if not self._files.async_impl:  # fsspec's own way is to look first
+
+        def create(where: str) -> None:
+            self._files.pipe_file(where, content, mode="create")
+
+        try:
+            self._writing(path, create)
+        except UnreachableError:  # or a client or server that refuses the condition
+            self.write(path, content)
             return False
-        try:  # a server may not know the condition
-            self._writing(path, lambda where: self._files.pipe_file(where, content, mode="create"))
-        except FileExistsError:
-            return True
-        return False
+        if self._files.async_impl:  # others look first, which is no condition
+            try:
+                self._writing(path, create)
+            except FileExistsError:
+                return True
+        return False  # a server that does not know the condition
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects, at most a thousand with each request where the file system can; some may be gone already."""
