@@ -33,6 +33,9 @@ log_format_option = click.option(
     help="Progress, failures and messages on stderr: for people (`console` is k-eval's name), or as lines of JSON.",
 )
 wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
+executor_option = click.option(
+    "--executor", metavar="NAME", help="Run and score trials by this executor, if not by that of the config."
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 
 
@@ -274,5 +277,5 @@ _NARROWING = [
     click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once."),
     max_failures_option,
     budget_option,
-    click.option("--executor", metavar="NAME", help="Run the trials by this executor.  [default: local]"),
+    executor_option,
 ]

@@ -11,6 +11,7 @@ import click
 from keval.cli.options import (
     GateFlags,
     budget_option,
+    executor_option,
     gate_options,
     json_option,
     log_format_option,
@@ -54,6 +55,7 @@ _POSITIVE = click.IntRange(min=1)
 @budget_option
 @gate_options
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
+@executor_option
 @view_option
 @results_option
 @wide_option
@@ -72,6 +74,7 @@ def command(
     budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
     max_concurrent: int | None,
+    executor: str | None,
     viewers: Watchers,
     output_dir: Path,
     wide: bool,
@@ -103,6 +106,7 @@ def command(
         wanted = Selection(
             repetitions=repetitions,
             max_concurrent=max_concurrent,
+            executor=executor,
             max_failures=max_failures,
             budget=dict(budget),
             gates=gate_flags.gates,

@@ -10,6 +10,7 @@ import click
 from keval.cli.options import (
     GateFlags,
     budget_option,
+    executor_option,
     gate_options,
     json_option,
     judge_repetitions_option,
@@ -36,6 +37,7 @@ from keval.store.run import find_run
 @judge_repetitions_option
 @budget_option
 @gate_options
+@executor_option
 @click.option("--missing", is_flag=True, help="Only make scores that are missing or failed.")
 @results_option
 @wide_option
@@ -51,6 +53,7 @@ def command(
     judge_repetitions: int | None,
     budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
+    executor: str | None,
     missing: bool,
     output_dir: Path,
     wide: bool,
@@ -70,7 +73,9 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget), gates=gate_flags.gates)
+    selection = Selection(
+        metrics=metric, judges=judge, models=model, executor=executor, budget=dict(budget), gates=gate_flags.gates
+    )
     rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
     learn_config(redactor(), rebuilt)
     evaluation = select(rebuilt, selection)

@@ -61,7 +61,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
         judge_repetitions=selection.judge_repetitions or evaluation.execution.judge_repetitions,
         max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
-        executor=selection.executor or evaluation.execution.executor,
+        executor=_executor(evaluation.execution.executor, selection.executor),
     )
     if selection.max_failures is not None:
         try:
@@ -191,3 +191,9 @@ def _with_models(
         return attrs.evolve(spec, options=options, type=implied_judge(options) if spec.implied else spec.type)
 
     return tuple(with_model("agents", spec) for spec in agents), tuple(with_model("judges", spec) for spec in judges)
+
+
+def _executor(configured: str | Mapping[str, Any], chosen: str | None) -> str | Mapping[str, Any]:
+    """Return the executor: the chosen one, with the options of the config if that names the same one."""
+    same = chosen is None or (isinstance(configured, Mapping) and configured["type"] == chosen)
+    return configured if same or chosen is None else chosen

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from keval.records.manifest import WorkerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import FailureTally, Trial, TrialKey
 from keval.redaction import Redactor
@@ -57,6 +58,7 @@ class LiveStateWriter:
     _redact: Redactor = attrs.field(factory=Redactor, init=False)
     _in_flight: dict[str, _InFlight] = attrs.field(factory=dict, init=False)
     _paces: dict[str, EndpointPace] = attrs.field(factory=dict, init=False)
+    _workers: dict[str, WorkerEntry] = attrs.field(factory=dict, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _failed: int = attrs.field(default=0, init=False)
     _scored: int = attrs.field(default=0, init=False)
@@ -102,6 +104,10 @@ class LiveStateWriter:
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
         self._paces[model] = EndpointPace(model, at_once, down)
 
+    @hookimpl
+    def keval_worker_changed(self, worker: WorkerEntry) -> None:
+        self._workers[worker.name] = worker
+
     def state(self) -> LiveState:
         """Return what the run is doing just now."""
         trials = self._in_flight.values()
@@ -116,6 +122,7 @@ class LiveStateWriter:
             retries=error_counts(*(trial.retries for trial in trials)),
             refusals=error_counts(*(trial.refusals for trial in trials)),
             paces=tuple(self._paces.values()),
+            workers=tuple(self._workers.values()),
         )
 
     async def _tell(self, folder: Path) -> None:

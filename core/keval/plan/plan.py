@@ -227,11 +227,12 @@ class Plan:
 def crew_variables(plan: Plan | ScoringPlan) -> dict[str, str]:
     """Return the variables of the environment that a plan needs wherever it is brought up.
 
-    They are those that its config names, and those in which the providers of its models find their keys.
+    They are those that its config names, and those in which the providers of its models find keys and base URLs.
     """
     names = [*variables_in(plan.evaluation.source.data)]
     for provider in {model.provider for item in plan.askers for model in item.unserved.values()}:
-        names += getattr(registry.load(registry.find("keval.models", provider)), "key_variables", ())
+        found = registry.load(registry.find("keval.models", provider))()
+        names += (*getattr(found, "key_variables", ()), *getattr(found, "url_variables", ()))
     return {name: value for name in dict.fromkeys(names) if (value := variable(name)) is not None}
 
 

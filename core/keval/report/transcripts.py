@@ -16,7 +16,7 @@ from keval.errors import RunError
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.traffic_lines import read_traffic
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
-from keval.records.manifest import Manifest, ReplayEntry
+from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
 from keval.records.transcript import ServerExchange, ToolCall
 from keval.records.trial import Trial
@@ -55,6 +55,8 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         console.print(safe(f"  questions  {dataset.samples}, asked by a person in a play"))
     else:
         console.print(safe(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}"))
+    for worker in manifest.workers:
+        console.print(safe(f"  worker     {_worker(worker)}"), soft_wrap=True)
     versions = (f"{name} {version}" for name, version in manifest.versions.items())
     console.print(safe(f"  versions   {', '.join(versions)}"))
     for trial in trials:
@@ -62,6 +64,16 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
+
+
+def _worker(worker: WorkerEntry) -> str:
+    """Say what a worker elsewhere did."""
+    parts = [f"{worker.trials} trials", f"{worker.scored} scored"]
+    parts += [f"{sum(worker.failures.values())} failed"] if worker.failures else []
+    parts += [f"{worker.cpu_seconds:.1f} s CPU"] if worker.cpu_seconds is not None else []
+    parts += [f"{worker.memory_bytes / 2**20:.0f} MiB"] if worker.memory_bytes is not None else []
+    parts += [f"lost: {worker.lost}"] if worker.lost is not None else []
+    return f"{worker.name} on {worker.node}: {', '.join(parts)}"
 
 
 def print_trial(

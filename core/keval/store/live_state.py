@@ -15,6 +15,7 @@ import orjson
 
 from keval.errors import RunError
 from keval.files import read_input
+from keval.records.manifest import WorkerEntry
 from keval.records.trial import FailureTally
 from keval.seams.live_events import EventKind
 from keval.store.lock import fetch_run
@@ -70,7 +71,8 @@ class LiveState:
     Its stage is `trials` until the last one has ended, then `scoring`. Since it was begun or resumed, `finished` trials
     were written, `failed` ones among them, and `scored` ones have their scores. `retries` are attempts that failed and
     `refusals` model requests that were refused, of the trials in flight, since somebody has been looking: those of
-    finished trials are in trials.jsonl. `paces` are of the endpoints that were given fewer requests, or went down.
+    finished trials are in trials.jsonl. `paces` are of the endpoints that were given fewer requests, or went down, and
+    `workers` those of an executor that runs trials elsewhere.
     """
 
     at: float
@@ -82,6 +84,7 @@ class LiveState:
     retries: tuple[ErrorCount, ...] = ()
     refusals: tuple[ErrorCount, ...] = ()
     paces: tuple[EndpointPace, ...] = ()
+    workers: tuple[WorkerEntry, ...] = ()
 
 
 def refusal_kind(status: int | None) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, TaskID, TextColumn, TimeRemainingColumn
 
 from keval.findings.summary import Summary
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import Failure, Trial
 from keval.report.server_starts import start_notice
@@ -42,6 +42,7 @@ class Progress:
         self._done = self._finished = done
         self._failed = 0
         self._paces: dict[str, str] = {}
+        self._workers: dict[str, WorkerEntry] = {}
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
         self._is_late = False
@@ -81,6 +82,20 @@ class Progress:
     @hookimpl
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
         self._paces[model] = f"{model} is down" if down else f"{model}: {at_once} at once" if at_once else ""
+        self._tell_paces()
+
+    @hookimpl
+    def keval_worker_changed(self, worker: WorkerEntry) -> None:
+        before, self._workers[worker.name] = self._workers.get(worker.name), worker
+        if worker.lost is not None and (before is None or before.lost is None):
+            told = f"note: {worker.name} on {worker.node} was lost, and its trials go to others: {worker.lost}"
+            self._display.console.print(safe(told, "yellow"), soft_wrap=True)
+        up = sum(each.lost is None for each in self._workers.values())
+        lost = len(self._workers) - up
+        self._paces["workers"] = f"{up} workers" + (f", {lost} lost" if lost else "")
+        self._tell_paces()
+
+    def _tell_paces(self) -> None:
         task = self._scoring if self.scoring or self._answering is None else self._answering
         if task is not None and not self._display.disable:
             self._display.update(task, pace=foreign(", ".join(filter(None, self._paces.values()))))
@@ -137,6 +152,12 @@ class EventLog:
     @hookimpl
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
         log_event("endpoint_changed", model=model, at_once=at_once, down=down)
+
+    @hookimpl
+    def keval_worker_changed(self, worker: WorkerEntry) -> None:
+        log_event(
+            "worker_changed", **attrs.asdict(worker, filter=attrs.filters.exclude(attrs.fields(WorkerEntry).extra))
+        )
 
     @hookimpl
     def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -17,7 +18,9 @@ import attrs
 from keval import Manifest
 from keval.errors import PreflightError
 
-# Before Ray is imported: it reports nothing of its use, and takes no virtual environment from `uv run`.
+# Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, and prints nothing
+# of its own on stdout, as the crew tells of lost workers.
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -56,6 +59,11 @@ def actor(cls: type, **options: Any) -> Any:
     return _ray.remote(max_restarts=0, max_task_retries=0, **options)(cls)
 
 
+def here() -> NodeAffinitySchedulingStrategy:
+    """Where the driver is: an actor there is lost with it, and with no other node."""
+    return NodeAffinitySchedulingStrategy(_ray.get_runtime_context().get_node_id(), soft=False)
+
+
 @asynccontextmanager
 async def connected(options: Ray, manifest: Manifest) -> AsyncIterator[Cluster]:
     """Reach or start Ray for the block, and check that its nodes have what this machine has.
@@ -90,6 +98,7 @@ async def _in_thread(work: Any, *arguments: Any) -> None:
 def _init(options: Ray, folder: str | None) -> None:
     started: dict[str, Any] = {}
     if folder is not None:
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # Ray would make one in the user's home
         count = options.workers or max(1, math.floor((os.cpu_count() or 1) / options.cpus_per_worker))
         started = {
             "num_cpus": max(os.cpu_count() or 1, math.ceil(count * options.cpus_per_worker)),
@@ -97,6 +106,7 @@ def _init(options: Ray, folder: str | None) -> None:
             "object_store_memory": _STORE_BYTES,
             "include_dashboard": False,
             "_temp_dir": folder,
+            "_node_ip_address": "127.0.0.1",
         }
     try:
         ray.init(

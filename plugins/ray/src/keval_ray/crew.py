@@ -26,7 +26,7 @@ from keval.plugin import (
     WantedScore,
     WorkerEntry,
 )
-from keval_ray.cluster import actor
+from keval_ray.cluster import actor, here
 from keval_ray.limiter import Limiter
 from keval_ray.place import Assigned, WorkerPlace
 from keval_ray.tasks import RunTask, ScoreTask, TaskError
@@ -72,7 +72,9 @@ class RayCrew:
         cls, cluster: Cluster, options: Ray, order: CrewOrder, watcher: CrewWatcher
     ) -> AsyncIterator[RayCrew]:
         """Bring workers up; yields when the first is. Raises PreflightError: none can be brought up."""
-        limiter = actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING).remote(order.manifest)
+        limiter = actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here()).remote(
+            order.manifest
+        )
         crew = cls(order, watcher, limiter)
         watching = [
             asyncio.create_task(crew._keep_places(cluster, options)),
@@ -283,10 +285,8 @@ class RayCrew:
         """End all workers with what they brought up."""
         for task in [*self._serving]:
             task.cancel()
-        ending = [asyncio.create_task(place.close(_CLOSING)) for place in self._places]
-        if ending:
-            await asyncio.wait(ending)
-        for place in self._places:
-            if place.entries:
-                self._watcher.worker_changed(place.entry)
+        up = self._up
+        await asyncio.gather(*(place.close(_CLOSING) for place in up))
+        for place in up:
+            self._watcher.worker_changed(place.entry)
         ray.kill(self._limiter)

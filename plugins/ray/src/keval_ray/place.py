@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_FAILURES = 3
 """Workers that may be lost in one place one after the other, none of which had a result."""
+_LONGEST = 200
+"""Characters that are kept of why a worker was lost."""
 _TOLD_EVERY = 1.0
 """Seconds between two times that hook plugins are told what a worker did."""
 
@@ -91,13 +93,13 @@ class WorkerPlace:
                 await self._fetch(crew, actor)
             except RayError as error:
                 failures = 0 if self.actor is not None and (self.entry.trials or self.entry.scored) else failures + 1
-                told = " ".join(str(error).split())
+                told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST]
                 if self.actor is None:
                     crew.gave_up(
                         [f"{name} ended while it was brought up: {told}"] if failures == _MOST_FAILURES else []
                     )
                     continue
-                self.entries[-1] = attrs.evolve(self.entry, lost=f"{type(error).__name__}: {told}")
+                self.entries[-1] = attrs.evolve(self.entry, lost=told)
                 lost, self.tasks = [*self.tasks.values()], {}
                 self._outgoing.clear()
                 self.actor, self._listens = None, False
