@@ -55,7 +55,7 @@ class RunWriter:
         """The run, for reading."""
         return Run(self.path)
 
-    def locked(self, lost: Callable[[], object]) -> AbstractContextManager[None]:
+    def locked(self, lost: Callable[[], object] = lambda: None) -> AbstractContextManager[None]:
         """Keep other processes from writing to the run, as `keval.store.lock.locked` does. Raises RunError."""
         return locked(self.path, lost)
 
