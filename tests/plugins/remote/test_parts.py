@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from keval_remote.copies import RunCopy
+from keval_remote.objects import Entry, Objects
 from keval_remote.parts import Part, Parts, whole_name
 
 FIRST, SECOND, THIRD = Part(1, 0, 0, 10), Part(1, 0, 10, 25), Part(1, 0, 25, 30)
@@ -57,3 +61,19 @@ def test_names_sort_as_their_bytes() -> None:
 
     assert "0001-000000000000-000000000010-000000000025" == SECOND.name
     assert names == sorted(names)
+
+
+def test_a_file_that_is_settled_between_two_listings_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects, listing = Objects.at(f"file://{tmp_path}/run"), Objects.list
+    objects.write(f"trials.jsonl.parts/{FIRST.name}", b"0123456789")
+
+    def settling(self: Objects, path: str = "") -> dict[str, Entry]:
+        if path.endswith(".parts"):
+            self.write("trials.jsonl", b"0123456789")
+            self.remove([f"{path}/{FIRST.name}"])
+        return listing(self, path)
+
+    monkeypatch.setattr(Objects, "list", settling)
+    layouts = RunCopy(tmp_path / "here", objects).layouts()
+
+    assert {"trials.jsonl": 10} == {name: layout.size for name, layout in layouts.items()}

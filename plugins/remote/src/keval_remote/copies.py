@@ -41,13 +41,19 @@ class Copied:
 class State:
     """What is known of a run's copy.
 
-    `token` is that of the lease under which this machine writes to the run, or did until it was killed: what is here
-    is newer then. `written_until` is the Unix time until which another machine had a lease when that was looked at.
+    `token` is that of the lease under which this machine writes to the run, or did until it was killed; then what is
+    here `is_newer` than what lies elsewhere. `written_until` is the Unix time until which another machine had a lease
+    when that was looked at.
     """
 
     token: str | None = None
     written_until: float = 0.0
     files: Mapping[str, Copied] = attrs.field(factory=dict)
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the run here may have more than lies elsewhere."""
+        return self.token is not None
 
 
 @attrs.frozen
@@ -87,11 +93,6 @@ class RunCopy:
         files = {name: Copied(**copied) for name, copied in found["files"].items()}
         return State(found["token"], found["written_until"], files)
 
-    @property
-    def exists(self) -> bool:
-        """Whether something of the run was brought or mirrored."""
-        return (self.run / _STATE).exists()
-
     def keep(self, state: State) -> None:
         """Write what is known of the copy. Raises RunError."""
         with replacing(self.run / _STATE) as file:
@@ -108,6 +109,8 @@ class RunCopy:
             path, base, parts = f"{folder}/{name}" if folder else name, listed.get(name), Parts()
             if f"{name}{FOLDER}" in listed and (wanted is None or path in wanted):
                 parts = Parts.of(self.objects.list(f"{path}{FOLDER}"), base.size if base else 0)
+                if not parts.parts:  # the plain object was written since the listing
+                    base = self.objects.list(folder).get(name)
             if (base is not None and not base.is_folder) or parts.newest:
                 found[path] = Layout(base, parts)
         return found
@@ -147,7 +150,8 @@ class RunCopy:
 
     def fetch_blob(self, name: str) -> None:
         """Bring a blob, whose content never changes. Raises UnreachableError."""
-        self._download(name, self.run / name)
+        if not (self.run / name).exists():
+            self._download(name, self.run / name)
 
     def _bring(self, name: str, layout: Layout, copied: Copied | None) -> Copied:
         """Bring a file, or what is new of it, and return what was brought."""

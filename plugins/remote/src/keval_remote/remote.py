@@ -15,7 +15,7 @@ import attrs
 
 from keval import Run, RunError
 from keval.plugin import MARKER, OutageError, replacing
-from keval_remote.copies import LEASE, RunCopy
+from keval_remote.copies import LEASE, RunCopy, State
 from keval_remote.lease import HeldError, Lease, newest
 from keval_remote.mirror import Mirror
 from keval_remote.objects import Objects, UnreachableError
@@ -28,7 +28,7 @@ _FRESH = 5.0
 _AT_ONCE = 16
 _PATIENCE = 10.0
 """Seconds to wait for others who write to the same file."""
-_RENAMED = "move that folder away to read what lies there"
+_AWAY = "move that folder away to read what lies there"
 
 
 @attrs.define(eq=False, slots=False)
@@ -63,7 +63,7 @@ class Remote:
         return "can be written" if is_sure else "can be written, and refuses a second writer only after a while"
 
     def find(self, results: Path, run: str = "") -> None:
-        """Bring manifests and summaries of runs here, and remove copies of runs that are gone. Raises RunError."""
+        """Bring manifests and summaries of runs here, and set copies of runs aside that are gone. Raises RunError."""
         if self._is_fresh(results / run):
             return
         objects = self._at(results)
@@ -76,9 +76,8 @@ class Remote:
                 if entry.is_folder
             ]
             for gone in {path.parent for path in results.glob(f"*/*/{_LISTED[0]}")} - {*found}:
-                copy = self._copy(gone)
-                if copy.exists and copy.state.token is None:
-                    shutil.rmtree(gone)
+                if (state := self._copy(gone).state).files and not state.is_newer:
+                    _set_aside(results, gone)
             wanted = sorted(path for path in found if path.name.startswith(run) or run == "latest")
             if run == "latest":
                 wanted = sorted(wanted, key=lambda path: path.name)[-1:]
@@ -87,14 +86,14 @@ class Remote:
     def fetch(self, run: Path, file: str = "") -> bool:
         """Bring a run here, but for blobs and recording, or one file of these; see `ResultsMirror.fetch`."""
         copy = self._copy(run)
-        if (copy.exists and copy.state.token is not None) or self._is_fresh(run / file):
+        if copy.state.is_newer:
             return self._lacks(copy)
         if file.startswith("blobs/"):
             self._fetch_blob(copy, file)
-            return False
-        with copy.locked():
-            if copy.state.token is None:
-                copy.fetch_some(file) if file else copy.fetch()
+        elif not self._is_fresh(run / file):
+            with copy.locked():
+                if not copy.state.is_newer:
+                    copy.fetch_some(file) if file else copy.fetch()
         return False
 
     @contextmanager
@@ -115,8 +114,8 @@ class Remote:
 
     def is_written(self, run: Path) -> bool:
         """Return whether another machine had the lease of a run when that was looked at last."""
-        copy = self._copy(run)
-        return copy.exists and (state := copy.state).token is None and state.written_until > time.time()
+        state = self._copy(run).state
+        return not state.is_newer and state.written_until > time.time()
 
     @contextmanager
     def adding(self, file: Path) -> Iterator[None]:
@@ -138,17 +137,18 @@ class Remote:
             try:
                 lease = Lease.acquire(copy.objects, LEASE, settings.lease_seconds, state.token)
             except HeldError as error:
-                if state.token is None:
+                if not state.is_newer:
                     raise
-                raise HeldError(f"{error}; what it wrote is in {copy.run}: {_RENAMED}") from error
+                raise HeldError(f"{error}; what it wrote is in {copy.run}: {_AWAY}") from error
             try:
                 if (before := lease.taken_from) is not None:
                     _LOG.warning("%s was written by %s; its lease is taken over", copy.objects.url, before.told)
-                if state.token is None:
+                if not state.is_newer:
                     copy.fetch(recording=True)
-                copy.keep(attrs.evolve(copy.state, token=lease.token))
+                alike = {} if state.is_newer else copy.state.files
+                copy.keep(State(lease.token, files=alike))
                 mirror = Mirror(copy, lease, settings, lost)
-                mirror.begin(copy.state.files if state.token is None else {})
+                mirror.begin(alike)
             except BaseException:
                 with suppress(UnreachableError):  # it is over soon
                     lease.release()
@@ -163,7 +163,7 @@ class Remote:
         url = copy.objects.url
         if lease.lost_to is not None:
             told = f"{url} is written by {lease.lost_to}, as this process could not renew its lease in time"
-            return RunError(f"{told}; what it wrote is in {copy.run}: {_RENAMED}")
+            return RunError(f"{told}; what it wrote is in {copy.run}: {_AWAY}")
         try:
             if is_done and not copy.run.exists():
                 copy.objects.remove_all()
@@ -171,7 +171,7 @@ class Remote:
             if is_done:
                 copied = mirror.copied()
                 with copy.locked():
-                    copy.keep(attrs.evolve(copy.state, token=None, files=copied))
+                    copy.keep(State(files=copied))
                 lease.release()
                 return None
         except UnreachableError as error:
@@ -180,8 +180,8 @@ class Remote:
         return OutageError(f"{told}; `keval report {url}` uploads the rest when that works again")
 
     def _lacks(self, copy: RunCopy) -> bool:
-        """Return whether a run is newer here than elsewhere, no process writes to it, and that can be reached."""
-        if not copy.exists or copy.state.token is None or Run(copy.run).is_locked or self._is_fresh(copy.run):
+        """Return whether no process writes to a run that is newer here than elsewhere, and that can be reached."""
+        if Run(copy.run).is_locked or self._is_fresh(copy.run):
             return False
         try:
             newest(copy.objects, LEASE)
@@ -192,7 +192,7 @@ class Remote:
 
     def _list(self, run: Path) -> None:
         copy = self._copy(run)
-        if not (copy.exists and copy.state.token is not None):
+        if not copy.state.is_newer:
             with copy.locked():
                 copy.fetch_some(*_LISTED)
 
@@ -202,7 +202,8 @@ class Remote:
         if name not in self._blobs.setdefault(copy.run, set()) and not self._is_fresh(copy.run / "blobs"):
             self._blobs[copy.run] = {*copy.objects.list("blobs")}
         if name in self._blobs[copy.run]:
-            copy.fetch_blob(file)
+            with copy.locked():
+                copy.fetch_blob(file)
 
     def _is_fresh(self, path: Path) -> bool:
         """Return whether something was looked at a moment ago; else note that it is looked at now."""
@@ -219,3 +220,11 @@ class Remote:
         if results not in self._objects:
             self._objects[results] = Objects.at(self.url(results))
         return self._objects[results]
+
+
+def _set_aside(results: Path, run: Path) -> None:
+    """Move the copy of a run to where no command looks for runs: it may be the last one."""
+    aside = results / ".gone" / run.parent.name / run.name
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    run.rename(aside)
