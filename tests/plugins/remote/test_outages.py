@@ -187,6 +187,19 @@ def test_of_two_who_make_a_lease_where_that_succeeds_twice_one_has_it(monkeypatc
     assert ["careless://run is being written by", "held"] == sorted(outcomes)
 
 
+def test_who_takes_a_lease_over_removes_those_of_earlier_ones() -> None:
+    objects = Objects.at("memory://left")
+    for number in range(2):
+        held = {"token": f"{number}", "host": "lost", "pid": number, "until": 0}
+        objects.write(f".lease.{number}", json.dumps(held).encode())
+
+    lease = Lease.acquire(objects, ".lease", 0.3)
+    there = [*objects.list()]
+    lease.release()
+
+    assert ([".lease.2"], {}) == (there, objects.list())
+
+
 def test_an_error_of_a_file_system_shows_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("GET https://account.example/x?sig=a-canary failed")

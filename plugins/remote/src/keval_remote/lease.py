@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -119,7 +120,7 @@ class Lease:
         if lease.lost_to is not None:
             raise HeldError(f"{objects.url} is being written by {lease.lost_to}")
         if taken_from is not None:
-            objects.remove([f"{name}.{number - 1}"])
+            objects.remove([f"{name}.{older}" for older in _numbers(objects, name) if older < number])
         return lease
 
     def keep(self, lost: Callable[[], object]) -> None:
@@ -178,10 +179,16 @@ class Lease:
 
 def newest(objects: Objects, name: str) -> tuple[int, Holder] | None:
     """Return the lease of a run that counts: its number and who holds it; `None` without one."""
-    numbers = [each.removeprefix(f"{name}.") for each in objects.list() if each.startswith(f"{name}.")]
-    for number in sorted(map(int, filter(str.isdecimal, numbers)), reverse=True):
+    for number in reversed(_numbers(objects, name)):
         try:
             return number, Holder.read(objects.read(f"{name}.{number}"))
         except FileNotFoundError:
             continue  # it was released since
     return None
+
+
+def _numbers(objects: Objects, name: str) -> list[int]:
+    """Return the numbers of all leases, those included that were taken over by someone who was killed then."""
+    return sorted(
+        int(found[1]) for each in objects.list() if (found := re.fullmatch(rf"{re.escape(name)}\.(\d+)", each))
+    )
