@@ -13,6 +13,7 @@ from keval.errors import (
     OutageError as OutageError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
+    OutageError as OutageError,
     PreflightError as PreflightError,
     Problem as Problem,
     ServerLostError as ServerLostError,
@@ -268,6 +269,19 @@ from keval.analysis.comparison import (
     arms_of as arms_of,
     compare_arms as compare_arms,
     compare_runs as compare_runs,
+)
+from keval.analysis.history.database import open_history as open_history
+from keval.analysis.history.trends import (
+    TrendChoice as TrendChoice,
+    evaluations_of as evaluations_of,
+    trend_of as trend_of,
+)
+from keval.report.history import (
+    HistoryCell as HistoryCell,
+    HistoryRow as HistoryRow,
+    HistoryTable as HistoryTable,
+    history_table as history_table,
+    left_out_texts as left_out_texts,
 )
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion

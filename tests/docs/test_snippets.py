@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import io
 import json
 import os
 import re
@@ -18,13 +19,19 @@ from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
+from keval.analysis.history.database import open_history
+from keval.analysis.history.trends import TrendChoice, trend_of
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
 from keval.recording.frames import FrameFile, traffic_file
+from keval.report.terminal.history import print_history
 from keval.seams import registry
+from keval.store.run import list_runs
 from keval_weather.stored import StoredPreferences
 from tests.conftest import Project
+from tests.histories import rated
 from tests.stdio_server import look_up
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +102,15 @@ def evaluation(project: Project) -> None:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
 
 
+def history(project: Project) -> None:
+    """Make the runs, and the file of their history, that docs/history.md shows."""
+    rated(project, 1, 0.2, name="support")
+    rated(project, 2, 0.8, name="support", prompt="Answer briefly.")
+    rated(project, 3, 0.8, name="support", prompt="Answer briefly.", questions=4)
+    rated(project, 4, 0.8, name="support", prompt="Answer briefly.")
+    assert 0 == project.keval("history").code
+
+
 def recorded_traffic(project: Project, path: str) -> None:
     """Make a run with a recording, which has nothing yet."""
     recorded_run(project)
@@ -109,6 +125,7 @@ def recorded_traffic(project: Project, path: str) -> None:
 # What the Python of a page needs in its working directory.
 SURROUNDINGS = {
     "docs/export.md": exported_tables,
+    "docs/history.md": history,
     "docs/play.md": play_config,
     "docs/python.md": evaluation,
     "docs/remote-results.md": recorded_run,
@@ -145,6 +162,21 @@ def test_python_of_a_page_runs(project: Project, page: Path) -> None:
             names = test.globs
         else:
             exec(compile(block, str(page), "exec", dont_inherit=True), names)
+
+
+def test_the_page_about_the_history_shows_what_is_printed(project: Project) -> None:
+    history(project)
+    page = ROOT / "docs" / "history.md"
+    root, screen = project.root / "results", io.StringIO()
+
+    with open_history(root, list_runs(root)) as database:
+        trend = trend_of(database, "support", TrendChoice())
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert trend is not None
+    print_history([trend], Console(width=100, file=screen, highlight=False), Path("results"))
+
+    assert blocks(page, "text") == [screen.getvalue()]
+    assert tables == set(re.findall(r"^\| `(\w+)` \| (?!.*--)", page.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from keval.analysis.composition import Difference, what_differs
 from keval.analysis.stats.findings import Findings
 from keval.analysis.stats.observations import Observations, numbered
 from keval.analysis.stats.own_pasts import unlike_pasts
@@ -15,25 +16,12 @@ from keval.analysis.stats.pairs import Families, Kind, Pair
 from keval.errors import RunError
 from keval.findings.effects import Arm, Effect
 from keval.findings.summary import ArmScore, ScorerScale
-from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
+from keval.records.manifest import Manifest, ReplayEntry, ScorerEntry
 from keval.records.scores import Scale, Scorer
 from keval.store.run import Run
 
 if TYPE_CHECKING:
     from keval.analysis.stats.effects import Drop
-
-
-_SHOWN = 12
-"""Characters of a digest that are told."""
-
-
-@attrs.frozen
-class Difference:
-    """Something else than its answers in which a run differs from another: what, and how it is in each."""
-
-    what: str
-    now: str
-    before: str
 
 
 @attrs.frozen
@@ -249,45 +237,6 @@ def _arms(manifest: Manifest) -> list[tuple[str, str]]:
     return [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
 
 
-def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> Iterator[Difference]:
-    """Yield what else differs between two runs, the most important first.
-
-    `agents` are those of the run that are compared, each with the one of the other.
-    """
-    for agent, other in agents.items():
-        yield from _changed("agent", agent, other)
-    ours, theirs = _held_against(now, before, agents)
-    yield from _changed("evaluation", now.evaluation, before.evaluation)
-    yield from _changed("dataset", _digest(now.dataset.sha256), _digest(before.dataset.sha256))
-    yield from _changed("samples", now.dataset.samples, before.dataset.samples)
-    yield from _each("model of agent", _models(ours), _models(theirs))
-    yield from _each("answers of agent", *({k: _digest(v.recording) for k, v in m.items()} for m in (ours, theirs)))
-    yield from _each("condition", *(dict.fromkeys(m.conditions, "there") for m in (now, before)))
-    yield from _each("prompt of", _written(now, "system_prompt"), _written(before, "system_prompt"))
-    yield from _each(
-        "contexts of", *({k: ", ".join(v.contexts) for k, v in m.conditions.items()} for m in (now, before))
-    )
-    yield from _each("tools of", _tools(now), _tools(before))
-    yield from _each("model of judge", _models(now.judges), _models(before.judges))
-    yield from _each("version of scorer", _scorers(now), _scorers(before))
-    yield from _changed("neutral scores", now.neutral, before.neutral)
-    yield from _changed("seed", now.seed, before.seed)
-    yield from _each("execution", *({**m.config.get("execution", {})} for m in (now, before)))
-    yield from _each("version of", now.versions, before.versions)
-
-
-def _held_against(
-    now: Manifest, before: Manifest, agents: Mapping[str, str]
-) -> tuple[Mapping[str, AgentEntry], Mapping[str, AgentEntry]]:
-    """Return the agents of both runs, those that are compared under one name; of other names, only these."""
-    if all(agent == other for agent, other in agents.items()):
-        return now.agents, before.agents
-    return (
-        {agent: now.agents[agent] for agent in agents},
-        {agent: before.agents[other] for agent, other in agents.items()},
-    )
-
-
 def _unlike_pasts(now: Findings, before: Findings, arms: Iterable[tuple[Arm, Arm]]) -> Iterator[Difference]:
     """Yield on how many samples arms had histories or facts of their own, if these are unlike in any."""
     pairs = [(now.own_pasts[here], before.own_pasts[there]) for here, there in arms]
@@ -305,48 +254,6 @@ def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
     told = [(found.answered, found.manifest.trials) for found in (now, before)]
     if any(answered < planned for answered, planned in told):
         yield Difference("trials answered", *(f"{answered:,} of {planned:,}" for answered, planned in told))
-
-
-def _changed(what: str, now: object, before: object) -> Iterator[Difference]:
-    if now != before:
-        yield Difference(what, _told(now), _told(before))
-
-
-def _each(what: str, now: Mapping[str, object], before: Mapping[str, object]) -> Iterator[Difference]:
-    for name in dict.fromkeys((*now, *before)):
-        yield from _changed(f"{what} {name}", now.get(name), before.get(name))
-
-
-def _told(value: object) -> str:
-    return "none" if value is None or value == "" else str(value)
-
-
-def _digest(sha256: str | None) -> str | None:
-    return sha256[:_SHOWN] if sha256 else None
-
-
-def _models(entries: Mapping[str, AgentEntry] | Mapping[str, JudgeEntry]) -> dict[str, object]:
-    return {label: entry.model for label, entry in entries.items()}
-
-
-def _written(manifest: Manifest, key: str) -> dict[str, object]:
-    """Return what the config says under a key of each condition."""
-    conditions = manifest.config.get("conditions") or {}
-    return {label: (conditions.get(label) or {}).get(key) for label in manifest.conditions}
-
-
-def _tools(manifest: Manifest) -> dict[str, object]:
-    return {
-        f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
-        for label, condition in manifest.conditions.items()
-        for name, server in condition.servers.items()
-    }
-
-
-def _scorers(manifest: Manifest) -> dict[str, object]:
-    return {
-        f"{entry.metric} by {entry.judge}" if entry.judge else entry.metric: entry.digest for entry in manifest.scorers
-    }
 
 
 @attrs.frozen

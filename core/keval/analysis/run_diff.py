@@ -10,6 +10,7 @@ from typing import Any, Literal
 import attrs
 import orjson
 
+from keval.analysis.composition import used_contexts
 from keval.errors import PluginError, RunError
 from keval.recording.request_comparison import without_volatile
 from keval.records.cassettes import Volatile
@@ -54,7 +55,7 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
     plain = {name: value for name, value in plain.items() if name not in _OF_THE_RUN}
     config = {name: value for name, value in plain["config"].items() if name != "budget"}
     contexts = config.pop("contexts", None)
-    if isinstance(contexts, dict) and (used := _used(contexts, manifest)):
+    if isinstance(contexts, dict) and (used := used_contexts(manifest)):
         config["contexts"] = used
     execution = config.get("execution")
     if isinstance(execution, dict):
@@ -120,19 +121,6 @@ def canonical_score(line: ScoreLine) -> tuple[str, dict[str, Any]]:
 def canonical_bytes(plain: Mapping[str, Any]) -> bytes:
     """Return plain data as JSON with its keys sorted: the same bytes for the same data."""
     return orjson.dumps(orjson.loads(dump(plain)), option=orjson.OPT_SORT_KEYS)
-
-
-def _used(contexts: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
-    """Return the contexts of the run's conditions, and those that they are made from."""
-    left = [label for condition in manifest.conditions.values() for label in condition.contexts]
-    used: dict[str, Any] = {}
-    while left:
-        label = left.pop()
-        if label in contexts and label not in used:
-            used[label] = contexts[label]
-            if isinstance(used[label], dict) and isinstance(base := used[label].get("from"), str):
-                left.append(base)
-    return used
 
 
 def _declared(agent: str) -> Sequence[Volatile]:

@@ -24,6 +24,7 @@ _COMMANDS = {
     "report": "Show a run's report again.",
     "compare": "Compare the arms of a run, or of several runs.",
     "diff": "Say whether two runs are the same, and what differs.",
+    "history": "Show the runs of an evaluation over time, and what each changed.",
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",

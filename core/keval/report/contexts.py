@@ -169,6 +169,11 @@ def print_differences(run: Run, console: Console) -> None:
     found = server_differences(run)
     if not found:
         console.print(Text("The conditions have the same servers, and nothing about them is changed.", "dim"))
+    print_server_differences(found, console)
+
+
+def print_server_differences(found: Iterable[ServerDifference], console: Console) -> None:
+    """Print differences of servers, with the texts that differ."""
     for position, each in enumerate(found):
         if position:
             console.print()

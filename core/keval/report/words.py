@@ -52,8 +52,13 @@ def interval(low: float | None, high: float | None, *, signs: bool = False) -> s
 
 
 def decimals(effect: Effect) -> int:
-    """Return how many decimals an effect needs: two, and more where the values are small."""
-    known = [abs(value) for value in (effect.mean, effect.against_mean, effect.difference) if value is not None]
+    """Return how many decimals an effect needs."""
+    return decimals_of((effect.mean, effect.against_mean, effect.difference))
+
+
+def decimals_of(values: Iterable[float | None]) -> int:
+    """Return how many decimals values need together: two, and more where the largest is small."""
+    known = [abs(value) for value in values if value is not None]
     largest = max(known, default=1.0)
     return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
 

@@ -37,7 +37,8 @@ def test_what_else_differs_is_told(project: Project) -> None:
         difference.what: (difference.now, difference.before) for difference in compare_runs(now, before).differences
     }
 
-    assert {"evaluation", "dataset", "samples", "answers of agent one", "prompt of with_docs"} == told.keys()
+    answers = {"answers of agent one", "option agents.one.path"}
+    assert {"evaluation", "dataset", "samples", *answers, "prompt of with_docs"} == told.keys()
     assert ("3", "2") == told["samples"]
     assert ("Answer briefly.", "none") == told["prompt of with_docs"]
 

@@ -17,9 +17,10 @@ BEFORE = {"a": 0.25, "b": 0.5, "c": 0.5, "d": 0.75, "e": 0.5, "f": 0.25}
 TOLD = """\
 NOW against BEFORE
 other differences, before → now:
-  evaluation            before → now
-  answers of agent one  DIGEST
-  prompt of with_docs   none → Answer briefly.
+  evaluation              before → now
+  answers of agent one    DIGEST
+  prompt of with_docs     none → Answer briefly.
+  option agents.one.path  before.jsonl → now.jsonl
 
 one: every arm against the same of BEFORE
   difference, 95 % interval, paired by question
@@ -174,11 +175,12 @@ OTHERS = """\
 NOW against BEFORE
 agents of other names are compared, question by question: ms with gadk
 other differences, before → now:
-  agent                gadk → ms
-  evaluation           before → now
-  dataset              DIGEST
-  samples              6 → 5
-  answers of agent ms  DIGEST
+  agent                  gadk → ms
+  evaluation             before → now
+  dataset                DIGEST
+  samples                6 → 5
+  answers of agent ms    DIGEST
+  option agents.ms.path  before.jsonl → now.jsonl
 
 ms against gadk of BEFORE
 """

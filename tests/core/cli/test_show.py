@@ -148,8 +148,8 @@ def test_a_sample_as_data_has_the_trials_and_scores_of_the_files(ran: Project) -
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--worst", "lenght"], "error: the run has no metric 'lenght'; did you mean 'length'?"),
-        (["--worst", "ty"], "error: the run has no metric 'ty'; did you mean 'double/brevity'?"),
+        (["--worst", "lenght"], "error: there is no metric 'lenght'; did you mean 'length'?"),
+        (["--worst", "ty"], "error: there is no metric 'ty'; did you mean 'double/brevity'?"),
         (["--worst", "length@reader"], "error: no judge 'reader' grades double/length; it is not a rubric"),
         (["--worst", "brevity@raeder"], "error: no judge 'raeder' grades double/brevity; it is judged by reader"),
         (["--sample", "cccc"], "error: the run has no sample 'cccc'; did you mean 'ccc'?"),

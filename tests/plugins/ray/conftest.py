@@ -69,8 +69,10 @@ def running_cluster(nodes: int = 2) -> Iterator[RunningCluster]:
         yield cluster
     finally:
         assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.close()
         process.wait(60)
+        process.stdout.close()
 
 
 @pytest.fixture(scope="module")

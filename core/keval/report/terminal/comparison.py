@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.analysis.comparison import ArmComparison, Comparison, RunArms, SampleChange
+from keval.analysis.composition import Difference
 from keval.analysis.run_diff import Change, DifferentItem, RunDiff, Tally
 from keval.findings.effects import Effect
 from keval.findings.summary import Summary
@@ -127,18 +128,22 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     if others := [f"{agent} with {other}" for agent, other in found.agents.items() if agent != other]:
         told = one_line(f"agents of other names are compared, question by question: {', '.join(others)}")
         yield from (Text(line, "yellow") for line in folded(told, width))
-    if not found.differences:
+    yield from difference_lines(found.differences, width)
+
+
+def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[Text]:
+    """Yield what else differs between two runs; what changed alike shares a row."""
+    if not differences:
         yield from map(
             Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)
         )
         return
     yield Text("other differences, before → now:")
-    judge_remarks: dict[str, list[str]] = {}
-    for difference in found.differences:
-        judge_remarks.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
+    labels: dict[str, list[str]] = {}
+    for difference in differences:
+        labels.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
     rows = {
-        told: ", ".join((first, *(_label(what, first) for what in more)))
-        for told, (first, *more) in judge_remarks.items()
+        told: ", ".join((first, *(_label(what, first) for what in more))) for told, (first, *more) in labels.items()
     }
     column = min(max(map(cell_len, rows.values())), width // 2 - 4)
     for told, name in rows.items():

@@ -25,7 +25,7 @@ def print_plain_table(summary: Summary, console: Console) -> None:
     names = max((cell_len(row.metric) for _, rows in table.categories for row in rows), default=0)
     first = min(names + 2, width // 2)
     columns = [_column(table, number) for number in range(len(table.arms))]
-    for part in _parts([max(map(cell_len, column)) for column in columns], width - first):
+    for part in column_parts([max(map(cell_len, column)) for column in columns], width - first):
         for line in _lines(table, [columns[number] for number in part], part, first):
             console.print(line, soft_wrap=True)
         console.print()
@@ -39,12 +39,12 @@ def _column(table: PlainTable, number: int) -> list[str]:
     return [one_line(condition), one_line(agent), *(row.cells[number] for _, rows in table.categories for row in rows)]
 
 
-def _parts(widths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that fit side by side."""
+def column_parts(widths: Sequence[int], width: int, gap: int = _GAP) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that fit side by side, with a gap between."""
     part: list[int] = []
     used = 0
     for number, cells in enumerate(widths):
-        needed = max(cells, _NARROWEST) + _GAP
+        needed = max(cells, _NARROWEST) + gap
         if part and used + needed > width:
             yield part
             part, used = [], 0

@@ -15,8 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from keval.analysis.named_scorers import named_scorers
 from keval.errors import RunError, suggestion
-from keval.records.manifest import ReplayEntry, ScorerEntry
+from keval.records.manifest import ReplayEntry
 from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
 from keval.report.terminal.console import safe
@@ -116,7 +117,7 @@ def worst_trials(run: Run, name: str, limit: int) -> Worst:
 
     Raises RunError: the run has no such metric, or several by that name.
     """
-    scorers = _named(run.manifest.scorers, name)
+    scorers = named_scorers(run.manifest.scorers, name)
     wanted = {entry.scorer for entry in scorers}
     count_neutral = run.manifest.neutral == "count"
     sums: dict[str, tuple[float, int]] = {}
@@ -171,31 +172,6 @@ def print_worst(worst: Worst, bands: Bands, console: Console) -> None:
     told = f"{len(worst.trials)} of {worst.scored} trials with a value for {worst.metric}{judges}, worst first"
     left = [f"{count} {what}" for what, count in (("neutral", worst.neutral), ("unscored", worst.unscored)) if count]
     console.print(safe(f"{told}; left out: {' and '.join(left)} scores." if left else f"{told}.", "dim"))
-
-
-def _named(scorers: Sequence[ScorerEntry], name: str) -> list[ScorerEntry]:
-    """Return the scorers of a metric, one for each judge of a rubric."""
-    wanted, _, judge = name.partition("@")
-    metrics = dict.fromkeys(entry.metric for entry in scorers)
-    found = [wanted] if wanted in metrics else [metric for metric in metrics if metric.rpartition("/")[2] == wanted]
-    if len(found) > 1:
-        raise RunError(f"{wanted!r} is the name of {len(found)} metrics; choose one of {', '.join(found)}")
-    if not found:
-        raise RunError(f"the run has no metric {wanted!r}{_nearest(wanted, metrics)}")
-    matching = [entry for entry in scorers if entry.metric == found[0] and judge in ("", entry.judge)]
-    if not matching:
-        judges = [entry.judge for entry in scorers if entry.metric == found[0] and entry.judge]
-        told = f"; it is judged by {', '.join(judges)}" if judges else "; it is not a rubric, so remove the @"
-        raise RunError(f"no judge {judge!r} grades {found[0]}{told}")
-    return matching
-
-
-def _nearest(wanted: str, metrics: Iterable[str]) -> str:
-    """Return a hint at the metric that may have been meant, with or without its vendor, or else at all of them."""
-    hint = suggestion(wanted, metrics) or suggestion(wanted, [metric.rpartition("/")[2] for metric in metrics])
-    if not hint and (part := next((metric for metric in metrics if wanted in metric), None)):
-        hint = f"; did you mean {part!r}?"
-    return hint or f"; it has {', '.join(metrics) or 'none'}"
 
 
 _NARROWEST = 34

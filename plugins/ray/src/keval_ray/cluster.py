@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Manifest
-from keval.errors import PreflightError
+from keval.plugin import PreflightError
 
 # Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, and prints nothing
 # of its own on stdout, as the crew tells of lost workers.
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _ray: Any = ray  # much of it is not typed
 _STORE_BYTES = 256 << 20
 """The object store of a local Ray: trials are in it only while they are handed over."""
+_SHORT = "/tmp" if os.path.isdir("/tmp") else None  # noqa: S108 - for mkdtemp, which makes a new folder
+"""Where the folder of a local Ray is: sockets are in it, whose paths must be short."""
 _PROBING = 60.0
 """Seconds for a node to say what is installed there."""
 
@@ -71,7 +73,7 @@ async def connected(options: Ray, manifest: Manifest) -> AsyncIterator[Cluster]:
     Raises PreflightError: it cannot be reached or started, or something differs; with every difference.
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
-    folder = tempfile.mkdtemp(prefix="keval-ray-") if options.address is None else None
+    folder = tempfile.mkdtemp(prefix="keval-ray-", dir=_SHORT) if options.address is None else None
     try:
         # In a thread, as it blocks, and as it would handle SIGTERM in place of keval in the main one.
         await _in_thread(_init, options, folder)

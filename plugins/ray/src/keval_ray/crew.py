@@ -13,15 +13,17 @@ import attrs
 import ray
 from ray.exceptions import RayError
 
-from keval import Failure, Sample, Trial
-from keval.errors import OutageError, PreflightError, RunError, TrialError
+from keval import Failure, RunError, Sample, Trial
 from keval.plugin import (
     CrewOrder,
     CrewWatcher,
     Job,
     JobOutbox,
+    OutageError,
     PackedScores,
     PackedTrial,
+    PreflightError,
+    TrialError,
     TrialKey,
     WantedScore,
     WorkerEntry,

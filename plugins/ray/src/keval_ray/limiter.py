@@ -11,8 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 
 from keval import Manifest
-from keval.errors import OutageError
-from keval.plugin import Ending, Endpoint, Load, RunLimits, Standing
+from keval.plugin import Ending, Endpoint, Load, OutageError, RunLimits, Standing
 
 T = TypeVar("T")
 

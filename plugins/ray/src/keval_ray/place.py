@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 import ray
 from ray.exceptions import RayError
 
-from keval.plugin import CrewOrder, PackedScores, PackedTrial, WorkerEntry
+from keval.plugin import CrewOrder, LiveEvent, PackedScores, PackedTrial, WorkerEntry
 from keval_ray.cluster import actor as new_actor
 from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
 from keval_ray.worker import RayWorker
-
-if TYPE_CHECKING:
-    from keval_ray.crew import RayCrew
 
 _MOST_FAILURES = 3
 """Workers that may be lost in one place one after the other, none of which had a result."""
@@ -37,6 +34,30 @@ class Assigned:
     result: asyncio.Future[PackedTrial | PackedScores | TaskError]
     group: tuple[str, str, int] | None = None
     losses: int = 0
+
+
+class PlaceWatcher(Protocol):
+    """Is told what becomes of the workers of a place."""
+
+    def came_up(self, place: WorkerPlace) -> None:
+        """Note that a worker is up, and takes tasks."""
+        ...
+
+    def changed(self, place: WorkerPlace) -> None:
+        """Note that the worker has done something."""
+        ...
+
+    def hear(self, place: WorkerPlace, events: Sequence[LiveEvent], told: Sequence[str]) -> None:
+        """Hand on live events and warnings of the worker."""
+        ...
+
+    async def lost(self, place: WorkerPlace, tasks: Sequence[Assigned]) -> None:
+        """Give the tasks of a lost worker to others, and free what it held."""
+        ...
+
+    def gave_up(self, problems: Sequence[str]) -> None:
+        """Note why no worker can be brought up there."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -76,7 +97,7 @@ class WorkerPlace:
             self._listens = on
             self.actor.listen.remote(on=on)
 
-    async def serve(self, crew: RayCrew) -> None:
+    async def serve(self, watcher: PlaceWatcher) -> None:
         """Keep a worker here until none can be brought up."""
         failures = 0
         while failures < _MOST_FAILURES:
@@ -85,17 +106,17 @@ class WorkerPlace:
             try:
                 up: BringUp = await actor.bring_up.remote(name, self._shipped, self._order.variables, self._limiter)
                 if up.problems:
-                    crew.gave_up([f"{name} on {up.node}: {problem}" for problem in up.problems])
+                    watcher.gave_up([f"{name} on {up.node}: {problem}" for problem in up.problems])
                     return
                 self.entries.append(WorkerEntry(name, up.node))
                 self.actor = actor
-                crew.came_up(self)
-                await self._fetch(crew, actor)
+                watcher.came_up(self)
+                await self._fetch(watcher, actor)
             except RayError as error:
                 failures = 0 if self.actor is not None and (self.entry.trials or self.entry.scored) else failures + 1
                 told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST]
                 if self.actor is None:
-                    crew.gave_up(
+                    watcher.gave_up(
                         [f"{name} ended while it was brought up: {told}"] if failures == _MOST_FAILURES else []
                     )
                     continue
@@ -103,7 +124,7 @@ class WorkerPlace:
                 lost, self.tasks = [*self.tasks.values()], {}
                 self._outgoing.clear()
                 self.actor, self._listens = None, False
-                await crew.lost(self, lost)
+                await watcher.lost(self, lost)
             finally:
                 if self.actor is not actor:
                     ray.kill(actor)
@@ -120,11 +141,11 @@ class WorkerPlace:
             self.entries[-1] = attrs.evolve(self.entry, lost="it did not end in time")
         ray.kill(actor)
 
-    async def _fetch(self, crew: RayCrew, actor: Any) -> None:
+    async def _fetch(self, watcher: PlaceWatcher, actor: Any) -> None:
         """Fetch what the worker has done, until it is lost. What it does meanwhile waits there."""
         while True:
             batch: Batch = await actor.batch.remote()
-            crew.hear(self, batch.events, batch.warnings)
+            watcher.hear(self, batch.events, batch.warnings)
             for number, result in batch.results.items():
                 assigned = self.tasks.pop(number, None)
                 if assigned is not None and not assigned.result.done():
@@ -133,7 +154,7 @@ class WorkerPlace:
             self._note(batch.usage)
             if batch.results and time.monotonic() - self._told_at >= _TOLD_EVERY:
                 self._told_at = time.monotonic()
-                crew.changed(self)
+                watcher.changed(self)
 
     def _count(self, task: Task, result: PackedTrial | PackedScores | TaskError) -> None:
         entry = self.entry

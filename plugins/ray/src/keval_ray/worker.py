@@ -14,8 +14,18 @@ from typing import Any, TextIO
 
 import ray
 
-from keval.errors import ConfigError, OutageError, PreflightError
-from keval.plugin import CrewOrder, CrewWorker, LiveEvent, PackedScores, PackedTrial, RunLimits, open_worker
+from keval.plugin import (
+    ConfigError,
+    CrewOrder,
+    CrewWorker,
+    LiveEvent,
+    OutageError,
+    PackedScores,
+    PackedTrial,
+    PreflightError,
+    RunLimits,
+    open_worker,
+)
 from keval_ray.limiter import RemoteLimits
 from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
 

@@ -1,0 +1,165 @@
+"""The finished runs of an evaluation over time: a metric of each arm, and what each run changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
+
+import attrs
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keval import Run, RunError
+from keval.plugin import (
+    HistoryCell,
+    HistoryRow,
+    HistoryTable,
+    TrendChoice,
+    evaluations_of,
+    history_table,
+    left_out_texts,
+    open_history,
+    trend_of,
+)
+from keval_viewer.page import Page, rendered, run_url, viewer_of
+from keval_viewer.report_page.rendering import Axis, axis_around_zero, axis_of
+from keval_viewer.runs import Runs
+
+_MOST = 40
+"""Runs that are shown until all are asked for."""
+_HEIGHT = 150.0
+_PITCH = 26.0
+"""The distance between two runs."""
+
+
+@attrs.frozen
+class _Dot:
+    """A point as it is drawn: `top` and `bottom` are the ends of its interval, if it has one."""
+
+    x: float
+    y: float
+    top: float | None
+    bottom: float | None
+    told: str
+    url: str
+    row: HistoryRow
+    cell: HistoryCell
+
+
+@attrs.frozen
+class _Chart:
+    """The points of a series, the oldest on the left, over an axis that all series share."""
+
+    titles: tuple[str, str, str]
+    ticks: Sequence[tuple[float, float]]
+    dots: Sequence[_Dot]
+    triangles: Sequence[tuple[float, HistoryRow]]
+    width: float
+    height: float = _HEIGHT
+
+
+@attrs.frozen
+class _Line:
+    """A row of the table, with the pages of its run, of the run before it, and of both compared."""
+
+    row: HistoryRow
+    url: str
+    before: str | None
+    compared: str | None
+
+
+def _history(request: Request) -> Response:
+    asked = request.query_params
+    runs = viewer_of(request).runs
+    choice = TrendChoice(
+        metric=asked.get("metric") or None,
+        effects=asked.get("of") == "effects",
+        limit=None if asked.get("all") else _MOST,
+    )
+    with open_history(runs.root, runs.all()) as database:
+        evaluations = evaluations_of(database)
+        evaluation = asked.get("evaluation") or next(iter(evaluations), "")
+        if evaluations and evaluation not in evaluations:
+            raise HTTPException(
+                404, f"There is no finished run of {evaluation!r}; there are: {', '.join(evaluations)}."
+            )
+        try:
+            # Another evaluation may have been chosen, which lacks the metric.
+            trend = trend_of(database, evaluation, choice) or trend_of(
+                database, evaluation, attrs.evolve(choice, metric=None)
+            )
+        except RunError as error:
+            raise HTTPException(404, f"{error}.") from error
+        left_out = dict(database.execute("SELECT run, reason FROM left_out ORDER BY run"))
+    table = history_table(trend) if trend is not None else None
+    return rendered(
+        request,
+        "history.html",
+        evaluations=evaluations,
+        evaluation=evaluation,
+        effects=choice.effects,
+        table=table,
+        metrics=[*_metrics(table)] if table else [],
+        charts=[*_charts(table, runs)] if table else [],
+        lines=[_line(row, runs) for row in table.rows] if table else [],
+        left_out=[*left_out_texts(left_out)],
+        root=runs.root,
+        every=str(request.url.include_query_params(all=1).replace(scheme="", netloc="")),
+    )
+
+
+def _metrics(table: HistoryTable) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that can be followed, the one that is first: as a URL names them, and for people."""
+    for (metric, judge), told in {table.trend.scorer: table.metric, **table.others}.items():
+        yield f"{metric}@{judge}" if judge else metric, told
+
+
+def _charts(table: HistoryTable, runs: Runs) -> Iterator[_Chart]:
+    axis = _axis(table)
+    oldest_first = [*reversed(table.rows)]
+    places = [_PITCH * (number + 0.5) for number in range(len(oldest_first))]
+    for number, titles in enumerate(table.titles):
+        dots = [
+            _dot(row, row.cells[number], x, axis, runs)
+            for x, row in zip(places, oldest_first, strict=True)
+            if row.cells[number].point is not None and row.cells[number].text != "–"
+        ]
+        triangles = [(x, row) for x, row in zip(places, oldest_first, strict=True) if row.changes]
+        ticks = [(tick, round(_HEIGHT - axis.x(tick), 1)) for tick in axis.ticks]
+        yield _Chart(titles, ticks, dots, triangles, _PITCH * len(places))
+
+
+def _axis(table: HistoryTable) -> Axis:
+    """Return an axis that holds all points and their intervals; it is drawn upwards."""
+    points = [cell.point for row in table.rows for cell in row.cells if cell.point]
+    values = [value for each in points for value in (each.value, each.ci_low, each.ci_high) if value is not None]
+    axis = (
+        axis_around_zero(values) if table.trend.effects else axis_of(table.trend.scale, filter(math.isfinite, values))
+    )
+    return attrs.evolve(axis, width=_HEIGHT)
+
+
+def _dot(row: HistoryRow, cell: HistoryCell, x: float, axis: Axis, runs: Runs) -> _Dot:
+    point = cell.point
+    assert point is not None and point.value is not None  # noqa: S101, PT018 - only such points are drawn
+    top, bottom = (None if end is None else round(_HEIGHT - axis.x(end), 1) for end in (point.ci_high, point.ci_low))
+    step = f", {point.step} than before" if point.step else ""
+    told = f"{row.run.id}: {cell.text}{step}"
+    y = round(_HEIGHT - axis.x(point.value), 1)
+    return _Dot(x, y, top, bottom, told, run_url(_run(row.run.run, runs)), row, cell)
+
+
+def _line(row: HistoryRow, runs: Runs) -> _Line:
+    before = row.run.before
+    compared = f"/compare?{urlencode([('run', before), ('run', row.run.run)])}" if before else None
+    return _Line(row, run_url(_run(row.run.run, runs)), before and run_url(_run(before, runs)), compared)
+
+
+def _run(name: str, runs: Runs) -> Run:
+    return Run(runs.root / name)
+
+
+PAGE = Page(routes=(Route("/history", _history),))
