@@ -13,7 +13,6 @@ from keval.errors import (
     OutageError as OutageError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
-    OutageError as OutageError,
     PreflightError as PreflightError,
     Problem as Problem,
     ServerLostError as ServerLostError,
