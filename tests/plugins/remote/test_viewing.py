@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import keval
 from keval.plugin import results_folder
+from keval_viewer.play import Play
 from tests.plugins.remote.conftest import Machine, eventually, questions
 from tests.viewing import client_of, served
 
@@ -72,3 +74,25 @@ def test_python_reads_and_writes_there(reader: Machine, bucket: Path) -> None:
     assert by_id.path == by_url.path
     lines = (bucket / "results" / "shared" / made.id / "trials.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["id"] for line in lines] == [trial.id for trial in made.trials_as_finished()]
+
+
+def test_a_play_in_which_something_was_asked_is_kept_there_and_an_empty_one_nowhere(
+    machine: Callable[[str], Machine], bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = machine("a")
+    for name, value in a.environ.items():
+        monkeypatch.setenv(name, value)
+
+    async def play(*texts: str) -> None:
+        async with Play.open("eval.yaml", a.url) as playing:
+            for text in texts:
+                await playing.ask(text)
+
+    asyncio.run(play())
+    empty = [path for path in bucket.rglob("*") if path.is_file()]
+    asyncio.run(play("How?"))
+
+    assert [] == empty
+    (trial,) = map(json.loads, next(bucket.glob("results/*/*/trials.jsonl")).read_bytes().splitlines())
+    assert "How?" == trial["output"]
+    assert 0 == machine("b").keval("show", "latest").code
