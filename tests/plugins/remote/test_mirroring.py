@@ -119,7 +119,7 @@ def test_doctor_says_whether_something_can_be_written_there(machine: Machines, b
 
 
 def test_growing_files_are_read_while_they_grow_and_a_second_writer_is_refused(machine: Machines, bucket: Path) -> None:
-    a, b = machine("a"), machine("b")
+    a, b = machine("a").but(KEVAL_REMOTE_LEASE_SECONDS="30"), machine("b")
     a.project.write(questions_jsonl=questions(5, hang=True))
     with a.begin("run", "eval.yaml") as process:
         try:
@@ -257,10 +257,11 @@ def test_a_run_that_was_removed_there_is_gone_here(machine: Machines, bucket: Pa
         (["run", "eval.yaml", "-o", "s3://user:secret@bucket/p"], "has no password"),
         (["list", "-o", "s3://bucket/p?sig=secret"], "no query"),
         (["list", "-o", "nowhere://bucket/p"], "nowhere://bucket/p: Protocol not known: nowhere"),
+        (["list", "-o", "gs://bucket/p"], "pip install 'keval-remote[gs]'"),
         (["show", "file:///nowhere/at/all/eval/run"], "no run at file:///nowhere/at/all/eval/run"),
         (["record", "trim", "latest", "-o", "file:///x/y"], "is a URL; name a folder of this machine"),
     ],
-    ids=["password", "query", "scheme", "missing", "trim"],
+    ids=["password", "query", "scheme", "client", "missing", "trim"],
 )
 def test_urls_that_cannot_be_used_are_refused(machine: Machines, arguments: list[str], told: str) -> None:
     outcome = machine("a").bare(*arguments)

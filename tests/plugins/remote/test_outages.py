@@ -219,5 +219,6 @@ def test_a_run_costs_few_requests(url: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     keval.evaluate("eval.yaml", results=url)
 
-    # Five files and the lease are written, and the lease is removed.
-    assert (6, 9, 1) == (Flaky.asked["open"], Flaky.asked["ls"], Flaky.asked["rm_file"])
+    # Five files and the lease are written, the manifest again if it was uploaded early; and the lease is removed.
+    assert Flaky.asked["open"] in (6, 7)
+    assert (9, 1) == (Flaky.asked["ls"], Flaky.asked["rm_file"])
