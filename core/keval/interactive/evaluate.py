@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from keval.analysis.ablation import with_ablations
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, read
 from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.execute.bringup.resources import reach_loopback
 from keval.plan.build import make_plan
-from keval.run.ablation import with_ablations
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.results import results_folder

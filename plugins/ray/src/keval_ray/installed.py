@@ -1,4 +1,4 @@
-"""What is installed on a node. It is sent by value, so that it runs where keval is missing, and imports what it needs."""
+"""What is installed on a node: sent by value, so that it runs where keval is missing, and imports what it needs."""
 
 from __future__ import annotations
 
