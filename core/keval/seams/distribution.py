@@ -202,6 +202,10 @@ class Standing:
     given_up: str | None = None
 
 
+FINE = Standing()
+"""How an endpoint stands that has answered."""
+
+
 @runtime_checkable
 class Load(Protocol):
     """Admits the requests of all workers to one endpoint."""

@@ -209,6 +209,11 @@ class EndpointGate:
     load: Load
     retry: Retry
     rng: random.Random
+    counts_tokens: bool = attrs.field(init=False)
+
+    @counts_tokens.default
+    def _counts_tokens(self) -> bool:
+        return self.load.counts_tokens
 
     async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Send a request, again where that can help, and return the last response.
@@ -257,7 +262,7 @@ class EndpointGate:
             outcome = await sent(request, send)
             ending = "answered"
             if not isinstance(outcome, Failed):
-                if self.load.counts_tokens:
+                if self.counts_tokens:
                     counting(request, outcome, self.load.spent)
             else:
                 ending, message = outcome.ending, f"HTTP {outcome.status}: {outcome.message}"

@@ -12,7 +12,7 @@ import attrs
 from keval.config.evaluation import Retry
 from keval.errors import OutageError
 from keval.execute.models.rate import RateLimit
-from keval.seams.distribution import Ending, Standing
+from keval.seams.distribution import FINE, Ending, Standing
 
 _FEWEST = 4
 """Responses in a round: after each round it is decided whether to let more or fewer requests through."""
@@ -96,7 +96,7 @@ class EndpointLoad:
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
-        return Standing(self._down_since is not None, self._troubled, given_up)
+        return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
 
     @property
     def counts_tokens(self) -> bool:
