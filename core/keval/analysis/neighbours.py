@@ -38,9 +38,9 @@ def trials_of(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample, in the order of the run's. Raises RunError."""
     ranking, index = run.ranking, run.known_trials.index
     arms, stride = _steps(run)
-    if sample not in ranking.samples or not len(index.ranks):
+    if sample not in ranking.samples.positions or not len(index.ranks):
         return []
-    firsts = range(ranking.samples[sample] * arms, index.ranks[-1] + 1, stride)
+    firsts = range(ranking.samples.positions[sample] * arms, index.ranks[-1] + 1, stride)
     places = (place for first in firsts for place in index.between(first, first + arms))
     return [ranking.key(index.ranks[place]) for place in places]
 

@@ -100,7 +100,7 @@ def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Itera
 
 def changed_samples(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
     """Yield the ids of samples that are others than those that a run has frozen, where both have one of that id."""
-    positions = {name: position for position, name in enumerate(samples.ids)}
+    positions = samples.positions
     for number, name in enumerate(frozen.ids):
         if name in positions and not _is_same(frozen[number], as_written(samples[positions[name]], redact)):
             yield name
@@ -235,8 +235,8 @@ class Resumption:
         self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples, redact: Redactor
     ) -> tuple[Samples, tuple[str, ...]]:
         """Return the samples that the run does not have, and what changed since it began, one line each."""
-        had = {name: position for position, name in enumerate(frozen.ids)}
-        found = {name: position for position, name in enumerate(samples.ids)}
+        had = frozen.positions
+        found = had if samples.ids == frozen.ids else samples.positions
         changed = [*changes(before, now, extended=self.extended)]
         changed += [f"sample {name}: it is missing now" for name in had if name not in found]
         # With one digest, a dataset has the same samples.
@@ -247,7 +247,7 @@ class Resumption:
 
     def originals(self, frozen: Samples, samples: Samples, redact: Redactor) -> dict[str, Sample]:
         """Return the samples that hold a secret, by id: they are asked as the dataset has them."""
-        had = {name: position for position, name in enumerate(frozen.ids)}
+        had = frozen.positions
         found: dict[str, Sample] = {}
         for sample in samples:
             if sample.id in had and as_written(sample, redact) != sample:

@@ -168,7 +168,7 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
         with run.working.kept(run.writer):
             written = run.run  # one for all steps, as it keeps the samples that it has read
             await execute_and_score(run, written, plan, done, missing=missing)
-            return summarise(run, written.reread())
+            return summarise(run, run.run)
 
 
 def begin(run: ActiveRun) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from keval.dataset.samples import Samples
 from keval.errors import RunError
 from keval.records.trial import Trial, TrialKey
 from keval.store.index import Index
@@ -20,18 +21,18 @@ class Ranking:
     """The order of a run's trials: repetition by repetition, then by sample, condition and agent.
 
     A rank is a number that rises in this order. What the run does not have comes last. `trials` is the file that they
-    are in; the places of samples, conditions and agents are by their names.
+    are in; the places of conditions and agents are by their names.
     """
 
     trials: Path
-    samples: Mapping[str, int]
+    samples: Samples
     conditions: Mapping[str, int]
     agents: Mapping[str, int]
 
     def rank(self, sample: str, condition: str, agent: str, repetition: int) -> int:
         """Return the rank of a trial."""
         samples, conditions, agents = self._sizes
-        rank = repetition * samples + self.samples.get(sample, samples - 1)
+        rank = repetition * samples + self.samples.positions.get(sample, samples - 1)
         rank = rank * conditions + self.conditions.get(condition, conditions - 1)
         return rank * agents + self.agents.get(agent, agents - 1)
 
@@ -51,7 +52,7 @@ class Ranking:
         rank, condition = divmod(rank, conditions)
         repetition, sample = divmod(rank, samples)
         try:
-            names = (self._names[0][agent], self._names[1][condition], self._names[2][sample])
+            names = (self._names[0][agent], self._names[1][condition], self.samples.ids[sample])
         except IndexError:
             told = f"{self.trials} has a trial of a sample, an agent or a condition that the run does not have"
             raise RunError(f"{told}; restore samples.jsonl and manifest.json, or remove that line") from None
@@ -62,7 +63,12 @@ class Ranking:
         agent, _, rest = id.partition("/")
         condition, _, rest = rest.partition("/")  # labels have no slashes, as ids of samples may
         sample, _, repetition = rest.rpartition("/")
-        if agent in self.agents and condition in self.conditions and sample in self.samples and repetition.isdecimal():
+        if (
+            agent in self.agents
+            and condition in self.conditions
+            and sample in self.samples.positions
+            and repetition.isdecimal()
+        ):
             rank = self.rank(sample, condition, agent, int(repetition))
             return rank if self.key(rank).id == id else None
         return None
@@ -79,7 +85,7 @@ class Ranking:
 
     @cached_property
     def _names(self) -> list[list[str]]:
-        return [[*each] for each in (self.agents, self.conditions, self.samples)]
+        return [[*each] for each in (self.agents, self.conditions)]
 
 
 @attrs.frozen(eq=False)

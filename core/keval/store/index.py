@@ -82,6 +82,7 @@ class IndexFile:
         with replacing(self.path, sync_name=False) as file:
             file.write(self._head(0, 0, 0))
             file.write(self._made() if known is None else known)
+        del known  # which may be large
         with explained(self.path):
             index = self.path.open("ab", buffering=0)
         with index:

@@ -10,6 +10,7 @@ from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakValueDictionary
 
 import attrs
 import orjson
@@ -36,6 +37,10 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
     from keval.findings.reviews import Review
     from keval.findings.reviews_file import ReviewsFile
     from keval.findings.summary import Summary
+
+
+_SAMPLES: WeakValueDictionary[tuple[object, ...], Samples] = WeakValueDictionary()
+"""The samples of runs that are in use, by their file and its state: whoever reads the same ones shares them."""
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -215,8 +220,13 @@ class Run:
     def samples(self) -> Samples:
         """The samples as they were asked; each is read when it is asked for. Raises RunError."""
         path = self.path / "samples.jsonl"
-        if not path.exists():
-            raise RunError(f"{path} is missing; restore the file")
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise RunError(f"{path} is missing; restore the file") from error
+        state = (path, status.st_ino, status.st_size, status.st_mtime_ns)
+        if (read_already := _SAMPLES.get(state)) is not None:
+            return read_already
         ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
         lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
@@ -224,7 +234,8 @@ class Run:
             with undamaged(f"{path}:{position + 1}"):
                 return read_sample(lines[position])
 
-        return Samples(ids, read)
+        found = _SAMPLES[state] = Samples(ids, read)
+        return found
 
     def blob(self, sha256: str) -> bytes:
         """Return content that a trial refers to by its SHA-256. Raises RunError."""
@@ -241,13 +252,6 @@ class Run:
         if not path.exists():
             fetch_run(self.path, f"blobs/{sha256}")
         return path.is_file()
-
-    def reread(self) -> Run:
-        """Return the run as it is on disk by now, with the samples that were read already, as these do not change."""
-        run = Run(self.path)
-        if (samples := vars(self).get("samples")) is not None:
-            vars(run)["samples"] = samples
-        return run
 
     def kept_request(self, transcript: Transcript | None) -> bytes | None:
         """Return the first model request as it was sent; `None` if none was, or the run keeps none of the trial.
@@ -314,7 +318,7 @@ class Run:
         """The order of the run's trials. Raises RunError."""
         named = (self.manifest.conditions, self.manifest.agents)
         places = ({name: place for place, name in enumerate(each)} for each in named)
-        return Ranking(self.trials_file, self.samples.positions, *places)
+        return Ranking(self.trials_file, self.samples, *places)
 
     @property
     def index_file(self) -> IndexFile:
