@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 import keval
-from keval.plugin import Review
+from keval.plugin import Review, results_folder
+from keval.store.lock import locked
+from keval_remote.copies import RunCopy
+from keval_remote.objects import Objects
 from tests.conftest import INSTALLED, Project
 from tests.plugins.remote.conftest import CONFIG, Machine, eventually, questions
 
@@ -186,6 +189,44 @@ def test_what_a_killed_process_had_not_mirrored_is_mirrored_by_the_next_command(
     assert (0, 9) == (resumed.code, len(trials(stored(bucket))))
 
 
+def test_a_run_that_is_newer_here_is_listed_whatever_lies_there(machine: Machines, bucket: Path) -> None:
+    a = machine("a")
+    a.project.write(eval_yaml=CONFIG.replace("scripted: {}", "mortal: {type: double/mortal, journal: asked.txt}"))
+    a.fork("run", "eval.yaml", MORTAL_DIES_AFTER="1")
+    shutil.rmtree(bucket)
+
+    listed = a.keval("list")
+
+    assert (0, True) == (listed.code, a.run().name in listed.stdout)
+
+
+def test_a_file_that_another_one_replaced_begins_again(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if that is larger, so that only its content tells."""
+    a = machine("a")
+    for name, value in a.environ.items():
+        monkeypatch.setenv(name, value)
+    run = results_folder(a.url) / "shared" / "20260101-000000-aaaa"
+    run.mkdir(parents=True)
+    lines, other = b"1\n2\n", b"3\n4\n5\n"
+    reader = RunCopy(a.project.root / "reader", Objects.at(f"{a.url}/shared/{run.name}"))
+
+    def brought() -> bytes:
+        reader.fetch()
+        return (reader.run / "trials.jsonl").read_bytes() if (reader.run / "trials.jsonl").exists() else b""
+
+    reader.run.mkdir()
+    with locked(run):
+        (run / "trials.jsonl").write_bytes(lines)
+        eventually(lambda: brought() == lines)
+        (run / "trials.jsonl").write_bytes(other)
+        eventually(lambda: brought() == other)
+        with (run / "trials.jsonl").open("ab") as file:
+            file.write(b"6\ntorn")
+        eventually(lambda: brought() == other + b"6\n")
+
+    assert other + b"6\ntorn" == brought()
+
+
 def test_files_that_are_written_anew_are_mirrored_as_they_are(machine: Machines, bucket: Path) -> None:
     a, b = machine("a"), machine("b")
     agent = "mortal: {type: double/mortal, journal: asked.txt, fails: [q1], healed: healed}"
@@ -337,7 +378,9 @@ def test_whoever_reads_at_any_moment_sees_a_run(
             assert scored <= {trial.id for trial in read}
             seen.append(len(read))
         _, said = process.communicate()
+    run = keval.open_run("latest", a.url)
 
     assert (0, "") == (process.returncode, said.partition("file://")[0])
+    assert (120, []) == (len([*run.trials()]), [*run.path.glob(".scores.*")])
     assert seen == sorted(seen)
     assert 3 < len({*seen})

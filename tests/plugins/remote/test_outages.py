@@ -32,6 +32,12 @@ class Flaky(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
     pseudo_dirs: ClassVar[list[str]] = [""]
     is_down: ClassVar[bool] = False
     asked: ClassVar[Counter[str]] = Counter()
+    written: ClassVar[list[str]] = []
+
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        if mode != "rb":
+            Flaky.written.append(path.rpartition("/")[2])
+        return super().open(path, mode, **options)
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -95,6 +101,7 @@ def url(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield f"flaky://{project.root.name}"
     Flaky.is_down = False
     Flaky.store.clear()
+    Flaky.written.clear()
 
 
 def stored(name: str) -> int:
@@ -200,6 +207,23 @@ def test_who_takes_a_lease_over_removes_those_of_earlier_ones() -> None:
     assert ([".lease.2"], {}) == (there, objects.list())
 
 
+def test_a_lease_that_is_renewed_by_a_machine_with_another_clock_is_not_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects = Objects.at("memory://skewed")
+
+    def renewed(_: float = 0) -> None:
+        held = {"token": "one", "host": "elsewhere", "pid": 7, "until": time.time() - 3600 + renewals.__next__()}
+        objects.write(".lease.0", json.dumps(held).encode())
+
+    renewals = iter(range(9))
+    renewed()
+    monkeypatch.setattr("keval_remote.lease.time.sleep", renewed)
+
+    with pytest.raises(HeldError, match="is being written by process 7 on elsewhere"):
+        Lease.acquire(objects, ".lease", 0.3)
+
+
 def test_an_error_of_a_file_system_shows_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("GET https://account.example/x?sig=a-canary failed")
@@ -211,14 +235,20 @@ def test_an_error_of_a_file_system_shows_no_query(monkeypatch: pytest.MonkeyPatc
         objects.list()
 
 
-def test_a_run_costs_few_requests(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_costs_few_requests(url: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/remote-results.md has these figures."""
     monkeypatch.setenv("KEVAL_REMOTE_PART_SECONDS", "600")
     monkeypatch.setenv("KEVAL_REMOTE_LEASE_SECONDS", "600")
     Flaky.asked.clear()
 
     keval.evaluate("eval.yaml", results=url)
+    written, asked = [*Flaky.written], Counter(Flaky.asked)
+    Flaky.written.clear()
+    resumed = project.keval("resume", "latest", "-o", url)
 
-    # Five files and the lease are written, the manifest again if it was uploaded early; and the lease is removed.
-    assert Flaky.asked["open"] in (6, 7)
-    assert (9, 1) == (Flaky.asked["ls"], Flaky.asked["rm_file"])
+    # What lines refer to comes before them, and scores after their trials. The manifest is written again at the end.
+    lasting = [name for name in dict.fromkeys(written) if name != "manifest.json"]
+    assert [".lease.0", "samples.jsonl", "trials.jsonl", "scores.jsonl", "summary.json"] == lasting
+    assert len(written) in (6, 7)
+    assert (10, 1) == (asked["ls"], asked["rm_file"])
+    assert (0, {".lease.0", "manifest.json", "scores.jsonl", "summary.json"}) == (resumed.code, {*Flaky.written})

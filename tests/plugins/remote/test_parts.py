@@ -77,3 +77,30 @@ def test_a_file_that_is_settled_between_two_listings_is_there(tmp_path: Path, mo
     layouts = RunCopy(tmp_path / "here", objects).layouts()
 
     assert {"trials.jsonl": 10} == {name: layout.size for name, layout in layouts.items()}
+
+
+def test_scores_are_not_brought_before_their_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they are brought, another machine writes on: each time a trial, and then its score."""
+    objects, listing = Objects.at(f"file://{tmp_path}/run"), Objects.list
+    trials, scores, count = "trials.jsonl", ".scores.x.jsonl", 0
+
+    def write_on() -> None:
+        nonlocal count
+        for name in (trials, scores):
+            objects.write(f"{name}.parts/{Part(1, 0, 2 * count, 2 * count + 2).name}", b"1\n")
+        count += 1
+
+    def meanwhile(self: Objects, path: str = "") -> dict[str, Entry]:
+        found = listing(self, path)
+        if path.endswith(".parts"):
+            write_on()
+        return found
+
+    write_on()
+    monkeypatch.setattr(Objects, "list", meanwhile)
+    here = tmp_path / "here"
+    here.mkdir()
+    RunCopy(here, objects).fetch()
+
+    assert (here / scores).stat().st_size <= (here / trials).stat().st_size
+    assert 2 == (here / scores).stat().st_size

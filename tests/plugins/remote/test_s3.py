@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import duckdb
+import fsspec
 import pytest
 
 from tests.conftest import Project
@@ -124,6 +126,15 @@ def s3(server: Server, project: Project, monkeypatch: pytest.MonkeyPatch) -> Cal
     return lambda name: Machine(project, "s3://bucket/results", project.root / name)
 
 
+def duckdb_read(url: str) -> tuple[int, str]:
+    """How many trials DuckDB finds in a file, and of which agent."""
+    database = duckdb.connect()
+    database.register_filesystem(fsspec.filesystem("s3", skip_instance_cache=True))
+    found = database.execute(f"SELECT count(*), any_value(agent) FROM read_json_auto('{url}')").fetchone()
+    assert found is not None
+    return int(found[0]), str(found[1])
+
+
 def test_a_run_is_mirrored_while_it_is_written_and_read_elsewhere(s3: Callable[[str], Machine], server: Server) -> None:
     a, b = s3("a"), s3("b")
     a.project.write(questions_jsonl=questions(200))
@@ -138,6 +149,7 @@ def test_a_run_is_mirrored_while_it_is_written_and_read_elsewhere(s3: Callable[[
     assert 0 < meanwhile.data["trials"][0]["trials"] < 200 == again.data["trials"][0]["trials"]
     assert here(a.run()) == objects
     assert 200 == len({*trials(objects)})
+    assert (200, "scripted") == duckdb_read(f"s3://bucket/results/shared/{a.run().name}/trials.jsonl")
     told = [said, *(path.read_text(errors="replace") for path in a.cache.rglob("*") if path.is_file())]
     assert [] == [text for text in (*told, *map(str, objects.values())) if SECRET in text]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
@@ -98,16 +98,16 @@ class RunCopy:
         with replacing(self.run / _STATE) as file:
             file.write(dump(state))
 
-    def layouts(self, folder: str = "", wanted: Container[str] | None = None) -> dict[str, Layout]:
-        """Return the files of the run, or of a folder of it, as they lie elsewhere, by their names; or those `wanted`.
+    def layouts(self, folder: str = "", wanted: Callable[[str], bool] = bool) -> dict[str, Layout]:
+        """Return the files of the run, or of a folder of it, as they lie elsewhere, by their names.
 
-        A lease is a file, too.
+        Parts are listed only of those that are `wanted`. A lease is a file, too.
         """
         listed = self.objects.list(folder)
         found: dict[str, Layout] = {}
         for name in {each.removesuffix(FOLDER) if entry.is_folder else each for each, entry in listed.items()}:
             path, base, parts = f"{folder}/{name}" if folder else name, listed.get(name), Parts()
-            if f"{name}{FOLDER}" in listed and (wanted is None or path in wanted):
+            if f"{name}{FOLDER}" in listed and wanted(path):
                 parts = Parts.of(self.objects.list(f"{path}{FOLDER}"), base.size if base else 0)
                 if not parts.parts:  # the plain object was written since the listing
                     base = self.objects.list(folder).get(name)
@@ -117,21 +117,24 @@ class RunCopy:
 
     def fetch(self, *, recording: bool = False) -> None:
         """Bring all files but blobs, and the recording only if it is wanted. Raises UnreachableError."""
-        layouts = self.layouts() | (self.layouts(RECORDING) if recording else {})
+        state, brought, layouts = self.state, dict[str, Copied](), dict[str, Layout]()
+        for wanted in (_are_scores, _are_no_scores):  # trials are uploaded before their scores
+            layouts = self.layouts(wanted=wanted)
+            found = {name: layout for name, layout in layouts.items() if wanted(name)}
+            if recording and wanted is _are_no_scores:
+                found |= self.layouts(RECORDING)
+            brought |= {name: self._bring(name, layout, state.files.get(name)) for name, layout in found.items()}
         held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in layouts) else None
-        files = {name: layout for name, layout in layouts.items() if not name.startswith(".") or ".scores" in name}
-        state = self.state
-        brought = {name: self._bring(name, layout, state.files.get(name)) for name, layout in files.items()}
         kept = {name: copied for name, copied in state.files.items() if name.startswith(f"{RECORDING}/")}
         for name in state.files.keys() - brought.keys() - kept.keys():
             (self.run / name).unlink(missing_ok=True)
-        if files or state.files or held:
+        if brought or state.files or held:
             self.keep(State(None, held[1].until if held else 0.0, kept | brought))
 
     def fetch_some(self, *names: str) -> None:
         """Bring these files, those that there are. Raises UnreachableError."""
         folder = names[0].rpartition("/")[0]
-        layouts, state = self.layouts(folder, wanted=names), self.state
+        layouts, state = self.layouts(folder, wanted=names.__contains__), self.state
         held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in layouts) else None
         until = state.written_until if folder else held[1].until if held else 0.0
         brought = {name: self._bring(name, layouts[name], state.files.get(name)) for name in names if name in layouts}
@@ -215,6 +218,14 @@ class RunCopy:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def _are_scores(name: str) -> bool:
+    return name.lstrip(".").startswith("scores.")
+
+
+def _are_no_scores(name: str) -> bool:
+    return not name.startswith(".") and not _are_scores(name)
 
 
 def _range(path: Path, begin: int, end: int) -> bytes:

@@ -56,6 +56,9 @@ class _Grown:
     in_parts: bool
 
 
+_NOTHING = _Grown(1, 0, 0, 0, in_parts=False)
+
+
 @attrs.define(eq=False)
 class Mirror:
     """Uploads what is written to a run. `problem` is why something could not be uploaded yet."""
@@ -68,7 +71,7 @@ class Mirror:
     is_done: bool = attrs.field(default=False, init=False)
     _whole: dict[str, _Stamp | None] = attrs.field(factory=dict, init=False)
     _grown: dict[str, _Grown] = attrs.field(factory=dict, init=False)
-    _since: dict[str, float] = attrs.field(factory=dict, init=False)
+    _since: float = attrs.field(factory=time.monotonic, init=False)
     _blobs: set[str] = attrs.field(factory=set, init=False)
     _blobs_stamp: int = attrs.field(default=0, init=False)
     _failures: int = attrs.field(default=0, init=False)
@@ -143,18 +146,36 @@ class Mirror:
         return min(_LOOKS if self._ending.is_set() else _LONGEST_PAUSE, 0.25 * 2.0**self._failures)
 
     def _upload(self, *, all_of_it: bool) -> None:
-        """Upload what is new; of growing files what is due, and at the end all of it, in place of their parts."""
-        stamps = {name: _stamp(self._copy.run / name) for name in sorted(_names(self._copy.run), key=_rank)}
+        """Upload what is new, if it is due; at the end all of it, with growing files in place of their parts."""
+        found = [(name, _stamp(self._copy.run / name)) for name in sorted(_names(self._copy.run), key=_rank)]
+        stamps = {name: stamp for name, stamp in found if stamp is not None}
+        if not (self._is_due(stamps) or all_of_it):
+            return
         self._upload_blobs(all_of_them=all_of_it)
         for name, stamp in reversed(stamps.items()):
             try:
-                if stamp is not None:
-                    self._mirror(name, stamp, all_of_it=all_of_it)
+                self._mirror(name, stamp, all_of_it=all_of_it)
             except (FileNotFoundError, UnreachableError):
                 if (self._copy.run / name).exists():  # else it is removed below
                     raise
         for name in [name for name in {*self._whole, *self._grown} if not (self._copy.run / name).exists()]:
             self._remove(name)
+
+    def _is_due(self, stamps: Mapping[str, _Stamp]) -> bool:
+        """Return whether a file was written anew, or a part is full or old enough; then all files are brought there."""
+        now, new = time.monotonic(), {name: stamp for name, stamp in stamps.items() if self._whole.get(name) != stamp}
+        added = [stamp.size - self._grown.get(name, _NOTHING).size for name, stamp in new.items() if _is_growing(name)]
+        if not any(added):
+            self._since = now
+        is_due = bool(
+            len(new) > len(added)
+            or {*self._whole, *self._grown} - stamps.keys()
+            or now >= self._since + self._settings.part_seconds
+            or any(size < 0 or size >= self._settings.part_bytes for size in added)
+        )
+        if is_due:
+            self._since = now
+        return is_due
 
     def _mirror(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
         if _is_growing(name):
@@ -194,21 +215,14 @@ class Mirror:
 
     def _grow(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
         """Upload parts of a growing file; one that is another file than before begins a generation of its own."""
-        path, now = self._copy.run / name, time.monotonic()
-        known = self._grown.setdefault(name, _Grown(1, 0, 0, 0, in_parts=False))
+        path, known = self._copy.run / name, self._grown.setdefault(name, _NOTHING)
         if known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail:
             self._begin_again(name, stamp, known)
-            return
-        due = self._since.setdefault(name, now) + self._settings.part_seconds
-        is_large = stamp.size - known.size >= self._settings.part_bytes
-        if stamp.size == known.size:
-            self._since[name] = now
-        elif known.in_parts if all_of_it else is_large or now >= due:  # else it is uploaded whole at once
+        elif known.in_parts or not all_of_it:  # else it is uploaded whole at once
             for begin, end in self._pieces(path, known.size, stamp.size):
                 self._put_part(name, Part(known.generation, known.origin, begin, end))
                 known = attrs.evolve(known, size=end, tail=tail(path, end), in_parts=True)
                 self._grown[name] = known
-            self._since[name] = now
 
     def _begin_again(self, name: str, stamp: _Stamp, known: _Grown) -> None:
         """Upload a file in a new generation, which counts when its first part is there; so that comes last."""

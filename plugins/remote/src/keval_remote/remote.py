@@ -31,7 +31,7 @@ _PATIENCE = 10.0
 _AWAY = "move that folder away to read what lies there"
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False)
 class Remote:
     """Mirrors results by fsspec. One object serves a process; what it remembers is when it looked at what."""
 
