@@ -116,6 +116,7 @@ def scale_of(outcome: Outcome, metric: str) -> dict[str, Any]:
 def _user_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep what keval keeps for a user, such as the viewer's secret, away from whoever runs the tests."""
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class RunError(KevalError):
 
 
 class OutageError(RunError):
-    """A model's endpoint has been down for so long that the run stops; what was finished is kept."""
+    """A model's endpoint, or where a run is mirrored, is down; what was finished is kept here."""
 
 
 class TrialError(KevalError):

@@ -10,9 +10,9 @@ from keval.errors import (
     FieldError as FieldError,
     InterventionError as InterventionError,
     ModelError as ModelError,
+    OutageError as OutageError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
-    OutageError as OutageError,
     PreflightError as PreflightError,
     Problem as Problem,
     ServerLostError as ServerLostError,
@@ -118,7 +118,7 @@ from keval.records.cassettes import (
 )
 from keval.interactive.served_context import ServedContext as ServedContext
 
-# Models, middleware, prices, proxies, datasets, executors
+# Models, middleware, prices, proxies, datasets, executors, results elsewhere
 from keval.records.models import (
     API_WIRES as API_WIRES,
     ASKER_HEADER as ASKER_HEADER,
@@ -178,6 +178,12 @@ from keval.seams.distribution import (
 from keval.execute.limits import RunLimits as RunLimits
 from keval.records.manifest import WorkerEntry as WorkerEntry
 from keval.run.crew_worker import CrewWorker as CrewWorker, open_worker as open_worker
+from keval.seams.results import (
+    MARKER as MARKER,
+    ResultsMirror as ResultsMirror,
+    mirror_of as mirror_of,
+    results_folder as results_folder,
+)
 
 # Metrics, judges and rubrics
 from keval.records.scores import (
@@ -236,6 +242,7 @@ from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
 from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
 from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
+from keval.store.lock import fetch_run as fetch_run
 from keval.store.run import find_run as find_run, list_runs as list_runs
 from keval.store.live_state import (
     LiveState as LiveState,
@@ -246,6 +253,7 @@ from keval.cli.options import (
     budget_option as budget_option,
     choice_options as choice_options,
     results_option as results_option,
+    results_type as results_type,
 )
 from keval.report.terminal.messages import redactor as redactor
 

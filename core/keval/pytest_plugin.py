@@ -37,7 +37,8 @@ class Evaluations:
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
         self._folder = request.path.parent
-        self.results: Path = request.config.rootpath / str(request.config.getini(_RESULTS))
+        results = str(request.config.getini(_RESULTS))
+        self.results: str | Path = results if "://" in results else request.config.rootpath / results
 
     def evaluate(self, config: str | Path | Mapping[str, Any], **options: Any) -> Run:
         """Run an evaluation as `keval.evaluate` does, with the same options, and return its run."""

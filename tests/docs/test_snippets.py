@@ -128,6 +128,7 @@ SURROUNDINGS = {
     "docs/history.md": history,
     "docs/play.md": play_config,
     "docs/python.md": evaluation,
+    "docs/remote-results.md": recorded_run,
     "docs/run-directory.md": recorded_run,
     "docs/sessions.md": session_config,
 }

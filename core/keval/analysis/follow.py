@@ -30,6 +30,7 @@ from keval.store.live_state import (
     refusal_kind,
     remove_live_files,
 )
+from keval.store.lock import fetch_run
 from keval.store.run import Run
 from keval.store.serialization import from_plain, read_score
 
@@ -462,10 +463,11 @@ class Follower:
 def watch(run: Run) -> bool:
     """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
 
-    Where the run's directory cannot be written to, the run does not hear of it.
+    Where the run's directory cannot be written to, the run does not hear of it. One that is mirrored is brought here.
     """
     with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
         (run.path / WATCHED_FILE).touch()
+    fetch_run(run.path)
     if run.is_locked:
         return True
     with suppress(OSError):

@@ -37,7 +37,7 @@ _OF_THE_RUN = (
     "workers",
 )
 """Fields of a manifest that say when, where, how far and by what version a run was made."""
-_OF_THE_MACHINE = ("max_concurrent", "max_failures", "grace_seconds", "executor")
+_OF_THE_MACHINE = ("max_concurrent", "max_failures", "grace_seconds", "executor", "rates")
 """Keys of `execution` that say how fast trials are run, and when to stop."""
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "": ("started", "duration", "turn_durations", "replies"),

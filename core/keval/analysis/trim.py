@@ -190,7 +190,7 @@ def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:
     """Yield the blobs of a run that any of the texts names by their SHA-256."""
     named = {found.decode() for text in texts for found in _SHA256.findall(text)}
     for sha256 in sorted(named):
-        if (run.path / "blobs" / sha256).is_file():
+        if run.has_blob(sha256):
             yield Blob(sha256, "", run.blob(sha256))
 
 

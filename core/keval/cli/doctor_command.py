@@ -20,7 +20,7 @@ from keval.cli.options import json_option, results_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.errors import KevalError, PluginError, PreflightError
+from keval.errors import KevalError, PluginError, PreflightError, RunError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
 from keval.plan.build import make_plan
@@ -28,6 +28,7 @@ from keval.plan.plan import Plan
 from keval.redaction import Redactor
 from keval.report.terminal.messages import redactor
 from keval.seams import registry
+from keval.seams.results import mirror_of
 
 _OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000
@@ -37,7 +38,7 @@ _SKEW_SECONDS = 5.0
 async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
     """Look at everything, and with a plan also bring up what it needs, without asking a model."""
     yield _python()
-    for finding in (*_plugins(), *_keys(), _disk(results), _clock(results)):
+    for finding in (*_plugins(), *_keys(), _disk(results), _clock(results), *_mirrored(results)):
         yield finding
     async for finding in _served_models():
         yield finding
@@ -97,6 +98,15 @@ def _clock(results: Path) -> Finding:
         return Finding("clock", None, "it cannot be compared with the disk's")
     remedy = "synchronise the clocks, or times in runs will not fit each other"
     return Finding("clock", skew < _SKEW_SECONDS, f"{skew:.1f} s from the clock of the disk", remedy)
+
+
+def _mirrored(results: Path) -> Iterator[Finding]:
+    """Write something where the results are mirrored, if they are."""
+    if mirror := mirror_of(results):
+        try:
+            yield Finding("results", True, f"{mirror.url(results)} {mirror.check(results)}")
+        except RunError as error:
+            yield Finding("results", False, str(error), "choose another URL with -o")
 
 
 def _nearest(path: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from keval.cli.options import json_option, results_option
+from keval.cli.options import json_option, local_folder_type, results_option
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
@@ -18,6 +18,7 @@ from keval.report.exporters import Exporter
 from keval.report.terminal.console import message_console, print_json, safe
 from keval.report.terminal.messages import foreign
 from keval.seams import registry
+from keval.seams.results import mirror_of
 from keval.store.run import find_run
 
 _GROUP = "keval.exporters"
@@ -87,7 +88,7 @@ def _option(field: attrs.Attribute[Any]) -> click.Option:
     "-d",
     "--to",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=local_folder_type,
     help="The folder to write to.  [default: export/FORMAT in the run's own]",
 )
 @results_option
@@ -102,7 +103,9 @@ def command(
     exporter = _constructed(format_name, options)
     found = find_run(run, output_dir)
     if found.is_locked:
-        raise RunError(f"another process is writing to {found.path}; export it when that has ended")
+        raise RunError(f"another process is writing to {found.place}; export it when that has ended")
+    if folder is None and mirror_of(found.path.parent.parent):
+        raise click.UsageError(f"an export is not mirrored to {found.place}; name a folder with --to")
     folder = folder or found.path / "export" / format_name
     exported = exporter.export(found, folder)
     for reason in exported.left_out:

@@ -18,7 +18,7 @@ from keval.store.run import list_runs
 def _readable(root: Path) -> Iterator[ListedRun]:
     for run in list_runs(root):
         try:
-            yield ListedRun(str(run.path), run.manifest, run.written_summary(), run.is_locked)
+            yield ListedRun(run.place, run.manifest, run.written_summary(), run.is_locked)
         except RunError as error:
             tell(f"skipped: {error}")
 

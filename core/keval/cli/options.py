@@ -14,6 +14,7 @@ import click
 from keval.config.evaluation import Budget
 from keval.config.select import Selection
 from keval.errors import ConfigError, Problem
+from keval.seams.results import results_folder
 
 if TYPE_CHECKING:  # they import what `--help` does not need
     from keval.analysis.gates import Regression
@@ -36,13 +37,35 @@ executor_option = click.option(
     "--executor", metavar="NAME", help="Run and score trials by this executor, if not by that of the config."
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
+
+
+class _LocalFolder(click.Path):
+    """A folder of this machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the folder."""
+        if "://" in str(value):
+            self.fail(f"{value} is a URL; name a folder of this machine", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Results(click.Path):
+    """A results directory: a folder, or the one in which results at a URL are worked on."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the folder. Raises ConfigError and PluginError."""
+        return results_folder(value) if "://" in str(value) else Path(str(super().convert(value, param, ctx)))
+
+
+local_folder_type = _LocalFolder(path_type=Path, file_okay=False)
+results_type = _Results(path_type=Path, file_okay=False)
 results_option = click.option(
     "-o",
     "--output-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=results_type,
     default=Path("results"),
     show_default=True,
-    help="The results directory.",
+    help="The results directory, or a URL such as s3://bucket/prefix.",
 )
 
 

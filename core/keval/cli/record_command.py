@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from keval.cli.options import json_option
+from keval.cli.options import json_option, local_folder_type, results_type
 from keval.report.terminal.console import message_console, print_json, safe
 from keval.report.words import counted
 from keval.store.run import Run, find_run
@@ -34,7 +34,7 @@ def command() -> None:
     "--output",
     "to",
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=local_folder_type,
     metavar="DIR",
     help="The new run directory.",
 )
@@ -42,7 +42,7 @@ def command() -> None:
     "--root",
     default="results",
     show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=results_type,
     metavar="DIR",
     help="The results directory in which RUN is looked for.",
 )

@@ -87,7 +87,7 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.execute.bringup.resumption import Resumption, check_resumable
+    from keval.findings.resumption import Resumption, check_resumable
     from keval.plan.build import make_plan
     from keval.report.terminal.progress import Progress
     from keval.run.active_run import RunOptions

@@ -78,7 +78,7 @@ def ablated(evaluation: Evaluation) -> Evaluation:
     """
     if not evaluation.header.ablate:
         return evaluation
-    from keval.run.ablation import with_ablations  # imports what brings servers up
+    from keval.analysis.ablation import with_ablations  # imports what brings servers up
 
     return run_to_end(with_ablations(evaluation))
 
@@ -125,7 +125,7 @@ def finish(
         left = f", {unrun} were not run" if unrun else ""
         left += f" ({summary.stopped})" if summary.stopped else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
-    messages.print(safe(str(run.path)), soft_wrap=True)
+    messages.print(safe(run.place), soft_wrap=True)
     if not under_way and (hint := _remedy(run, summary)):
         messages.print(safe(hint), soft_wrap=True)
     raise SystemExit(code)
@@ -145,7 +145,7 @@ def _remedy(run: Run, summary: Summary) -> str:
         return _missed(run, summary) if replay.misses == "fail" else ""
     if run.manifest.play:
         return ""  # a person asks again
-    command = f"keval resume {shlex.quote(str(run.path))}"
+    command = f"keval resume {shlex.quote(run.place)}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
         return f"`{command}` runs the remaining trials"
     if any(arm.failed for arm in summary.trials):

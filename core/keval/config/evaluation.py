@@ -116,6 +116,14 @@ class Retry:
     max_outage_seconds: float = attrs.field(default=600.0, validator=ge(0))
 
 
+@attrs.frozen
+class Rate:
+    """How many requests and tokens a minute a provider or a model is given, from all agents and judges of a run."""
+
+    requests_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    tokens_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+
+
 def _is_failure_limit(instance: object, attribute: attrs.Attribute[Any], value: int | str | None) -> None:
     if value is not None:
         failure_limit(value, 0)
@@ -158,8 +166,8 @@ class Execution:
     `blobs/` also has the first model request of one trial of each arm, and with `keep_requests` that of every trial.
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
-    `seed` draws the order of trials and the seeds that models are given. `executor` names what runs the trials, or maps
-    `type` and its options.
+    `rates` are by provider, or by model as `provider/name`. `seed` draws the order of trials and the seeds that models
+    are given. `executor` names what runs the trials, or maps `type` and its options.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
@@ -174,6 +182,7 @@ class Execution:
     keep_large_results: bool = False
     keep_requests: bool = False
     retry: Retry = Retry()
+    rates: Mapping[str, Rate] = attrs.field(factory=dict)
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
 

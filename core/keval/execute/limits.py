@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 import attrs
 
-from keval.config.evaluation import Retry
+from keval.config.evaluation import Rate, Retry
 from keval.execute.models.load import EndpointLoad
+from keval.execute.models.rate import RateLimit
 from keval.records.manifest import Manifest
 from keval.records.models import Endpoint
 
@@ -19,24 +20,35 @@ class RunLimits:
     """See `keval.seams.distribution.Limits`. `watchers` are told of endpoints as those of EndpointLoad are."""
 
     retry: Retry = attrs.field(factory=Retry)
+    rates: Mapping[str, Rate] = attrs.field(factory=dict)
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _loads: dict[tuple[str, ...], EndpointLoad] = attrs.field(factory=dict, init=False)
+    _rates: dict[str, RateLimit] = attrs.field(factory=dict, init=False)
     _places: dict[str, asyncio.Semaphore] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, manifest: Manifest) -> RunLimits:
         """Return the limits of the run of a manifest."""
-        return cls(Retry(**manifest.config["execution"]["retry"]))
+        execution = manifest.config["execution"]
+        rates = {name: Rate(**rate) for name, rate in execution.get("rates", {}).items()}
+        return cls(Retry(**execution["retry"]), rates)
 
-    def load(self, endpoint: Endpoint) -> EndpointLoad:
-        """Return the load of an endpoint."""
-        return self.load_at(endpoint.place)
+    def load(self, endpoint: Endpoint, model: str = "") -> EndpointLoad:
+        """Return the load of an endpoint; `model` is `provider/name`, by which it may have a rate."""
+        return self.load_at(endpoint.place, model)
 
-    def load_at(self, place: tuple[str, ...]) -> EndpointLoad:
+    def load_at(self, place: tuple[str, ...], model: str = "") -> EndpointLoad:
         """Return the load of an endpoint by its `place`."""
         if place not in self._loads:
-            self._loads[place] = EndpointLoad(place[0], self.retry, self._changed)
+            self._loads[place] = EndpointLoad(place[0], self.retry, self._changed, rate=self._rate(model))
         return self._loads[place]
+
+    def _rate(self, model: str) -> RateLimit | None:
+        """Return the rate of a model, or the one that all models of its provider share."""
+        name = next((each for each in (model, model.partition("/")[0]) if each in self.rates), None)
+        if name is None:
+            return None
+        return self._rates.setdefault(name, RateLimit(self.rates[name]))
 
     def place(self, name: str, most: int) -> AbstractAsyncContextManager[object]:
         """Wait for a place and hold it."""

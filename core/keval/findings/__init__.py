@@ -1,1 +1,1 @@
-"""What is found of a run: the summary with its effects, and what people say of answers. No trial needs it."""
+"""What is found of a run: its summary, people's reviews, and what changed since it began. No trial needs it."""

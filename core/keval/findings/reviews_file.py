@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
@@ -12,6 +13,7 @@ import orjson
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, read_lines, sync_folder
 from keval.findings.reviews import Review
+from keval.seams.results import mirror_of
 from keval.store.serialization import dump, read_record
 
 _PATIENCE = 10.0
@@ -36,7 +38,11 @@ class ReviewsFile:
         lines = b"".join(dump(review) + b"\n" for review in reviews)
         with explained(self.path):
             try:
-                with FileLock(self.path.with_name(".reviews.lock"), timeout=_PATIENCE):
+                mirror = mirror_of(self.path.parents[2])
+                with (
+                    FileLock(self.path.with_name(".reviews.lock"), timeout=_PATIENCE),
+                    mirror.adding(self.path) if mirror else nullcontext(),
+                ):
                     self._append(lines)
             except Timeout as error:
                 raise RunError(

@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from keval.analysis.ablation import with_ablations
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, read
 from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.execute.bringup.resources import reach_loopback
 from keval.plan.build import make_plan
-from keval.run.ablation import with_ablations
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
+from keval.seams.results import results_folder
 from keval.store.run import Run, find_run
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ def evaluate(
     replay: str | Path | None = None,
     replay_misses: Literal["fail", "live"] = "fail",
 ) -> Run:
-    """Run an evaluation and return its run, which is kept under `results`.
+    """Run an evaluation and return its run, which is kept under `results`, a folder or a URL.
 
     `config` is the path of a YAML file, or what such a file would hold; paths in a mapping start from the working
     directory. What narrows it is as the flags of `keval run`: labels of agents, conditions and judges, names of metrics
@@ -76,7 +77,7 @@ def evaluate(
         ablate=tuple(ablate),
     )
     reach_loopback(os.environ)
-    root = Path(results)
+    root = results_folder(results)
     options = RunOptions([(f"hooks[{number}]", hook) for number, hook in enumerate(hooks)], record=record)
     if replay is None:
         return _to_end(lambda: _run(select(_read(config), selection), root, options))

@@ -136,8 +136,8 @@ class InteractiveRun:
                         yield found
                 if run.manifest.trials:
                     found._end()
-            if not run.manifest.trials:
-                run.writer.remove()
+                else:
+                    run.writer.remove()
 
     @staticmethod
     def check(evaluation: Evaluation) -> None:

@@ -350,6 +350,12 @@ def _idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iter
         if "on_missing_tool_use" in given and not condition.requires_tool_use:
             problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
             yield source.problem(("conditions", label, "on_missing_tool_use"), problem, at_key=True)
+    models = [*dict.fromkeys(str(model) for item in askers for model in item.models.values())]
+    for name in evaluation.execution.rates:
+        if not any(name in (model, model.partition("/")[0]) for model in models):
+            hint = suggestion(name, [*models, *(model.partition("/")[0] for model in models)])
+            told = f"no agent or judge asks {name}{hint}"
+            yield source.problem(("execution", "rates", name), told, at_key=True)
     # A price under a name that looks like that of another model, which has no price.
     asked = {name for item in askers for name in item.model_names}
     without = [model for model in asked if model not in evaluation.prices]

@@ -23,6 +23,7 @@ import zstandard
 
 from keval.errors import RunError
 from keval.files import DAMAGE, check_output, explained, open_input, sync_folder, write_all
+from keval.store.lock import fetch_run
 from keval.store.serialization import dump
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ FrameRole: TypeAlias = Literal["agent", "judge", "server", "endpoint"]
 
 FORMAT = 1
 """The version of the file."""
+_FILE = "recording/traffic.jsonl.zst"
 
 _SKIPPABLE = 0x184D2A57
 """One of the sixteen magic numbers of skippable frames."""
@@ -89,8 +91,9 @@ class _Place:
 
 
 def traffic_file(run: Path) -> Path:
-    """Return the file of a run's recording, by the run's directory."""
-    return run / "recording" / "traffic.jsonl.zst"
+    """Return the file of a run's recording, by the run's directory; it is brought there if it lies elsewhere."""
+    fetch_run(run, _FILE)
+    return run / _FILE
 
 
 def encoded_frame(key: FrameKey, lines: Iterable[bytes]) -> bytes:

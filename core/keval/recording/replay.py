@@ -14,9 +14,9 @@ import attrs
 
 from keval.config.evaluation import Budget
 from keval.execute.bringup.preflight import preflight
-from keval.execute.bringup.resumption import changes, sample_changes, scorer_changes
 from keval.execute.models.exchange import volatile_of
 from keval.execute.models.prices import find_prices
+from keval.findings.resumption import changes, sample_changes, scorer_changes
 from keval.findings.summary import Summary
 from keval.plan.plan import Plan
 from keval.recording.cassette import Player

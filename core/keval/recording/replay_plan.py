@@ -18,7 +18,7 @@ from keval.config.variables import filling, variable, variables_in
 from keval.dataset.read import Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, Problem, RunError
-from keval.execute.bringup.resumption import changed_samples
+from keval.findings.resumption import changed_samples
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 from keval.recording.recording import Recording

@@ -14,6 +14,7 @@ from keval.findings.effects import Effect
 from keval.records.scores import Scale, Scorer
 from keval.records.transcript import Transcript
 from keval.report.terminal.messages import foreign
+from keval.seams.results import mirror_of
 
 EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
 """The units of what an answer takes, by the name that effects on it have as their metric."""
@@ -212,7 +213,9 @@ def changed_parts(before: str, now: str) -> tuple[str, str]:
 
 
 def run_name(run: Path) -> str:
-    """Return what commands call a run: its id if it is in `results`, where they look by themselves, else its path."""
+    """Return what commands call a run: its id if it is in `results`, where they look by themselves, else its place."""
+    if mirror := mirror_of(run.parent.parent):
+        return mirror.url(run)
     return run.name if run.parent.parent == Path("results") else str(run)
 
 

@@ -126,7 +126,7 @@ class ActiveRun:
         scope = ResourceScope()
         try:
             evaluation = plan.evaluation
-            limits = RunLimits(evaluation.execution.retry)
+            limits = RunLimits(evaluation.execution.retry, evaluation.execution.rates)
             yield cls(plan, options, hooks, scope, live_state, evaluation.budget, limits)
         finally:
             for error in await scope.close():
@@ -156,11 +156,12 @@ class ActiveRun:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from writing to the run.
+        """Keep other processes from writing to the run, and stop it if one on another machine does nevertheless.
 
         An error that ends the run is raised as it is, where a task group wraps it. Raises RunError.
         """
-        with self.writer.locked():
+        loop = asyncio.get_running_loop()
+        with self.writer.locked(lambda: loop.call_soon_threadsafe(self.options.stop.ask)):
             try:
                 yield
             except ExceptionGroup as error:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from keval.errors import RunError
-from keval.execute.bringup.resumption import Resumption, check_resumable
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
@@ -21,6 +20,7 @@ from keval.store.run import Run
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:
+    from keval.findings.resumption import Resumption
     from keval.findings.summary import Summary
 
 
@@ -53,6 +53,8 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when the run was asked to stop while trials were run.
     """
+    from keval.findings.resumption import check_resumable  # only a run that goes on needs it
+
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
         run.writer = RunWriter(earlier.path)

@@ -74,8 +74,8 @@ class ServerSpec:
 
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
     (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint`, or if
-    `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. `folder` gives each process
-    a folder of its own in place of `cwd`.
+    `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. At most `max_clients` trials
+    of a run use it at once. `folder` gives each process a folder of its own in place of `cwd`.
 
     `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
     environment variables or headers. A process is told so only with `isolation: trial` or without the tap, as others
@@ -109,6 +109,7 @@ class ServerSpec:
     startup_timeout: float = 30.0
     tap: bool = True
     isolation: Isolation = "auto"
+    max_clients: int | None = None
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     max_result_bytes: int | None = None
     in_turn: bool = False

@@ -202,6 +202,10 @@ class Standing:
     given_up: str | None = None
 
 
+FINE = Standing()
+"""How an endpoint stands that has answered."""
+
+
 @runtime_checkable
 class Load(Protocol):
     """Admits the requests of all workers to one endpoint."""
@@ -222,6 +226,15 @@ class Load(Protocol):
         """Note how a request of `asker` ended that was admitted, and what the endpoint said."""
         ...
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether `spent` is to be told the tokens of each reply."""
+        ...
+
+    def spent(self, tokens: int) -> None:
+        """Note the tokens of a reply."""
+        ...
+
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up."""
         ...
@@ -231,8 +244,11 @@ class Load(Protocol):
 class Limits(Protocol):
     """What holds for all workers of a run together."""
 
-    def load(self, endpoint: Endpoint) -> Load:
-        """Return the load of an endpoint; the same for the same model at the same address."""
+    def load(self, endpoint: Endpoint, model: str = "") -> Load:
+        """Return the load of an endpoint, the same for the same model at the same address.
+
+        `model` is `provider/name`, by which it may have a rate.
+        """
         ...
 
     def place(self, name: str, most: int) -> AbstractAsyncContextManager[object]:

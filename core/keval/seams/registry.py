@@ -28,6 +28,7 @@ GROUPS = {
     "keval.executors": "executor",
     "keval.exporters": "exporter",
     "keval.proxies": "proxy",
+    "keval.results": "results mirror",
     "keval.commands": "command",
     "keval": "hook plugin",
 }

@@ -1,15 +1,16 @@
-"""The lock of a run: one process at a time writes to it, and any number look whether one does."""
+"""The lock of a run: one process at a time writes to it, on one machine, and any number look whether one does."""
 
 from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from keval.errors import RunError
 from keval.files import open_input
+from keval.seams.results import mirror_of
 
 _PATIENCE = 0.2
 """Seconds to wait for another process that only looks whether the run is locked."""
@@ -18,8 +19,11 @@ _CONTENDED = (errno.EACCES, errno.EAGAIN, errno.ENOSYS)
 
 
 @contextmanager
-def locked(run: Path) -> Iterator[None]:
-    """Keep other processes from writing to a run. Raises RunError when one does already."""
+def locked(run: Path, lost: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Keep other processes from writing to a run. Raises RunError when one does already.
+
+    `lost` is called if one on another machine writes to it nevertheless, where the run is mirrored.
+    """
     # Takes a twentieth of a second to import, which only a run that is written to needs.
     from filelock import FileLock, Timeout
 
@@ -31,9 +35,21 @@ def locked(run: Path) -> Iterator[None]:
     except OSError as error:
         raise RunError(f"{run} cannot be written: {error}") from error
     try:
-        yield
+        with mirror.writing(run, lost) if (mirror := mirror_of(run.parent.parent)) else nullcontext():
+            yield
     finally:
         lock.release()
+
+
+def fetch_run(run: Path, file: str = "") -> None:
+    """Bring a run that lies elsewhere up to date here, or a file of its blobs and recording. Raises RunError.
+
+    What a process that was killed has not brought there yet is brought there.
+    """
+    mirror = mirror_of(run.parent.parent)
+    if mirror is not None and mirror.fetch(run, file) and not is_locked(run):
+        with locked(run):
+            pass
 
 
 if sys.platform == "win32":

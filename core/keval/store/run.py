@@ -22,9 +22,10 @@ from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial
+from keval.seams.results import mirror_of, results_folder
 from keval.store.finished import FinishedTrials, Ranking
 from keval.store.index import Index, IndexFile
-from keval.store.lock import is_locked
+from keval.store.lock import fetch_run, is_locked
 from keval.store.scores import ScoresFile
 from keval.store.serialization import read_manifest, read_sample, read_trial
 
@@ -45,21 +46,32 @@ _SAMPLES: WeakValueDictionary[tuple[object, ...], Samples] = WeakValueDictionary
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
     """Open a run by its path, its id, the start of its id, or `latest`; ids are looked for under `root`.
 
-    Raises RunError: there is no such run, or it is not of this version's format.
+    Path and `root` may be URLs. Raises RunError: there is no such run, or it is not of this version's format.
     """
-    found = find_run(str(run), Path(root))
+    found = find_run(str(run), results_folder(root))
     _ = found.manifest  # raises if it cannot be read
     return found
 
 
 def find_run(run: str, root: Path) -> Run:
     """Find a run as `open_run` does, without reading it. Raises RunError."""
+    if "://" in run:
+        results, evaluation, run = run.rstrip("/").rsplit("/", 2)
+        root = results_folder(results)
+        fetch_run(root / evaluation / run)
+        if (root / evaluation / run / "manifest.json").is_file():
+            return Run(root / evaluation / run)
+        raise RunError(f"no run at {results}/{evaluation}/{run}; `keval list -o {results}` shows what there is")
     with suppress(OSError):  # a name that is too long for a path may be an id's
         if (Path(run) / "manifest.json").is_file():
+            fetch_run(Path(run))
             return Run(Path(run))
-    runs = list_runs(root)
+    if mirror := mirror_of(root):
+        mirror.find(root, run)
+    runs = _runs_in(root)
     matching = runs[-1:] if run == "latest" else [found for found in runs if found.id.startswith(run)]
     if len(matching) == 1:
+        fetch_run(matching[0].path)
         return matching[0]
     if not matching:
         raise RunError(f"no run {run!r} at that path or under {root}; `keval list` shows what there is")
@@ -68,6 +80,12 @@ def find_run(run: str, root: Path) -> Run:
 
 def list_runs(root: Path) -> list[Run]:
     """Return every run under `root`, oldest first. Raises RunError."""
+    if mirror := mirror_of(root):
+        mirror.find(root)
+    return _runs_in(root)
+
+
+def _runs_in(root: Path) -> list[Run]:
     manifests = root.glob("*/*/manifest.json")
     try:
         found = sorted((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in manifests)
@@ -221,11 +239,19 @@ class Run:
 
     def blob(self, sha256: str) -> bytes:
         """Return content that a trial refers to by its SHA-256. Raises RunError."""
+        self.has_blob(sha256)
         path = self.path / "blobs" / sha256
         try:
             return read_input(path)
         except OSError as error:
             raise unreadable(path, error) from error
+
+    def has_blob(self, sha256: str) -> bool:
+        """Return whether the run keeps content that a trial refers to by its SHA-256. Raises RunError."""
+        path = self.path / "blobs" / sha256
+        if not path.exists():
+            fetch_run(self.path, f"blobs/{sha256}")
+        return path.is_file()
 
     def kept_request(self, transcript: Transcript | None) -> bytes | None:
         """Return the first model request as it was sent; `None` if none was, or the run keeps none of the trial.
@@ -233,7 +259,7 @@ class Run:
         Raises RunError.
         """
         sha256 = transcript and transcript.request
-        return self.blob(sha256) if sha256 and (self.path / "blobs" / sha256).exists() else None
+        return self.blob(sha256) if sha256 and self.has_blob(sha256) else None
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
@@ -254,8 +280,15 @@ class Run:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process is writing to the run."""
-        return is_locked(self.path)
+        """Whether a process is writing to the run, here or where it is mirrored."""
+        mirror = mirror_of(self.path.parent.parent)
+        return is_locked(self.path) or (mirror is not None and mirror.is_written(self.path))
+
+    @property
+    def place(self) -> str:
+        """Where the run is, for people: its path, or its URL."""
+        mirror = mirror_of(self.path.parent.parent)
+        return str(self.path) if mirror is None else mirror.url(self.path)
 
     def read_trial(self, line: bytes) -> Trial:
         """Return the trial of a line of trials.jsonl. Raises RunError, LookupError, TypeError or ValueError."""

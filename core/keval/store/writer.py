@@ -56,12 +56,12 @@ class RunWriter:
         return Run(self.path)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from writing to the run. Raises RunError when one does already.
+    def locked(self, lost: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Keep other processes from writing to the run, as `keval.store.lock.locked` does. Raises RunError.
 
         The run has its indexes before the block, and after a block that does not fail.
         """
-        with locked(self.path):
+        with locked(self.path, lost):
             self.run.complete_indexes()
             yield
             self.run.complete_indexes()

@@ -16,6 +16,8 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.conftest import ON_PATH
+
 collect_ignore_glob = [] if find_spec("ray") else ["test_*.py"]
 
 TWO_NODES = Path(__file__).with_name("two_nodes.py")
@@ -51,6 +53,7 @@ def running_cluster(nodes: int = 2) -> Iterator[RunningCluster]:
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "PYTHONPATH": os.pathsep.join(ON_PATH),
         "RAY_health_check_period_ms": "500",
         "RAY_health_check_failure_threshold": "3",
     }

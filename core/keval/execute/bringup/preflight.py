@@ -171,7 +171,7 @@ async def _begin_middleware(
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
     labelled = {item.label: item.plugin for item in middleware}
-    limits = limits or RunLimits(execution.retry)
+    limits = limits or RunLimits(execution.retry, execution.rates)
     return ModelExchange(labelled, execution.retry, execution.seed, recorded, player, limits)
 
 

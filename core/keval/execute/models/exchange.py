@@ -134,15 +134,15 @@ class ModelExchange:
         finally:
             del self._askers[token]
 
-    def route(self, asker: Asker, endpoint: Endpoint, *, metered: bool = False) -> ProxyRoute:
+    def route(self, asker: Asker, endpoint: Endpoint, model: str = "", *, metered: bool = False) -> ProxyRoute:
         """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers.
 
-        If it is `metered`, the proxy counts the tokens of replies.
+        `model` is `provider/name`. If it is `metered`, the proxy counts the tokens of replies.
         """
         there = endpoint.place
         gate = self._gates.get(there)
         if gate is None:
-            live = EndpointGate(self.limits.load(endpoint), self.retry, random.Random(self.seed))
+            live = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             gate = self._gates[there] = live if self.player is None else PlayedGate()
         unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
 
@@ -308,7 +308,7 @@ async def lead(
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
             if exchange.leads(endpoint) or needs_proxy(item.plugin):
-                route = exchange.route(asker, endpoint, metered=needs_meter(item.plugin))
+                route = exchange.route(asker, endpoint, str(model), metered=needs_meter(item.plugin))
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)
                 else:

@@ -15,6 +15,7 @@ import orjson
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
+from keval.execute.models.rate import counting
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal, Usage
@@ -208,6 +209,11 @@ class EndpointGate:
     load: Load
     retry: Retry
     rng: random.Random
+    counts_tokens: bool = attrs.field(init=False)
+
+    @counts_tokens.default
+    def _counts_tokens(self) -> bool:
+        return self.load.counts_tokens
 
     async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Send a request, again where that can help, and return the last response.
@@ -255,7 +261,10 @@ class EndpointGate:
         try:
             outcome = await sent(request, send)
             ending = "answered"
-            if isinstance(outcome, Failed):
+            if not isinstance(outcome, Failed):
+                if self.counts_tokens:
+                    counting(request, outcome, self.load.spent)
+            else:
                 ending, message = outcome.ending, f"HTTP {outcome.status}: {outcome.message}"
         except MiddlewareError:
             raise

@@ -11,7 +11,8 @@ import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import OutageError
-from keval.seams.distribution import Ending, Standing
+from keval.execute.models.rate import RateLimit
+from keval.seams.distribution import FINE, Ending, Standing
 
 _FEWEST = 4
 """Responses in a round: after each round it is decided whether to let more or fewer requests through."""
@@ -30,7 +31,8 @@ class EndpointLoad:
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
     a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
     requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, it is given
-    up. `changed` is told the model, how many requests go at once if that is bounded, and whether the endpoint is down.
+    up. `rate` may be that of other endpoints, too. `changed` is told the model, how many requests go at once if that is
+    bounded, and whether the endpoint is down.
     """
 
     name: str
@@ -38,6 +40,7 @@ class EndpointLoad:
     changed: Callable[[str, int | None, bool], object] = lambda model, at_once, down: None
     limit: float = math.inf
     given_up: str | None = None
+    rate: RateLimit | None = None
     _under_way: int = 0
     _has_answered: bool = False
     _responses: int = 0
@@ -54,7 +57,8 @@ class EndpointLoad:
     def admit_now(self) -> bool:
         """Admit a request if it may be sent at once; see `Load`."""
         passes = self._passes
-        self._under_way += passes
+        if passes:
+            self._begin()
         return passes
 
     async def admit(self) -> bool:
@@ -62,6 +66,8 @@ class EndpointLoad:
         loop = asyncio.get_running_loop()
         while not (passes := self._passes):
             until: float | None = None
+            if self._down_since is None and self.rate is not None and (wait := self.rate.wait) > 0:
+                until = loop.time() + wait
             if self._down_since is not None:
                 self._check_outage(loop.time())
                 if not self._probing:
@@ -73,7 +79,7 @@ class EndpointLoad:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._free.wait()
-        self._under_way += 1
+        self._begin()
         return not passes
 
     async def leave(self, ending: Ending, asker: str, message: str = "", *, probe: bool = False) -> Standing:
@@ -90,7 +96,17 @@ class EndpointLoad:
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
-        return Standing(self._down_since is not None, self._troubled, given_up)
+        return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of replies count; see `Load`."""
+        return self.rate is not None and self.rate.rate.tokens_per_minute is not None
+
+    def spent(self, tokens: int) -> None:
+        """Note the tokens of a reply; see `Load`."""
+        if self.rate is not None:
+            self.rate.spend(tokens)
 
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up: it is waited for as long as at first."""
@@ -102,7 +118,14 @@ class EndpointLoad:
     @property
     def _passes(self) -> bool:
         """Whether a request may be sent at once."""
-        return self._down_since is None and self._under_way < self.limit
+        if self._down_since is not None or self._under_way >= self.limit:
+            return False
+        return self.rate is None or self.rate.wait <= 0
+
+    def _begin(self) -> None:
+        self._under_way += 1
+        if self.rate is not None:
+            self.rate.begin()
 
     @property
     def _crowded(self) -> bool:

@@ -27,7 +27,7 @@ from keval.records.cassettes import ReplayMissError
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
-from keval.seams.contexts import Context, Provision, TrialInfo
+from keval.seams.contexts import Context, Provision, ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
@@ -43,6 +43,7 @@ class PlanWorker:
     sleep: Sleep = asyncio.sleep
     rng: random.Random | None = None
     _places: Mapping[str, int] = attrs.field(init=False)
+    _clients: Mapping[str, Mapping[str, int]] = attrs.field(init=False)
     _retry_policy: RetryPolicy = attrs.field(init=False)
     _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
     _arms: Mapping[str, Arm] = attrs.field(init=False)
@@ -62,6 +63,7 @@ class PlanWorker:
             for label, agent in self.ready.agents.items()
             if isinstance(agent, ConcurrencyLimited)
         }
+        self._clients = {condition: _clients(found) for condition, found in self.ready.contexts.items()}
         self._retry_policy = RetryPolicy(execution.retry, self.sleep, self.rng or random.Random(execution.seed))
         self._agents = {item.label: item for item in self.plan.agents}
         self._arms = {arm.label: arm for arm in self.plan.arms}
@@ -134,6 +136,9 @@ class PlanWorker:
         prompts = [self._arms[key.condition].system_prompt(sample)]
         servers: list[McpServer] = []
         facts: dict[str, Any] = {}
+        for name, most in self._clients[key.condition].items():
+            with attempt.stopwatch.paused():
+                await stack.enter_async_context(self._place(f"server {name}", most))
         for opened in self.ready.contexts[key.condition]:
             provision = await stack.enter_async_context(opened.source.open(attempt.info))
             if not isinstance(provision, Provision):
@@ -279,6 +284,13 @@ class PlanWorker:
     def _headers(self, attempt: TrialAttempt) -> dict[str, str]:
         endpoint = self.ready.endpoints.get(self._models[attempt.key.agent] or "")
         return attempt.headers if endpoint is not None and endpoint.wants_trial else {}
+
+
+def _clients(contexts: Iterable[OpenedContext]) -> dict[str, int]:
+    """Return how many trials may use each server at once, in an order in which no two trials wait for each other."""
+    servers = (server for context in contexts for server in context.source.servers)
+    most = {each.name: each.max_clients for each in servers if isinstance(each, ServerSpec) and each.max_clients}
+    return dict(sorted(most.items()))
 
 
 def _missed(context: Context) -> ReplayMissError | None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import attrs
-from attrs.validators import gt
+from attrs.validators import ge, gt, optional
 
 from keval.plugin import (
     BringUp,
@@ -84,6 +84,7 @@ class Stdio:
     cwd: Path | WorkingFolder | None = None
     tap: bool = True
     isolation: Isolation = "auto"
+    max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
     start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
@@ -150,6 +151,7 @@ class Stdio:
             "stdio",
             tap=self.tap,
             isolation=self.isolation,
+            max_clients=self.max_clients,
             folder=folder,
             server_instructions=self.server_instructions,
         )
@@ -165,6 +167,7 @@ class _Remote:
     auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
     tap: bool = True
     isolation: Isolation = "auto"
+    max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     max_timeout: float = attrs.field(default=600.0, validator=gt(0))
@@ -218,6 +221,7 @@ class _Remote:
             startup_timeout=self.startup_timeout,
             tap=self.tap,
             isolation=self.isolation,
+            max_clients=self.max_clients,
             server_instructions=self.server_instructions,
             policy=client_policy(self.elicitation, self.roots),
         )

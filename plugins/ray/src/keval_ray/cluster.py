@@ -8,10 +8,11 @@ import math
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -31,29 +32,40 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from keval_ray import installed
 
-if TYPE_CHECKING:
-    from keval_ray.executor import Ray
-
 _ray: Any = ray  # much of it is not typed
 _STORE_BYTES = 256 << 20
 """The object store of a local Ray: trials are in it only while they are handed over."""
 _SHORT = "/tmp" if os.path.isdir("/tmp") else None  # noqa: S108 - for mkdtemp, which makes a new folder
 """Where the folder of a local Ray is: sockets are in it, whose paths must be short."""
+_REACHING = 10.0
+"""Seconds for the address of a cluster to answer."""
 _PROBING = 60.0
 """Seconds for a node to say what is installed there."""
 
 
 @attrs.frozen
-class Cluster:
-    """Ray, as far as it is reached. `is_local` says that it was started for this run, on this machine alone."""
+class Demand:
+    """What a run wants of a cluster: how many workers, if it says so, and what each of them reserves."""
 
-    is_local: bool
+    workers: int | None
+    cpus: float
+    resources: Mapping[str, float]
 
-    def places(self, options: Ray) -> int:
-        """Return for how many workers there is place on all nodes together, used or not."""
+    def places(self) -> int:
+        """Return how many workers are to be up: as many as are wanted, or as all nodes have place for, used or not."""
+        if self.workers is not None:
+            return self.workers
         nodes = [node["Resources"] for node in _ray.nodes() if node["Alive"]]
-        wanted = {"CPU": options.cpus_per_worker, **options.resources}
-        return sum(min(math.floor(node.get(name, 0.0) / most) for name, most in wanted.items()) for node in nodes)
+        each = {"CPU": self.cpus, **self.resources}
+        return sum(min(math.floor(node.get(name, 0.0) / most) for name, most in each.items()) for node in nodes)
+
+    @property
+    def actor_options(self) -> dict[str, Any]:
+        """What the actor of a worker reserves."""
+        return {"num_cpus": self.cpus, "resources": dict(self.resources) or None}
+
+    def __str__(self) -> str:
+        return ", ".join((f"{self.cpus:g} CPUs", *(f"{most:g} {name}" for name, most in self.resources.items())))
 
 
 def actor(cls: type, **options: Any) -> Any:
@@ -67,19 +79,19 @@ def here() -> NodeAffinitySchedulingStrategy:
 
 
 @asynccontextmanager
-async def connected(options: Ray, manifest: Manifest) -> AsyncIterator[Cluster]:
+async def connected(address: str | None, demand: Demand, manifest: Manifest) -> AsyncIterator[None]:
     """Reach or start Ray for the block, and check that its nodes have what this machine has.
 
     Raises PreflightError: it cannot be reached or started, or something differs; with every difference.
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
-    folder = tempfile.mkdtemp(prefix="keval-ray-", dir=_SHORT) if options.address is None else None
+    folder = tempfile.mkdtemp(prefix="keval-ray-", dir=_SHORT) if address is None else None
     try:
         # In a thread, as it blocks, and as it would handle SIGTERM in place of keval in the main one.
-        await _in_thread(_init, options, folder)
+        await _in_thread(_init, address, demand, folder)
         try:
             await _check_nodes(manifest)
-            yield Cluster(is_local=folder is not None)
+            yield
         finally:
             await _in_thread(ray.shutdown)
     finally:
@@ -97,22 +109,23 @@ async def _in_thread(work: Any, *arguments: Any) -> None:
         raise
 
 
-def _init(options: Ray, folder: str | None) -> None:
+def _init(address: str | None, demand: Demand, folder: str | None) -> None:
     started: dict[str, Any] = {}
     if folder is not None:
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # Ray would make one in the user's home
-        count = options.workers or max(1, math.floor((os.cpu_count() or 1) / options.cpus_per_worker))
+        count = demand.workers or max(1, math.floor((os.cpu_count() or 1) / demand.cpus))
         started = {
-            "num_cpus": max(os.cpu_count() or 1, math.ceil(count * options.cpus_per_worker)),
-            "resources": {name: most * count for name, most in options.resources.items()} or None,
+            "num_cpus": max(os.cpu_count() or 1, math.ceil(count * demand.cpus)),
+            "resources": {name: most * count for name, most in demand.resources.items()} or None,
             "object_store_memory": _STORE_BYTES,
             "include_dashboard": False,
             "_temp_dir": folder,
             "_node_ip_address": "127.0.0.1",
         }
     try:
+        _check_address(address)
         ray.init(
-            address="local" if folder is not None else options.address,
+            address="local" if folder is not None else address,
             log_to_driver=False,
             logging_level=logging.ERROR,
             configure_logging=False,
@@ -120,9 +133,19 @@ def _init(options: Ray, folder: str | None) -> None:
             **started,
         )
     except (RayError, OSError, RuntimeError, ValueError) as error:
-        where = "a local Ray does not start" if folder is not None else f"the Ray at {options.address} is not reached"
+        where = "a local Ray does not start" if folder is not None else f"the Ray at {address} is not reached"
         remedy = "" if folder is not None else "; start it, correct `address`, or leave it out for a local one"
         raise PreflightError([f"{where}: {error}{remedy}"]) from error
+
+
+def _check_address(address: str | None) -> None:
+    """Raise OSError where nothing listens, which Ray would find out in minutes; ValueError for a client's address."""
+    if address is None or address == "auto":
+        return
+    if "://" in address:
+        raise ValueError("keval is a driver on a node of the cluster, and no client; submit it as a job, with `auto`")
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), _REACHING).close()
 
 
 async def _check_nodes(manifest: Manifest) -> None:
@@ -132,13 +155,15 @@ async def _check_nodes(manifest: Manifest) -> None:
     probe = _ray.remote(num_cpus=0, max_retries=0)(installed.installed)
     nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in _ray.nodes() if node["Alive"]}
     asked = [_asked(probe, node, list(here)) for node in nodes]
-    problems: list[str] = []
+    problems: dict[str, None] = {}  # several nodes may have one address
     for address, found in zip(nodes.values(), await asyncio.gather(*asked), strict=True):
         differing = [found] if isinstance(found, str) else installed.differences(here, found)
-        problems += [f"the node {address}: {each}" for each in differing]
+        problems.update(dict.fromkeys(f"the node {address}: {each}" for each in differing))
     if problems:
-        remedy = "install the same versions everywhere, as one image for all nodes does"
-        raise PreflightError([*problems[:-1], f"{problems[-1]}; {remedy}"])
+        *others, last = problems
+        raise PreflightError(
+            [*others, f"{last}; install the same versions everywhere, as one image for all nodes does"]
+        )
 
 
 async def _asked(probe: Any, node: str, names: list[str]) -> Mapping[str, str | None] | str:

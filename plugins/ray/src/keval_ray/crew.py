@@ -7,7 +7,7 @@ import itertools
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import ray
@@ -23,19 +23,16 @@ from keval.plugin import (
     PackedScores,
     PackedTrial,
     PreflightError,
+    RunLimits,
     TrialError,
     TrialKey,
     WantedScore,
     WorkerEntry,
 )
-from keval_ray.cluster import actor, here
+from keval_ray.cluster import Demand, actor, here
 from keval_ray.limiter import Limiter
 from keval_ray.place import Assigned, WorkerPlace
 from keval_ray.tasks import RunTask, ScoreTask, TaskError
-
-if TYPE_CHECKING:
-    from keval_ray.cluster import Cluster
-    from keval_ray.executor import Ray
 
 _LOOKING = 2.0
 """Seconds between two looks at whether the cluster has place for more workers."""
@@ -70,16 +67,14 @@ class RayCrew:
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, cluster: Cluster, options: Ray, order: CrewOrder, watcher: CrewWatcher
-    ) -> AsyncIterator[RayCrew]:
+    async def open(cls, demand: Demand, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[RayCrew]:
         """Bring workers up; yields when the first is. Raises PreflightError: none can be brought up."""
         limiter = actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here()).remote(
-            order.manifest
+            RunLimits.of(order.manifest)
         )
         crew = cls(order, watcher, limiter)
         watching = [
-            asyncio.create_task(crew._keep_places(cluster, options)),
+            asyncio.create_task(crew._keep_places(demand)),
             asyncio.create_task(crew._tell_endpoints()),
             asyncio.create_task(crew._listen()),
         ]
@@ -91,7 +86,7 @@ class RayCrew:
         finally:
             for task in watching:
                 task.cancel()
-            await asyncio.wait(watching)
+            await asyncio.gather(*watching, return_exceptions=True)
             await crew._close()
 
     @property
@@ -200,23 +195,22 @@ class RayCrew:
         told = "; ".join(dict.fromkeys(self._problems)) or "all were lost"
         return RunError(f"no worker is left: {told}; `keval resume latest` continues, also with `--executor local`")
 
-    async def _keep_places(self, cluster: Cluster, options: Ray) -> None:
+    async def _keep_places(self, demand: Demand) -> None:
         """Keep as many places as are wanted, or as the cluster has, also when it grows."""
         # What is put may be written to disk, so the variables go another way.
+        told = False
         shipped = ray.put(attrs.evolve(self._order, variables={}))
-        kind = {"num_cpus": options.cpus_per_worker, "resources": dict(options.resources) or None}
         while True:
-            wanted = options.workers or cluster.places(options)
+            wanted = demand.places()
             for _ in range(wanted - len(self._places)):
-                place = WorkerPlace(self._order, shipped, self._limiter, kind, self._names)
+                place = WorkerPlace(self._order, shipped, self._limiter, demand.actor_options, self._names)
                 self._places.append(place)
                 task = asyncio.create_task(place.serve(self))
                 self._serving[task] = place
                 task.add_done_callback(self._left)
-            if not self._places and cluster.is_local:
-                need = f"{options.cpus_per_worker:g} CPUs" + "".join(f", {name}" for name in options.resources)
-                self._problems.append(f"this machine has no place for a worker that needs {need}")
-                self._settled.set()
+            if not self._places and not told:
+                told = True
+                warnings.warn(f"no node has place for a worker, which needs {demand}", RuntimeWarning, stacklevel=2)
             await asyncio.sleep(_LOOKING)
 
     def came_up(self, place: WorkerPlace) -> None:

@@ -29,8 +29,9 @@ class Ray:
     @asynccontextmanager
     async def open(self, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[Crew]:
         """Bring workers up; see `keval.plugin.CrewExecutor`."""
-        from keval_ray.cluster import connected  # with Ray, which takes more than a second to import
+        from keval_ray.cluster import Demand, connected  # with Ray, which takes more than a second to import
         from keval_ray.crew import RayCrew
 
-        async with connected(self, order.manifest) as cluster, RayCrew.open(cluster, self, order, watcher) as crew:
+        demand = Demand(self.workers, self.cpus_per_worker, self.resources)
+        async with connected(self.address, demand, order.manifest), RayCrew.open(demand, order, watcher) as crew:
             yield crew

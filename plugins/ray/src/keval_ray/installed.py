@@ -1,19 +1,20 @@
-"""What is installed on a node. It is sent by value, so that it runs where keval is missing."""
+"""What is installed on a node: sent by value, so that it runs where keval is missing, and imports what it needs."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 
 def installed(names: Iterable[str]) -> dict[str, str | None]:
     """Return the versions of Python (`python`) and of distributions; `None` for one that is missing."""
+    import importlib.metadata
+    import platform
+
     found: dict[str, str | None] = {}
     for name in names:
         try:
-            found[name] = platform.python_version() if name == "python" else version(name)
-        except PackageNotFoundError:
+            found[name] = platform.python_version() if name == "python" else importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
             found[name] = None
     return found
 

@@ -10,15 +10,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from keval import Manifest
 from keval.plugin import Ending, Endpoint, Load, OutageError, RunLimits, Standing
 
 T = TypeVar("T")
 
 Change: TypeAlias = tuple[str, int | None, bool]
 """A model, how many requests it is given at once, and whether its endpoint is down."""
-Where: TypeAlias = tuple[str, ...]
-"""Which endpoint: its `place`."""
+Where: TypeAlias = tuple[str, tuple[str, ...]]
+"""Which endpoint: the model as `provider/name`, and the `place` of the endpoint."""
 
 
 @attrs.frozen
@@ -35,8 +34,8 @@ class EndedRequest:
 class Limiter:
     """Holds the limits for all workers, and knows what each holds, so that a lost one keeps nothing."""
 
-    def __init__(self, manifest: Manifest) -> None:
-        self._limits = RunLimits.of(manifest)
+    def __init__(self, limits: RunLimits) -> None:
+        self._limits = limits
         self._limits.watchers.append(self._tell)
         self._requests: dict[str, Counter[tuple[Where, bool]]] = defaultdict(Counter)
         self._places: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
@@ -46,7 +45,7 @@ class Limiter:
 
     async def admit(self, worker: str, endpoint: Where) -> bool | str:
         """Admit a request to an endpoint; returns whether it probes, or why the endpoint was given up."""
-        load = self._limits.load_at(endpoint)
+        load = self._load(endpoint)
         try:
             probe = not load.admit_now() and await load.admit()
         except OutageError as error:
@@ -62,7 +61,7 @@ class Limiter:
         if not self._requests[worker][endpoint, probe]:
             return Standing()
         self._requests[worker][endpoint, probe] -= 1
-        load = self._limits.load_at(endpoint)
+        load = self._load(endpoint)
         return await load.leave(ended.ending, f"{worker} {ended.asker}", ended.message, probe=probe)
 
     async def take(self, worker: str, name: str, most: int) -> None:
@@ -84,7 +83,11 @@ class Limiter:
         for name, most in [*self._places.pop(worker, Counter()).elements()]:
             await self._limits.place(name, most).__aexit__(None, None, None)
         for endpoint, probe in [*self._requests.pop(worker, Counter()).elements()]:
-            await self._limits.load_at(endpoint).leave("untold", worker, probe=probe)
+            await self._load(endpoint).leave("untold", worker, probe=probe)
+
+    async def spent(self, endpoint: Where, tokens: int) -> None:
+        """Note the tokens of a reply."""
+        self._load(endpoint).spent(tokens)
 
     async def changes(self) -> Sequence[Change]:
         """Return how endpoints keep up, as soon as there is news."""
@@ -95,7 +98,11 @@ class Limiter:
 
     async def reopen(self, endpoint: Where) -> None:
         """Let requests to an endpoint through again, if it was given up."""
-        self._limits.load_at(endpoint).reopen()
+        self._load(endpoint).reopen()
+
+    def _load(self, endpoint: Where) -> Load:
+        model, place = endpoint
+        return self._limits.load_at(place, model)
 
     def _tell(self, model: str, at_once: int | None, down: bool) -> None:
         self._changes.append((model, at_once, down))
@@ -113,11 +120,10 @@ class RemoteLimits:
     worker: str
     own: RunLimits
 
-    def load(self, endpoint: Endpoint) -> Load:
+    def load(self, endpoint: Endpoint, model: str = "") -> Load:
         """Return the load of an endpoint."""
-        if endpoint.simulated:
-            return self.own.load(endpoint)
-        return RemoteLoad(self.limiter, self.worker, endpoint.place)
+        own = self.own.load(endpoint, model)
+        return own if endpoint.simulated else RemoteLoad(self.limiter, self.worker, (model, endpoint.place), own)
 
     @asynccontextmanager
     async def place(self, name: str, most: int) -> AsyncIterator[None]:
@@ -136,11 +142,21 @@ class RemoteLimits:
 
 @attrs.frozen(eq=False)
 class RemoteLoad:
-    """The load of an endpoint, asked of the limiter; see `keval.plugin.Load`."""
+    """The load of an endpoint, asked of the limiter; see `keval.plugin.Load`. `own` says what counts."""
 
     limiter: Any
     worker: str
     endpoint: Where
+    own: Load
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of replies count."""
+        return self.own.counts_tokens
+
+    def spent(self, tokens: int) -> None:
+        """Note the tokens of a reply."""
+        self.limiter.spent.remote(self.endpoint, tokens)
 
     def admit_now(self) -> bool:
         """Return false: the limiter has to be asked."""

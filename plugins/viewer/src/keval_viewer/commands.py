@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import click
 
-from keval.plugin import ConfigError, budget_option, choice_options, results_option
+from keval.plugin import ConfigError, budget_option, choice_options, results_option, results_type
 
 if TYPE_CHECKING:
     import socket
@@ -36,14 +36,15 @@ _browser_option = click.option(
 
 
 @click.command()
-@click.argument("results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"))
+@click.argument("results", type=results_type, default=Path("results"))
 @click.option("--run", "chosen", metavar="RUN", help="Begin at this run: a path, an id or its start, or `latest`.")
 @_port_option(_VIEW_PORT)
 @_browser_option
 def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) -> None:
     """Show the runs of RESULTS in the browser, those that are running as they go on.
 
-    RESULTS is `results` if it is left out. The URL that is printed lets a browser in; nobody else is.
+    RESULTS is a folder, by default `results`, or a URL such as s3://bucket/prefix. The URL that is printed lets a
+    browser in; nobody else is.
     """
     import asyncio  # `keval --help` need not wait for these
 
@@ -54,6 +55,8 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
     begin = "/"
     if chosen is not None:
         run = find_run(chosen, results)
+        if "://" in chosen:
+            results = run.path.parents[1]
         if run.path.resolve().parents[1] != results.resolve():
             raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
         begin = run_url(run)

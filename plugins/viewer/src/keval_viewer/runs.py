@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.plugin import Cost, Headline, ListedRun, Report, total_cost
+from keval.plugin import Cost, Headline, ListedRun, Report, fetch_run, mirror_of, total_cost
 
 T = TypeVar("T")
 _OPEN = 4
@@ -68,6 +68,8 @@ class Runs:
 
     def all(self) -> list[Run]:
         """Return every run, oldest first. A link is left out: it may lead anywhere. Raises RunError."""
+        if mirror := mirror_of(self.root):
+            mirror.find(self.root)
         found = [
             Path(run.path)
             for evaluation in _folders(self.root)
@@ -105,6 +107,7 @@ class Runs:
 
     def _kept(self, path: Path) -> _Kept:
         """Return the run as it was opened last; one that was written to is opened again."""
+        fetch_run(path)
         now = written(path)
         with self._lock:
             known = self._open.pop(path, None)

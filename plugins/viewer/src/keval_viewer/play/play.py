@@ -20,6 +20,7 @@ from keval.plugin import (
     ScorerScale,
     Selection,
     load,
+    results_folder,
     select,
     suggestion,
 )
@@ -80,7 +81,7 @@ class Play:
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
         named = tuple(f"{label}={model}" for label, model in (models or {}).items())
         selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=named)
-        play = cls(Path(root), select(chosen, selection), chosen)
+        play = cls(results_folder(root), select(chosen, selection), chosen)
         await play._begin(play._evaluation, wanted=tuple(only))
         try:
             yield play

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from keval.execute.bringup.resumption import changes
+from keval.findings.resumption import changes
 from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest, ServerEntry
 
 

@@ -40,6 +40,7 @@ _FREE_EXECUTION = (
     "max_failures",
     "grace_seconds",
     "executor",
+    "rates",
     "seed",
 )
 """Keys of `execution` that change no trial, or that are compared by themselves."""

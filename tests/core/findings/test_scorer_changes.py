@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from keval.execute.bringup.resumption import scorer_changes
+from keval.findings.resumption import scorer_changes
 from keval.records.manifest import DatasetEntry, JudgeEntry, Manifest, ScorerEntry
 
 BEFORE = Manifest(

@@ -1,0 +1,327 @@
+"""The mirror of a run that is written: a thread that uploads what is new, while the run goes on.
+
+Files that only grow are uploaded in parts; all others whole, when they were written. What lines refer to is uploaded
+before them, and scores after their trials, so that whoever reads at any moment sees a run as it was a little earlier.
+At the end growing files are uploaded whole, and their parts removed.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import attrs
+
+from keval_remote.copies import RECORDING, Copied, Layout, RunCopy, tail
+from keval_remote.lease import Lease
+from keval_remote.objects import UnreachableError
+from keval_remote.parts import FOLDER, Part, whole_name
+from keval_remote.settings import Settings
+
+_LOG = logging.getLogger(__name__)
+_ORDER = (".scores.*.jsonl", "summary.json", "scores.jsonl", "trials.jsonl", f"{RECORDING}/*")
+"""In which order files are looked at, all others last; they are uploaded the other way round."""
+_GROWING = ("trials.jsonl", ".scores.*.jsonl", f"{RECORDING}/*")
+_LEFT_OUT = ("live.json", "reviews.jsonl", "*.index")
+"""What tells only of this moment, is mirrored when it is written, or is derived from other files."""
+_BLOBS = "blobs"
+_AT_ONCE = 8
+_LONGEST_PAUSE = 60.0
+_LOOKS = 1.0
+"""Seconds between two looks at the files."""
+
+
+class _Stamp(NamedTuple):
+    """A file as it was last written."""
+
+    inode: int
+    size: int
+    changed: int
+
+
+@attrs.frozen
+class _Grown:
+    """How much of a growing file was uploaded, with a checksum of its end, and how it lies elsewhere."""
+
+    generation: int
+    origin: int
+    size: int
+    tail: int
+    in_parts: bool
+
+
+_NOTHING = _Grown(1, 0, 0, 0, in_parts=False)
+
+
+@attrs.define(eq=False)
+class Mirror:
+    """Uploads what is written to a run. `problem` is why something could not be uploaded yet."""
+
+    _copy: RunCopy
+    _lease: Lease
+    _settings: Settings
+    _lost: Callable[[], object]
+    problem: str = attrs.field(default="", init=False)
+    is_done: bool = attrs.field(default=False, init=False)
+    _whole: dict[str, _Stamp | None] = attrs.field(factory=dict, init=False)
+    _grown: dict[str, _Grown] = attrs.field(factory=dict, init=False)
+    _since: float = attrs.field(factory=time.monotonic, init=False)
+    _blobs: set[str] = attrs.field(factory=set, init=False)
+    _blobs_stamp: int = attrs.field(default=0, init=False)
+    _failures: int = attrs.field(default=0, init=False)
+    _moved_at: float = attrs.field(factory=time.monotonic, init=False)
+    _ending: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _given_up: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _thread: threading.Thread | None = attrs.field(default=None, init=False)
+
+    def begin(self, alike: Mapping[str, Copied]) -> None:
+        """Find out what was uploaded before, of which the files `alike` are known to be, and begin to upload the rest.
+
+        Raises UnreachableError.
+        """
+        layouts = self._copy.layouts() | self._copy.layouts(RECORDING)
+        for name, layout in layouts.items():
+            if _is_growing(name):
+                self._grown[name] = self._found(name, layout)
+            elif _is_mirrored(name) and layout.base and name in alike and alike[name].version == layout.base.version:
+                self._whole[name] = _stamp(self._copy.run / name)
+        self._blobs = {*self._copy.objects.list(_BLOBS)}
+        self._lease.keep(self._lost)
+        self._thread = threading.Thread(target=self._work, name="keval mirror", daemon=True)
+        self._thread.start()
+
+    def end(self) -> bool:
+        """Upload all that is left, and return whether that was done; waits as long as something is transferred."""
+        assert self._thread is not None  # noqa: S101 - for mypy: it was begun
+        self._moved_at = time.monotonic()
+        self._ending.set()
+        while self._thread.is_alive():
+            self._thread.join(0.05)
+            if time.monotonic() - self._moved_at > self._settings.end_seconds:
+                self._given_up.set()
+                break
+        return self.is_done
+
+    def copied(self) -> dict[str, Copied]:
+        """Return what is here as it lies elsewhere, after the end. Raises UnreachableError."""
+        found: dict[str, Copied] = {}
+        for name, layout in (self._copy.layouts() | self._copy.layouts(RECORDING)).items():
+            stamp = _stamp(self._copy.run / name)
+            if layout.base is not None and stamp is not None and layout.base.size == stamp.size and _is_mirrored(name):
+                found[name] = Copied(layout.base.version, 0, stamp.size)
+        return found
+
+    def _work(self) -> None:
+        pause = 0.0
+        while self._lease.lost_to is None and not self._given_up.is_set():
+            (self._given_up if self._ending.is_set() else self._ending).wait(pause)
+            is_last = self._ending.is_set()
+            try:
+                if self._lease.assure():
+                    self._upload(all_of_it=is_last)
+                    self.is_done = is_last and self._lease.lost_to is None
+            except Exception as error:  # noqa: BLE001 - the last seam of a thread; the run goes on
+                pause = self._failed(error)
+                continue
+            if self._failures:
+                _LOG.warning("%s: uploads work again", self._copy.objects.url)
+            self._failures, self.problem = 0, ""
+            if self.is_done:
+                return
+            pause = min(_LOOKS, self._settings.part_seconds)
+
+    def _failed(self, error: Exception) -> float:
+        """Tell of a failure, the first time, and return how long to wait."""
+        told = str(error) if isinstance(error, UnreachableError) else f"{type(error).__name__}: {error}"
+        self.problem = told
+        if not self._failures:
+            _LOG.warning("%s; the run goes on, and what it writes is uploaded when that works again", told)
+        self._failures += 1
+        return min(_LOOKS if self._ending.is_set() else _LONGEST_PAUSE, 0.25 * 2.0**self._failures)
+
+    def _upload(self, *, all_of_it: bool) -> None:
+        """Upload what is new, if it is due; at the end all of it, with growing files in place of their parts."""
+        found = [(name, _stamp(self._copy.run / name)) for name in sorted(_names(self._copy.run), key=_rank)]
+        stamps = {name: stamp for name, stamp in found if stamp is not None}
+        if not (self._is_due(stamps) or all_of_it):
+            return
+        self._upload_blobs(all_of_them=all_of_it)
+        for name, stamp in reversed(stamps.items()):
+            try:
+                self._mirror(name, stamp, all_of_it=all_of_it)
+            except (FileNotFoundError, UnreachableError):
+                if (self._copy.run / name).exists():  # else it is removed below
+                    raise
+        for name in [name for name in {*self._whole, *self._grown} if not (self._copy.run / name).exists()]:
+            self._remove(name)
+
+    def _is_due(self, stamps: Mapping[str, _Stamp]) -> bool:
+        """Return whether a file was written anew, or a part is full or old enough; then all files are brought there."""
+        now, new = time.monotonic(), {name: stamp for name, stamp in stamps.items() if self._whole.get(name) != stamp}
+        added = [stamp.size - self._grown.get(name, _NOTHING).size for name, stamp in new.items() if _is_growing(name)]
+        if not any(added):
+            self._since = now
+        is_due = bool(
+            len(new) > len(added)
+            or {*self._whole, *self._grown} - stamps.keys()
+            or now >= self._since + self._settings.part_seconds
+            or any(size < 0 or size >= self._settings.part_bytes for size in added)
+        )
+        if is_due:
+            self._since = now
+        return is_due
+
+    def _mirror(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
+        if _is_growing(name):
+            self._grow(name, stamp, all_of_it=all_of_it)
+            if all_of_it:
+                self._settle(name)
+        elif self._whole.get(name) != stamp and _stamp(self._copy.run / name) == stamp:
+            self._put(name)
+            self._whole[name] = stamp
+
+    def _upload_blobs(self, *, all_of_them: bool) -> None:
+        folder = self._copy.run / _BLOBS
+        try:
+            changed = folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if changed == self._blobs_stamp and not all_of_them:
+            return
+        new = [path.name for path in folder.iterdir() if path.name not in self._blobs and path.name[0] != "."]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            for name in threads.map(self._put_blob, new):
+                self._blobs.add(name)
+        self._blobs_stamp = changed
+
+    def _put_blob(self, name: str) -> str:
+        self._put(f"{_BLOBS}/{name}")
+        return name
+
+    def _found(self, name: str, layout: Layout) -> _Grown:
+        """Return how much of a growing file was uploaded before; of another file that was in its place, nothing."""
+        path, parts, size = self._copy.run / name, layout.parts, layout.size
+        if not path.exists() or path.stat().st_size < size or not self._copy.goes_on(name, layout, size):
+            return _Grown(parts.newest, -1, 0, 0, in_parts=True)
+        if parts.parts:
+            return _Grown(parts.newest, parts.parts[0].origin, size, tail(path, size), in_parts=True)
+        return _Grown(parts.newest + 1, size, size, tail(path, size), in_parts=parts.newest > 0)
+
+    def _grow(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
+        """Upload parts of a growing file; one that is another file than before begins a generation of its own."""
+        path, known = self._copy.run / name, self._grown.setdefault(name, _NOTHING)
+        if known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail:
+            self._begin_again(name, stamp, known)
+        elif known.in_parts or not all_of_it:  # else it is uploaded whole at once
+            for begin, end in self._pieces(path, known.size, stamp.size):
+                self._put_part(name, Part(known.generation, known.origin, begin, end))
+                known = attrs.evolve(known, size=end, tail=tail(path, end), in_parts=True)
+                self._grown[name] = known
+
+    def _begin_again(self, name: str, stamp: _Stamp, known: _Grown) -> None:
+        """Upload a file in a new generation, which counts when its first part is there; so that comes last."""
+        path, generation = self._copy.run / name, known.generation + 1
+        pieces = [*self._pieces(path, 0, stamp.size)]
+        for begin, end in reversed(pieces):
+            self._put_part(name, Part(generation, 0, begin, end))
+        size = pieces[-1][1] if pieces else 0
+        if not pieces:
+            self._put_part(name, Part(generation, 0, 0, 0))
+        self._grown[name] = _Grown(generation, 0, size, tail(path, size), in_parts=True)
+
+    def _pieces(self, path: Path, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges in which a part of a file is uploaded: whole lines, where it has lines."""
+        with path.open("rb") as file:
+            while begin < end:
+                file.seek(begin)
+                block = file.read(min(self._settings.part_bytes, end - begin))
+                stop = begin + len(block)
+                if path.suffix == ".jsonl":
+                    while b"\n" not in block and stop < end:
+                        block = file.read(min(self._settings.part_bytes, end - stop))
+                        stop += len(block)
+                    stop -= len(block) - block.rfind(b"\n") - 1
+                    if b"\n" not in block:
+                        return
+                yield begin, stop
+                begin = stop
+
+    def _put_part(self, name: str, part: Part) -> None:
+        with (self._copy.run / name).open("rb") as file:
+            file.seek(part.begin)
+            content = file.read(part.end - part.begin)
+        if self._lease.assure():
+            self._copy.objects.write(f"{name}{FOLDER}/{part.name}", content)
+            self._moved()
+
+    def _settle(self, name: str) -> None:
+        """Upload a growing file whole, and remove its parts."""
+        known, stamp = self._grown.get(name), _stamp(self._copy.run / name)
+        was_whole = known is not None and not known.in_parts and known.origin == known.size == (stamp and stamp.size)
+        if stamp is None or was_whole or self._whole.get(name) == stamp:
+            return
+        self._put(name)
+        if known is not None and known.in_parts:
+            marker = f"{name}{FOLDER}/{whole_name(known.generation + 1)}"
+            self._copy.objects.write(marker, b"")
+            self._remove_parts(name, last=marker)
+        self._whole[name] = stamp
+
+    def _remove(self, name: str) -> None:
+        """Remove a file that is gone here."""
+        self._copy.objects.remove([name])
+        self._remove_parts(name)
+        self._whole.pop(name, None)
+        self._grown.pop(name, None)
+
+    def _remove_parts(self, name: str, last: str = "") -> None:
+        folder, objects = f"{name}{FOLDER}", self._copy.objects
+        parts = [f"{folder}/{part}" for part in objects.list(folder)]
+        objects.remove([part for part in parts if part != last])
+        objects.remove([last] if last else [])
+        objects.remove_folder(folder)
+
+    def _put(self, name: str) -> None:
+        if self._lease.assure():
+            self._copy.objects.upload(name, self._copy.run / name, self._moved)
+            self._moved()
+
+    def _moved(self) -> None:
+        self._moved_at = time.monotonic()
+
+
+def _names(run: Path) -> list[str]:
+    """Return the files of a run that are mirrored, but its blobs."""
+    found = []
+    for folder, prefix in ((run, ""), (run / RECORDING, f"{RECORDING}/")):
+        if folder.is_dir():
+            found += [f"{prefix}{path.name}" for path in folder.iterdir() if path.is_file()]
+    return [name for name in found if _is_mirrored(name)]
+
+
+def _is_mirrored(name: str) -> bool:
+    if name.rpartition("/")[2].startswith("."):
+        return fnmatch.fnmatch(name, ".scores.*.jsonl")
+    return not any(fnmatch.fnmatch(name, pattern) for pattern in _LEFT_OUT)
+
+
+def _is_growing(name: str) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in _GROWING)
+
+
+def _rank(name: str) -> int:
+    return next((rank for rank, pattern in enumerate(_ORDER) if fnmatch.fnmatch(name, pattern)), len(_ORDER))
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return _Stamp(status.st_ino, status.st_size, status.st_mtime_ns)
