@@ -178,7 +178,8 @@ class _Shared:
 
 def _findings(run: Run, numbers: dict[str, int]) -> Findings:
     """Read a run whose samples have these numbers. Raises RunError."""
-    return Findings(Observations(run.manifest, numbers).read(run.trials_as_finished(), run.scores_as_made()))
+    observed = Observations(run.manifest, numbers, spending=False)
+    return Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
 
 
 def _run(manifest: Manifest, found: Findings) -> RunArms:

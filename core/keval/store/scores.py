@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from shutil import copyfileobj
 from typing import NamedTuple, TypeAlias
 
 import attrs
 import orjson
 
-from keval.files import explained, read_lines, replacing, write_all
+from keval.files import explained, open_input, read_lines, replacing, write_all
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial, TrialKey
 from keval.store.finished import FinishedTrials, Ranking
@@ -93,6 +94,9 @@ class MadeScores:
         self._values: dict[int, int] = {}
         self._others: dict[str, int] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._bits or self._others)
+
     def of(self, trial: TrialKey) -> int:
         """Return the scores that a trial has."""
         place = self._trials.place(trial)
@@ -117,7 +121,8 @@ class Pass:
 
     def lacks(self, trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         """Return whether a score is wanted and missing."""
-        return bool(~self.made.of(trial.key) & self._spec.bits.get((metric, judge, repetition), 0))
+        made = self.made.of(trial.key) if self.made else 0
+        return bool(~made & self._spec.bits.get((metric, judge, repetition), 0))
 
     def note(self, trial: Trial, lines: Iterable[ScoreLine]) -> None:
         """Note that these scores of a trial exist, also if they failed, for one that is scored in two steps."""
@@ -234,5 +239,6 @@ class ScoresFile:
 
         with replacing(self.path) as file:
             file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))
-            file.writelines(read_lines(current, bytes))
+            with explained(current), open_input(current) as made:
+                copyfileobj(made, file)
         current.unlink()

@@ -45,11 +45,13 @@ class Observations:
     """Takes a run's trials and scores one by one. A trial comes before its scores; otherwise the order is free.
 
     `numbers` are those of samples by their ids, which others are added to; runs that are compared share it. `arms` are
-    by agent and condition, and `clusters` has the number of the source of each sample, if sources are known.
+    by agent and condition, and `clusters` has the number of the source of each sample, if sources are known. Without
+    `spending`, nothing is kept of what answers took.
     """
 
-    def __init__(self, manifest: Manifest, numbers: dict[str, int] | None = None) -> None:
+    def __init__(self, manifest: Manifest, numbers: dict[str, int] | None = None, *, spending: bool = True) -> None:
         self.manifest = manifest
+        self._spending = spending
         self.rates = Rates.of(manifest)
         self._numbers = {} if numbers is None else numbers
         self._scorers = {entry.scorer: entry for entry in manifest.scorers}
@@ -85,7 +87,8 @@ class Observations:
         else:
             found.answered += 1
             if trial.transcript is not None:
-                found.expenses.add(sample, trial.transcript, self.rates.attempt(trial.agent, trial.transcript))
+                if self._spending:
+                    found.expenses.add(sample, trial.transcript, self.rates.attempt(trial.agent, trial.transcript))
                 found.own_pasts.add(trial.transcript, sample)
         if trial.complied is False:
             self._not_compliant.add(trial.id)
