@@ -28,8 +28,7 @@ from measure import INSTALLED, part
 
 from keval import Manifest, open_run
 from keval.plugin import Endpoint, RunLimits
-from keval_ray.cluster import actor, connected, here
-from keval_ray.executor import Ray
+from keval_ray.cluster import Demand, actor, connected, here
 from keval_ray.limiter import Limiter, RemoteLimits
 
 CORES, ROUNDS = os.cpu_count() or 1, part(3)
@@ -220,8 +219,8 @@ def limiter(folder: Path) -> None:
 
 async def _limiter(manifest: Manifest) -> None:
     endpoint = Endpoint("openai/m", {"openai-chat": "http://127.0.0.1:1/v1"}, "key")
-    async with connected(Ray(workers=1), manifest):
-        asked = actor(Limiter, num_cpus=0, max_concurrency=1000, scheduling_strategy=here()).remote(manifest)
+    async with connected(None, Demand(1, 1, {}), manifest):
+        asked = actor(Limiter, num_cpus=0, max_concurrency=1000, scheduling_strategy=here()).remote(RunLimits.of(manifest))
         load = RemoteLimits(asked, "worker-1", RunLimits.of(manifest)).load(endpoint)
 
         async def request(times: list[float]) -> None:
