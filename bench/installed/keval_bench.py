@@ -1,6 +1,7 @@
 """Plugins whose own cost is next to nothing, so that what is measured is keval."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -56,6 +57,29 @@ class Cpu:
     @hookimpl
     def keval_run_finished(self) -> None:
         Path("cpu.txt").write_text(str(time.process_time() - self._began), encoding="utf-8")
+
+
+@attrs.define
+class Clock:
+    """Writes when the first and the last trial was there, or was scored, and how many were, to `clock.json`."""
+
+    _times: dict[str, list[float]] = attrs.field(factory=dict)
+
+    @hookimpl
+    def keval_trial_finished(self) -> None:
+        self._note("finished")
+
+    @hookimpl
+    def keval_trial_scored(self) -> None:
+        self._note("scored")
+
+    @hookimpl
+    def keval_run_finished(self) -> None:
+        Path("clock.json").write_text(json.dumps(self._times), encoding="utf-8")
+
+    def _note(self, what: str) -> None:
+        first, _, count = self._times.get(what, (time.time(), 0, 0))
+        self._times[what] = [first, time.time(), count + 1]
 
 
 @attrs.define

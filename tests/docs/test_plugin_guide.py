@@ -96,6 +96,11 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
     assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
     manifest = guide.read("manifest.json")
     assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/pool"]
+    assert [("worker-1", "here"), ("worker-2", "here")] == [
+        (each["name"], each["node"]) for each in manifest["workers"]
+    ]
+    assert 8 == sum(each["trials"] for each in manifest["workers"])
+    assert all(each["trials"] and each["scored"] for each in manifest["workers"])
     assert ["Acme's price list"] == [price["source"] for price in manifest["prices"].values()]
     assert guide.read("summary.json")["trials"][0]["cost"]["usd"] > 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,8 +126,7 @@ def test_the_schema_beside_the_examples_is_the_current_one(project: Project) -> 
 
 
 def test_every_example_names_its_schema() -> None:
-    examples = sorted(Path(EXAMPLE.parent).glob("*/*.yaml"))
+    examples = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLE.parent.glob("*/*.yaml"))]
 
-    assert examples
-    first_lines = {path.read_text(encoding="utf-8").splitlines()[0] for path in examples}
+    first_lines = {text.splitlines()[0] for text in examples if "\nagents:" in text}  # others are for Kubernetes
     assert {"# yaml-language-server: $schema=../keval.schema.json"} == first_lines

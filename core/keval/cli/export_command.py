@@ -17,6 +17,7 @@ from keval.errors import ConfigError, PluginError, Problem, RunError
 from keval.report.exporters import Exporter
 from keval.report.terminal.console import message_console, print_json, safe
 from keval.report.terminal.messages import foreign
+from keval.report.words import run_place
 from keval.seams import registry
 from keval.seams.results import mirror_of
 from keval.store.run import find_run
@@ -103,9 +104,9 @@ def command(
     exporter = _constructed(format_name, options)
     found = find_run(run, output_dir)
     if found.is_locked:
-        raise RunError(f"another process is writing to {found.place}; export it when that has ended")
+        raise RunError(f"another process is writing to {run_place(found.path)}; export it when that has ended")
     if folder is None and mirror_of(found.path.parent.parent):
-        raise click.UsageError(f"an export is not mirrored to {found.place}; name a folder with --to")
+        raise click.UsageError(f"an export is not mirrored to {run_place(found.path)}; name a folder with --to")
     folder = folder or found.path / "export" / format_name
     exported = exporter.export(found, folder)
     for reason in exported.left_out:

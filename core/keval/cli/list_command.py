@@ -12,13 +12,14 @@ from keval.errors import RunError
 from keval.report.terminal.console import data_console, print_json
 from keval.report.terminal.messages import tell
 from keval.report.terminal.runs import ListedRun, describe_runs, print_runs, run_rows
+from keval.report.words import run_place
 from keval.store.run import list_runs
 
 
 def _readable(root: Path) -> Iterator[ListedRun]:
     for run in list_runs(root):
         try:
-            yield ListedRun(run.place, run.manifest, run.written_summary(), run.is_locked)
+            yield ListedRun(run_place(run.path), run.manifest, run.written_summary(), run.is_locked)
         except RunError as error:
             tell(f"skipped: {error}")
 

@@ -26,6 +26,7 @@ from keval.report.terminal.messages import log_as_json, tell
 from keval.report.terminal.overview import decided_on, print_report
 from keval.report.terminal.progress import EventLog
 from keval.report.terminal.tables import print_tables
+from keval.report.words import run_place
 from keval.store.run import Run
 from keval.store.serialization import to_plain
 
@@ -125,7 +126,7 @@ def finish(
         left = f", {unrun} were not run" if unrun else ""
         left += f" ({summary.stopped})" if summary.stopped else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
-    messages.print(safe(run.place), soft_wrap=True)
+    messages.print(safe(run_place(run.path)), soft_wrap=True)
     if not under_way and (hint := _remedy(run, summary)):
         messages.print(safe(hint), soft_wrap=True)
     raise SystemExit(code)
@@ -145,7 +146,7 @@ def _remedy(run: Run, summary: Summary) -> str:
         return _missed(run, summary) if replay.misses == "fail" else ""
     if run.manifest.play:
         return ""  # a person asks again
-    command = f"keval resume {shlex.quote(run.place)}"
+    command = f"keval resume {shlex.quote(run_place(run.path))}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
         return f"`{command}` runs the remaining trials"
     if any(arm.failed for arm in summary.trials):

@@ -212,11 +212,15 @@ def changed_parts(before: str, now: str) -> tuple[str, str]:
     return part(was), part(is_now)
 
 
+def run_place(run: Path) -> str:
+    """Return where a run is: its path, or its URL if it is mirrored."""
+    mirror = mirror_of(run.parent.parent)
+    return str(run) if mirror is None else mirror.url(run)
+
+
 def run_name(run: Path) -> str:
     """Return what commands call a run: its id if it is in `results`, where they look by themselves, else its place."""
-    if mirror := mirror_of(run.parent.parent):
-        return mirror.url(run)
-    return run.name if run.parent.parent == Path("results") else str(run)
+    return run.name if run.parent.parent == Path("results") else run_place(run)
 
 
 def show_command(run: Path, trial: str) -> str:

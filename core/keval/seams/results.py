@@ -26,11 +26,7 @@ class ResultsMirror(Protocol):
     """
 
     def folder(self, url: str) -> Path:
-        """Return the folder in which the results at a URL are worked on; it exists, and has the file `MARKER`.
-
-        Raises:
-            ConfigError: there can be no results at the URL.
-        """
+        """Return the folder for the results at a URL, with the file `MARKER`. Raises ConfigError: there can be none."""
         ...
 
     def url(self, path: Path) -> str:
@@ -46,10 +42,9 @@ class ResultsMirror(Protocol):
         ...
 
     def fetch(self, run: Path, file: str = "") -> bool:
-        """Bring all files of a run here but its blobs and recording; or, with `file`, one of these, by its path.
+        """Bring a run here but its blobs and recording, or one `file` of these, unless what is here is newer.
 
-        Returns whether the run lacks something there that is here, as a process left it that was killed. It is not
-        touched then, and `writing` brings it there.
+        Returns whether it is, as a process left it that was killed; then `writing` brings it there.
         """
         ...
 

@@ -290,12 +290,6 @@ class Run:
         mirror = mirror_of(self.path.parent.parent)
         return is_locked(self.path) or (mirror is not None and mirror.is_written(self.path))
 
-    @property
-    def place(self) -> str:
-        """Where the run is, for people: its path, or its URL."""
-        mirror = mirror_of(self.path.parent.parent)
-        return str(self.path) if mirror is None else mirror.url(self.path)
-
     def read_trial(self, line: bytes) -> Trial:
         """Return the trial of a line of trials.jsonl. Raises RunError, LookupError, TypeError or ValueError."""
         agents, conditions = self.manifest.agents, self.manifest.conditions

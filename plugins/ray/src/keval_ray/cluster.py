@@ -19,10 +19,11 @@ import attrs
 from keval import Manifest
 from keval.plugin import PreflightError
 
-# Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, and prints nothing
-# of its own on stdout, as the crew tells of lost workers.
+# Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, gives workers of a
+# local Ray the priority of keval, and prints nothing of its own on stdout, as the crew tells of lost workers.
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 

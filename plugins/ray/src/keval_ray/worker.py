@@ -7,6 +7,7 @@ import gc
 import os
 import resource
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
 _ray: Any = ray  # much of it is not typed
 _MOST_EVENTS = 10_000
 """Live events that wait to be fetched; further ones are dropped."""
+_GATHERING = 0.1
+"""Seconds between two batches while tasks are under way: fetching each takes CPU here, in the driver and in Ray."""
 
 
 class RayWorker:
@@ -43,6 +46,7 @@ class RayWorker:
         self._events: list[LiveEvent] = []
         self._warnings: list[str] = []
         self._news = asyncio.Event()
+        self._last_batch = 0.0
         self._ending = asyncio.Event()
         self._worker: CrewWorker | None = None
         self._life: asyncio.Task[None] | None = None
@@ -71,8 +75,11 @@ class RayWorker:
             task.add_done_callback(self._tasks.discard)
 
     async def batch(self) -> Batch:
-        """Return what was done since the last batch, as soon as there is anything."""
+        """Return what was done since the last batch, once there is anything, or more of it."""
         await self._news.wait()
+        if self._tasks and (pause := self._last_batch + _GATHERING - time.monotonic()) > 0:
+            await asyncio.wait(self._tasks, timeout=pause)
+        self._last_batch = time.monotonic()
         self._news.clear()
         results, self._results = self._results, {}
         events, self._events = self._events, []
