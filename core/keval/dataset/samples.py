@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, overload
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -20,11 +21,30 @@ _KEPT = 256
 """How many samples stay in memory; the trials of one sample follow each other."""
 
 
+class _Ids:
+    """The ids of samples and the positions of these, once for all that have the same."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = ids
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.ids)}
+
+
+_IDS: WeakValueDictionary[tuple[object, ...], _Ids] = WeakValueDictionary()
+"""The ids that are in use, by their number, the first and the last: a plan, its run and a run beside it share them."""
+
+
 class Samples(Sequence[Sample]):
     """A sequence of samples whose `ids` are known. `read` returns one by its position; the latest ones are cached."""
 
     def __init__(self, ids: Sequence[str], read: Callable[[int], Sample]) -> None:
-        self.ids = ids
+        key = (len(ids), *ids[:1], *ids[-1:])
+        known = _IDS.get(key)
+        self._ids = known if known is not None and known.ids == ids else _Ids(ids)
+        _IDS[key] = self._ids
+        self.ids = self._ids.ids
         self._read = lru_cache(_KEPT)(read)
 
     @classmethod
@@ -55,10 +75,10 @@ class Samples(Sequence[Sample]):
         """Return the sample of that id. Raises KeyError."""
         return self._read(self.positions[id])
 
-    @cached_property
+    @property
     def positions(self) -> dict[str, int]:
         """The positions of samples by their ids."""
-        return {name: position for position, name in enumerate(self.ids)}
+        return self._ids.positions
 
 
 KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect")

@@ -66,6 +66,7 @@ async def resume_run(
             done = run.run.known_trials
             done = done.answered if resumption.retry_failed else done
             await steps.bring_up(run, recorded=recorded, before=before, done=done)
+            del done  # which may be large
             run.started = datetime.now(UTC)
             steps.describe(run, plan, before)
             new, changed = resumption.compare(before, run.manifest, frozen, plan.samples, run.redact)

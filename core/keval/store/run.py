@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakValueDictionary
@@ -227,8 +227,14 @@ class Run:
         state = (path, status.st_ino, status.st_size, status.st_mtime_ns)
         if (read_already := _SAMPLES.get(state)) is not None:
             return read_already
-        ids = [*read_lines(path, lambda line: str(orjson.loads(line)["id"]))]
-        lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
+        ids, starts = list[str](), array("Q", (0,))
+
+        def note(line: bytes) -> None:
+            ids.append(str(orjson.loads(line)["id"]))
+            starts.append(starts[-1] + len(line))
+
+        deque(read_lines(path, note), maxlen=0)
+        lines = LineFile(path, starts)
 
         def read(position: int) -> Sample:
             with undamaged(f"{path}:{position + 1}"):
