@@ -190,6 +190,8 @@ def overhead(folder: Path) -> None:
     more = median(ray.steady_cpu_ms - local.steady_cpu_ms for local, ray in zip(*found.values(), strict=True))
     line(f"{found['ray'][0].count} trials that cost nothing: CPU of each more than local", f"{more:.2f} ms")
     by_kind(found)
+    for executor, each in found.items():
+        line(f"  trials a second with {executor}", f"{median(one.count / one.steady for one in each):.0f} /s")
     keval = median(one.steady_cpu["keval"] / (one.count - 1) for one in found["ray"])
     line("  trials that the driver can take in, a second of its CPU", f"{1 / keval:.0f} /s")
 
