@@ -190,6 +190,8 @@ def overhead(folder: Path) -> None:
     more = median(ray.steady_cpu_ms - local.steady_cpu_ms for local, ray in zip(*found.values(), strict=True))
     line(f"{found['ray'][0].count} trials that cost nothing: CPU of each more than local", f"{more:.2f} ms")
     by_kind(found)
+    for executor, each in found.items():
+        line(f"  trials a second with {executor}", f"{median(one.count / one.steady for one in each):.0f} /s")
     keval = median(one.steady_cpu["keval"] / (one.count - 1) for one in found["ray"])
     line("  trials that the driver can take in, a second of its CPU", f"{1 / keval:.0f} /s")
 
@@ -220,7 +222,9 @@ def limiter(folder: Path) -> None:
 async def _limiter(manifest: Manifest) -> None:
     endpoint = Endpoint("openai/m", {"openai-chat": "http://127.0.0.1:1/v1"}, "key")
     async with connected(None, Demand(1, 1, {}), manifest):
-        asked = actor(Limiter, num_cpus=0, max_concurrency=1000, scheduling_strategy=here()).remote(RunLimits.of(manifest))
+        asked = actor(Limiter, num_cpus=0, max_concurrency=1000, scheduling_strategy=here()).remote(
+            RunLimits.of(manifest)
+        )
         load = RemoteLimits(asked, "worker-1", RunLimits.of(manifest)).load(endpoint)
 
         async def request(times: list[float]) -> None:
@@ -238,11 +242,14 @@ async def _limiter(manifest: Manifest) -> None:
         await requests(100)
         alone = await requests(REQUESTS)
         line("limiter: until a request is admitted, one at a time", f"{median(alone) * 1000:.2f} ms")
-        began, cpu = time.perf_counter(), time.process_time()
+        spent = asked.__ray_call__.remote
+        began, cpu, its_cpu = time.perf_counter(), time.process_time(), await spent(lambda _: time.process_time())
         await asyncio.gather(*(requests(REQUESTS // 32) for _ in range(32)))
         count = REQUESTS // 32 * 32
         line("  32 at a time: requests", f"{count / (time.perf_counter() - began):.0f} /s")
         line("  CPU of whoever asks, for each", f"{(time.process_time() - cpu) / count * 1000:.2f} ms")
+        its_cpu = await spent(lambda _: time.process_time()) - its_cpu
+        line("  CPU of the limiter, for each", f"{its_cpu / count * 1000:.2f} ms")
 
 
 SUBJECTS = {each.__name__: each for each in (trials, overhead, score, limiter)}

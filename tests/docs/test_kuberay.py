@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_the_workers_of_the_config_have_place_on_the_nodes(job: Any) -> None:
     assert {"type": "ray", "address": "auto", "workers": group["maxReplicas"] * cpus} == config["execution"]["executor"]
 
 
+@pytest.mark.skipif(find_spec("keval_ray") is None, reason="keval-ray is installed apart")
 def test_the_config_is_valid(project: Project) -> None:
     outcome = project.keval("validate", str(EXAMPLE / "eval.yaml"), env={"OPENAI_API_KEY": "sk-0123456789"})
 

@@ -35,6 +35,8 @@ _MOST_EVENTS = 10_000
 """Live events that wait to be fetched; further ones are dropped."""
 _GATHERING = 0.1
 """Seconds between two batches while tasks are under way: fetching each takes CPU here, in the driver and in Ray."""
+_MANY = 8
+"""Results that are fetched at once."""
 
 
 class RayWorker:
@@ -47,6 +49,7 @@ class RayWorker:
         self._warnings: list[str] = []
         self._news = asyncio.Event()
         self._last_batch = 0.0
+        self._gathering: asyncio.TimerHandle | None = None
         self._ending = asyncio.Event()
         self._worker: CrewWorker | None = None
         self._life: asyncio.Task[None] | None = None
@@ -77,10 +80,11 @@ class RayWorker:
     async def batch(self) -> Batch:
         """Return what was done since the last batch, once there is anything, or more of it."""
         await self._news.wait()
-        if self._tasks and (pause := self._last_batch + _GATHERING - time.monotonic()) > 0:
-            await asyncio.wait(self._tasks, timeout=pause)
-        self._last_batch = time.monotonic()
         self._news.clear()
+        self._last_batch = time.monotonic()
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         results, self._results = self._results, {}
         events, self._events = self._events, []
         told, self._warnings = self._warnings, []
@@ -137,7 +141,11 @@ class RayWorker:
         except Exception as error:  # noqa: BLE001 - as in `bring_up`
             result = TaskError("defect", self._worker.hidden("".join(traceback.format_exception(error))))
         self._results[number] = result
-        self._news.set()
+        pause = self._last_batch + _GATHERING - time.monotonic()
+        if pause <= 0 or len(self._results) >= _MANY or len(self._tasks) == 1:
+            self._news.set()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(pause, self._news.set)
 
     def _hear(self, event: LiveEvent) -> None:
         if len(self._events) < _MOST_EVENTS:
