@@ -27,6 +27,8 @@ from keval.store.index import Entry, IndexFile
 from keval.store.serialization import read_score
 
 _FIRST = b'{"trial":"'
+_NOTHING = b"\n"
+"""With which no line begins."""
 
 _Slot: TypeAlias = tuple[str, str | None, int]
 """A metric, or a rubric with its judge, and the judge's repetition."""
@@ -133,13 +135,15 @@ class Pass:
 
 def _entries(ranking: Ranking) -> Entry:
     """Return what reads the entries of scores for an index: one for those of a trial that follow each other."""
-    last = ""
+    last, begins = "", _NOTHING
 
     def entry(line: bytes) -> int | None:
-        nonlocal last
-        if (trial := trial_of(line)) == last:
+        nonlocal last, begins
+        if line.startswith(begins) or (trial := trial_of(line)) == last:
             return None
-        last = trial
+        last, begins = trial, line[: line.find(b'",', len(_FIRST)) + 2]
+        if b"\\" in begins or not line.startswith(_FIRST):
+            begins = _NOTHING
         return ranking.of_line(orjson.loads(line)) << 1
 
     return entry
