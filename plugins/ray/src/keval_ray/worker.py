@@ -48,6 +48,7 @@ class RayWorker:
         self._events: list[LiveEvent] = []
         self._warnings: list[str] = []
         self._news = asyncio.Event()
+        self._under_way = 0
         self._last_batch = 0.0
         self._gathering: asyncio.TimerHandle | None = None
         self._ending = asyncio.Event()
@@ -72,6 +73,7 @@ class RayWorker:
 
     async def take(self, tasks: Mapping[int, Task]) -> None:
         """Begin tasks, by their numbers and in their order."""
+        self._under_way += len(tasks)
         for number, each in tasks.items():
             task = asyncio.create_task(self._do(number, each))
             self._tasks.add(task)
@@ -141,8 +143,9 @@ class RayWorker:
         except Exception as error:  # noqa: BLE001 - as in `bring_up`
             result = TaskError("defect", self._worker.hidden("".join(traceback.format_exception(error))))
         self._results[number] = result
+        self._under_way -= 1
         pause = self._last_batch + _GATHERING - time.monotonic()
-        if pause <= 0 or len(self._results) >= _MANY or len(self._tasks) == 1:
+        if pause <= 0 or len(self._results) >= _MANY or not self._under_way:
             self._news.set()
         elif self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(pause, self._news.set)
