@@ -22,6 +22,8 @@ SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in PARTS)
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_prints_its_figures(script: Path) -> None:
+    if script.stem == "ray_executor":
+        pytest.importorskip("ray", reason="Ray is installed apart")
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "BENCH_SHARE": "0.03"},
