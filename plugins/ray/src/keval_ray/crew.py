@@ -274,7 +274,7 @@ class RayCrew:
         while True:
             wanted = self._outbox is not None and self._outbox.wants_events
             for place in self._up:
-                place.listen(on=wanted)
+                place.keep_events(on=wanted)
             await asyncio.sleep(0.2)
 
     async def _close(self) -> None:

@@ -91,11 +91,11 @@ class WorkerPlace:
         self.tasks[assigned.number] = assigned
         self._outgoing[assigned.number] = assigned.task
 
-    def listen(self, *, on: bool) -> None:
+    def keep_events(self, *, on: bool) -> None:
         """Let the worker keep live events, or no more."""
         if on is not self._listens and self.actor is not None:
             self._listens = on
-            self.actor.listen.remote(on=on)
+            self.actor.keep_events.remote(on=on)
 
     async def serve(self, watcher: PlaceWatcher) -> None:
         """Keep a worker here until none can be brought up."""

@@ -92,7 +92,7 @@ class RayWorker:
         told, self._warnings = self._warnings, []
         return Batch(results, events, told, _usage())
 
-    async def listen(self, *, on: bool) -> None:
+    async def keep_events(self, *, on: bool) -> None:
         """Keep live events from now on, or no more."""
         if self._worker is not None:
             self._worker.listener = self._hear if on else None
