@@ -113,7 +113,8 @@ async def _in_thread(work: Any, *arguments: Any) -> None:
 def _init(address: str | None, demand: Demand, folder: str | None) -> None:
     started: dict[str, Any] = {}
     if folder is not None:
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # Ray would make one in the user's home
+        # Ray listens on all interfaces. It admits who has the token, for which it would make a file in the user's home.
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         count = demand.workers or max(1, math.floor((os.cpu_count() or 1) / demand.cpus))
         started = {
             "num_cpus": max(os.cpu_count() or 1, math.ceil(count * demand.cpus)),
@@ -121,7 +122,6 @@ def _init(address: str | None, demand: Demand, folder: str | None) -> None:
             "object_store_memory": _STORE_BYTES,
             "include_dashboard": False,
             "_temp_dir": folder,
-            "_node_ip_address": "127.0.0.1",
         }
     try:
         _check_address(address)
