@@ -40,13 +40,14 @@ KILLS = 20
 class Model:
     """Looks its question up where it has a tool, and counts what it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0.02) -> None:
+        self.seconds = seconds
         self.asked = Counter[str]()
 
     async def __call__(self, request: ChatRequest) -> ChatReply:
         question = request.messages[0].text
         self.asked[f"openai/{'with_tally' if request.tools else 'baseline'}/{question}/1"] += 1
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(self.seconds)
         if request.tools and request.messages[-1].role == "user":
             return ChatReply(calls=(ChatCall("look", {"where": question}),))
         return ChatReply(f"It is {question}")

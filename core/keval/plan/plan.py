@@ -12,7 +12,6 @@ import attrs
 
 from keval.config.evaluation import Condition, Evaluation
 from keval.config.source import KeyPath
-from keval.config.variables import variable, variables_in
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import Problem
@@ -222,18 +221,6 @@ class Plan:
         wanted = dict.fromkeys(model.provider for item in self.askers for model in item.unserved.values())
         providers = [registry.find("keval.models", provider) for provider in wanted]
         return [*(item.component for item in parts), *self.scorers.components(), *providers]
-
-
-def crew_variables(plan: Plan | ScoringPlan) -> dict[str, str]:
-    """Return the variables of the environment that a plan needs wherever it is brought up.
-
-    They are those that its config names, and those in which the providers of its models find keys and base URLs.
-    """
-    names = [*variables_in(plan.evaluation.source.data)]
-    for provider in {model.provider for item in plan.askers for model in item.unserved.values()}:
-        found = registry.load(registry.find("keval.models", provider))()
-        names += (*getattr(found, "key_variables", ()), *getattr(found, "url_variables", ()))
-    return {name: value for name in dict.fromkeys(names) if (value := variable(name)) is not None}
 
 
 def models_of(plugin: Any) -> Mapping[str, Model]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -30,13 +31,15 @@ from keval.records.manifest import Manifest
 from keval.records.transcript import Blob
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
-from keval.score.judging import KeepJudgement
 from keval.score.scoring import Grader, scorer_digests
 from keval.seams.distribution import Limits, PackedScores, PackedTrial, WantedScore
 from keval.seams.hooks import Hooks
 from keval.seams.live_events import LiveEvent
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_trial
+
+if TYPE_CHECKING:
+    from keval.recording.recording import FrameMaker
 
 
 @asynccontextmanager
@@ -77,8 +80,10 @@ async def open_worker(
         planned = [item.plugin for item in plan.askers]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
         spec = _spec(manifest, plan, ready)
-        with _grader(plan, ready, spec, redact, recorded=recorded) as grader:
-            yield CrewWorker(manifest, plan, ready, redact, grader)
+        frames = _frame_maker(redact) if recorded else None
+        with _scoring(plan, ready, spec, frames) as scored_with:
+            packer = TrialPacker(redact, frames.trial if frames is not None else None)
+            yield CrewWorker(manifest, plan, ready, redact, scored_with, packer)
     finally:
         await scope.close()
 
@@ -104,18 +109,12 @@ class CrewWorker:
     ready: Ready
     _redact: Redactor
     _scoring: _Scoring
+    _packer: TrialPacker
     listener: Callable[[LiveEvent], object] | None = attrs.field(default=None, init=False)
     _worker: PlanWorker | None = attrs.field(init=False)
-    _packer: TrialPacker = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._worker = PlanWorker(self.plan, self.ready) if isinstance(self.plan, Plan) else None
-        frame = None
-        if self.manifest.recording is not None:
-            from keval.recording.recording import FrameMaker
-
-            frame = FrameMaker(self._redact).trial
-        self._packer = TrialPacker(self._redact, frame)
 
     async def run(self, key: TrialKey, sample: Sample) -> PackedTrial:
         """Run one trial until it is answered or has failed for good.
@@ -178,10 +177,14 @@ class CrewWorker:
         return found
 
 
+def _frame_maker(redact: Redactor) -> FrameMaker:
+    from keval.recording.recording import FrameMaker  # only a run that is recorded needs it
+
+    return FrameMaker(redact)
+
+
 @contextmanager
-def _grader(
-    plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, redact: Redactor, *, recorded: bool
-) -> Iterator[_Scoring]:
+def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: FrameMaker | None) -> Iterator[_Scoring]:
     """Yield what scores trials. The budget of judgements is held where they are asked for."""
     wanted: dict[str, frozenset[WantedScore]] = {}
     frames: dict[str, list[bytes]] = {}
@@ -189,13 +192,8 @@ def _grader(
     def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         return (metric, judge, repetition) in wanted.get(trial.id, ())
 
-    keep: KeepJudgement | None = None
-    if recorded:
-        from keval.recording.recording import FrameMaker
-
-        make = FrameMaker(redact)
-
-        def keep(trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
+    def keep(trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
+        if make is not None:
             frames.setdefault(trial, []).append(make.judgement(trial, judge, repetition, traffic))
 
     with Grader.of(
@@ -206,7 +204,7 @@ def _grader(
         lacks=lacks,
         exchange=ready.exchange,
         run_budget=RunBudget(),
-        keep=keep,
+        keep=keep if make is not None else None,
     ) as grader:
         yield _Scoring(grader, wanted, frames)
 

@@ -16,6 +16,7 @@ from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.crew import crew
 from keval.store.run import Run
 from keval.store.writer import RunWriter
 
@@ -39,7 +40,7 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
             steps.describe(run, plan)
             if options.record:
                 run.record_from(run.started.isoformat(timespec="seconds"))
-            async with steps.crew(run, is_new=True):
+            async with crew(run, is_new=True):
                 return run.run, await steps.complete(run, plan)
 
 
@@ -79,7 +80,7 @@ async def resume_run(
             run.manifest = resumption.manifest(before, run.manifest, retried, changed)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
-            async with steps.crew(run):
+            async with crew(run):
                 return run.run, await steps.complete(run, plan, done=run.run.known_trials, missing=True)
 
 
@@ -106,7 +107,7 @@ async def rescore(
             await steps.bring_up(run, recorded=before.recording is not None, before=before)
             steps.describe_again(run, before, judge_repetitions)
             steps.watch_spending(run)
-            async with steps.crew(run):
+            async with crew(run):
                 with steps.keep_recording(run):
                     await steps.score(run, missing=missing)
                     return run.run, steps.summarise(run, run.run)

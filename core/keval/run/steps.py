@@ -6,9 +6,8 @@ finished run can be scored again by the same steps.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -23,16 +22,15 @@ from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
-from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.worker import PlanWorker
-from keval.plan.plan import Plan, crew_variables
+from keval.plan.plan import Plan
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
-from keval.seams.distribution import CrewExecutor, CrewOrder, CrewWatcher, Job
+from keval.seams.distribution import CrewExecutor, Job
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
@@ -130,33 +128,6 @@ def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | No
     )
 
 
-@asynccontextmanager
-async def crew(run: ActiveRun, *, is_new: bool = False) -> AsyncIterator[None]:
-    """Bring up workers elsewhere for the block, if the executor has such. A run that `is_new` is removed if it cannot.
-
-    Raises PreflightError.
-    """
-    plan, executor = run.plan, run.plan.executor.plugin
-    if not isinstance(executor, CrewExecutor):
-        yield
-        return
-    order = CrewOrder(run.manifest, crew_variables(plan), scoring=not isinstance(plan, Plan))
-    if isinstance(plan, Plan):
-        in_order = ResultShuffling.of(plan).conditions
-        needed = in_order or any(agent.prerecorded for agent in plan.agents)
-        order = attrs.evolve(order, in_order=in_order, sample_ids=plan.dataset.samples.ids if needed else ())
-    told = partial(run.hooks.announce, "keval_worker_changed")
-    watcher = CrewWatcher(lambda worker: told(worker=worker), partial(_tell_endpoint, run))
-    async with AsyncExitStack() as stack:
-        try:
-            run.crew = await stack.enter_async_context(executor.open(order, watcher))
-        except BaseException:
-            if is_new:
-                run.writer.remove()
-            raise
-        yield
-
-
 async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (), missing: bool = False) -> Summary:
     """Do all that is left of a run that is described: run the trials that are not `done`, score and summarise.
 
@@ -199,12 +170,7 @@ def watch_spending(run: ActiveRun) -> None:
     Raises RunError.
     """
     run.run_budget = RunBudget.of(run.run, run.budget, run.manifest)
-
-    run.limits.watchers.append(partial(_tell_endpoint, run))
-
-
-def _tell_endpoint(run: ActiveRun, model: str, at_once: int | None, down: bool) -> None:
-    run.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
+    run.limits.watchers.append(run.tell_endpoint)
 
 
 async def execute_and_score(

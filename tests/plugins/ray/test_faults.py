@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -21,9 +19,9 @@ import attrs
 import pytest
 
 from keval.store.run import Run, list_runs
-from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.conftest import ON_PATH, Project
 from tests.end_to_end.servers.model import gateway
+from tests.end_to_end.test_resume import Model
 from tests.end_to_end.test_tool_calls import listening
 from tests.plugins.ray.conftest import RunningCluster, running_cluster
 
@@ -39,22 +37,6 @@ metrics: [basic/turns]
 execution: {{max_concurrent: 6, grace_seconds: 2, executor: {{type: ray, address: auto}}}}
 """
 KILLS = 10
-
-
-class Model:
-    """Looks its question up where it has a tool, and counts what it is asked."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.asked = Counter[str]()
-
-    async def __call__(self, request: ChatRequest) -> ChatReply:
-        question = request.messages[0].text
-        self.asked[f"openai/{'with_tally' if request.tools else 'baseline'}/{question}/1"] += 1
-        await asyncio.sleep(self.seconds)
-        if request.tools and request.messages[-1].role == "user":
-            return ChatReply(calls=(ChatCall("look", {"where": question}),))
-        return ChatReply(f"It is {question}")
 
 
 def write(project: Project, url: str, samples: int) -> None:

@@ -10,9 +10,10 @@ from keval.plugin import LiveState, read_live, watch
 from keval.store.run import list_runs
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
+from tests.end_to_end.test_resume import Model
 from tests.end_to_end.test_tool_calls import listening
 from tests.plugins.ray.conftest import RunningCluster
-from tests.plugins.ray.test_faults import Model, started, write
+from tests.plugins.ray.test_faults import started, write
 
 pytestmark = pytest.mark.slow
 

@@ -66,7 +66,7 @@ class EndpointLoad:
         loop = asyncio.get_running_loop()
         while not (passes := self._passes):
             until: float | None = None
-            if self._down_since is None and self.rate is not None and (wait := self.rate.wait) > 0:
+            if self._down_since is None and self.rate is not None and (wait := self.rate.seconds_to_wait()) > 0:
                 until = loop.time() + wait
             if self._down_since is not None:
                 self._check_outage(loop.time())
@@ -120,7 +120,7 @@ class EndpointLoad:
         """Whether a request may be sent at once."""
         if self._down_since is not None or self._under_way >= self.limit:
             return False
-        return self.rate is None or self.rate.wait <= 0
+        return self.rate is None or self.rate.seconds_to_wait() <= 0
 
     def _begin(self) -> None:
         self._under_way += 1

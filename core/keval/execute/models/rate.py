@@ -15,8 +15,37 @@ _BURST = 6.0
 """Seconds whose requests and tokens may be used at once."""
 _BYTES_PER_TOKEN = 4
 """A rule of thumb for replies that tell no tokens."""
+_LONGEST_COUNT = 64
+"""Bytes of a chunk that are looked at again with the next one, as a count may be split."""
 _COUNT = re.compile(rb'"(total_?tokens|totalTokenCount|input_tokens|output_tokens)"\s*:\s*(\d+)', re.IGNORECASE)
 _TOTALS = (b"total_tokens", b"totaltokens", b"totaltokencount")
+
+
+@attrs.define(eq=False)
+class _Allowance:
+    """What may be used of one thing: it grows evenly, up to `_BURST` seconds' worth, and may be overdrawn."""
+
+    per_minute: float
+    _left: float = attrs.field(init=False)
+    _at: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._left, self._at = self._most, monotonic()
+
+    def seconds_until(self, least: float) -> float:
+        """Return in how many seconds so much may be used; 0 or less if it may now."""
+        now = monotonic()
+        self._left = min(self._most, self._left + (now - self._at) * self.per_minute / 60)
+        self._at = now
+        return (least - self._left) * 60 / self.per_minute
+
+    def use(self, amount: float) -> None:
+        """Note what was used."""
+        self._left -= amount
+
+    @property
+    def _most(self) -> float:
+        return max(1.0, self.per_minute * _BURST / 60)
 
 
 @attrs.define(eq=False)
@@ -24,41 +53,28 @@ class RateLimit:
     """Spreads requests and tokens over the minutes. The tokens of a reply are known afterwards, and are made up for."""
 
     rate: Rate
-    _requests: float = attrs.field(init=False)
-    _tokens: float = attrs.field(init=False)
-    _at: float = attrs.field(init=False)
+    _requests: _Allowance | None = attrs.field(init=False)
+    _tokens: _Allowance | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._at = monotonic()
-        self._requests, self._tokens = (self._most(each) for each in attrs.astuple(self.rate))
+        limits = (self.rate.requests_per_minute, self.rate.tokens_per_minute)
+        self._requests, self._tokens = (None if each is None else _Allowance(each) for each in limits)
 
-    @property
-    def wait(self) -> float:
-        """Seconds until another request may begin; 0 if it may now."""
-        now = monotonic()
-        waits = [0.0]
-        for per_minute, name, least in (
-            (self.rate.requests_per_minute, "_requests", 1.0),
-            (self.rate.tokens_per_minute, "_tokens", 0.0),
-        ):
-            if per_minute is not None:
-                left = min(self._most(per_minute), getattr(self, name) + (now - self._at) * per_minute / 60)
-                setattr(self, name, left)
-                waits.append((least - left) * 60 / per_minute)
-        self._at = now
-        return max(waits)
+    def seconds_to_wait(self) -> float:
+        """Return in how many seconds another request may begin; 0 if it may now."""
+        for_request = self._requests.seconds_until(1.0) if self._requests is not None else 0.0
+        for_tokens = self._tokens.seconds_until(0.0) if self._tokens is not None else 0.0
+        return max(0.0, for_request, for_tokens)
 
     def begin(self) -> None:
         """Note that a request begins."""
-        self._requests -= 1
+        if self._requests is not None:
+            self._requests.use(1.0)
 
     def spend(self, tokens: int) -> None:
         """Note the tokens of a reply."""
-        self._tokens -= tokens
-
-    @staticmethod
-    def _most(per_minute: float | None) -> float:
-        return max(1.0, (per_minute or 0.0) * _BURST / 60)
+        if self._tokens is not None:
+            self._tokens.use(tokens)
 
 
 def counting(request: ModelRequest, response: ModelResponse, spent: Callable[[int], object]) -> None:
@@ -80,7 +96,3 @@ def counting(request: ModelRequest, response: ModelResponse, spent: Callable[[in
             spent(total or sum(told.values()) or size // _BYTES_PER_TOKEN)
 
     response.chunks = counted()
-
-
-_LONGEST_COUNT = 64
-"""Bytes of a chunk that are looked at again with the next one, as a count may be split."""

@@ -151,14 +151,14 @@ def _check_address(address: str | None) -> None:
 
 async def _check_nodes(manifest: Manifest) -> None:
     """Compare Python, keval, the plugins of the run and what these require, on every node."""
-    here = installed.installed(manifest.versions)
+    wanted = installed.installed(manifest.versions)
     _ray.cloudpickle.register_pickle_by_value(installed)
     probe = _ray.remote(num_cpus=0, max_retries=0)(installed.installed)
     nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in _ray.nodes() if node["Alive"]}
-    asked = [_asked(probe, node, list(here)) for node in nodes]
+    asked = [_asked(probe, node, list(wanted)) for node in nodes]
     problems: dict[str, None] = {}  # several nodes may have one address
     for address, found in zip(nodes.values(), await asyncio.gather(*asked), strict=True):
-        differing = [found] if isinstance(found, str) else installed.differences(here, found)
+        differing = [found] if isinstance(found, str) else installed.differences(wanted, found)
         problems.update(dict.fromkeys(f"the node {address}: {each}" for each in differing))
     if problems:
         *others, last = problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -62,6 +62,7 @@ class RayCrew:
     _names: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
     _serving: dict[asyncio.Task[None], WorkerPlace] = attrs.field(factory=dict, init=False)
     _problems: list[str] = attrs.field(factory=list, init=False)
+    _told: int = attrs.field(default=0, init=False)
     _settled: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _outbox: JobOutbox | None = attrs.field(default=None, init=False)
 
@@ -76,7 +77,7 @@ class RayCrew:
         watching = [
             asyncio.create_task(crew._keep_places(demand)),
             asyncio.create_task(crew._tell_endpoints()),
-            asyncio.create_task(crew._listen()),
+            asyncio.create_task(crew._keep_events()),
         ]
         try:
             await crew._settled.wait()
@@ -96,6 +97,9 @@ class RayCrew:
 
     async def execute(self, job: Job) -> None:
         """Run every trial of the job, at most `job.max_concurrent` at once."""
+        if job.max_concurrent < len(self._places):
+            told = f"{len(self._places)} workers have {job.max_concurrent} trials at once between them"
+            warnings.warn(f"{told}; raise execution.max_concurrent (-j)", RuntimeWarning, stacklevel=2)
         self._outbox = job.outbox
         try:
             async with asyncio.TaskGroup() as group:
@@ -120,13 +124,14 @@ class RayCrew:
         """Run trials one after the other; while one runs, the one before is written to disk."""
         writing: asyncio.Task[None] | None = None
         for key in job.keys:
-            handing_over = await self._answered(job, key)
+            # Begun at once, in the order in which trials come: one may bring content that another one refers to.
+            following = group.create_task(await self._answered(job, key))
             if writing is not None:
                 await writing
-            writing = group.create_task(handing_over)
+            writing = following
             await asyncio.sleep(0)  # the outbox counts the trial before the next key is asked for
 
-    async def _answered(self, job: Job, key: TrialKey) -> Any:
+    async def _answered(self, job: Job, key: TrialKey) -> Coroutine[Any, Any, None]:
         """Have a trial run, and return what hands it to the outbox."""
         ordered = key.condition in self._order.in_order
         in_group = (key.agent, key.condition, key.repetition) if ordered else None
@@ -197,8 +202,8 @@ class RayCrew:
 
     async def _keep_places(self, demand: Demand) -> None:
         """Keep as many places as are wanted, or as the cluster has, also when it grows."""
-        # What is put may be written to disk, so the variables go another way.
         told = False
+        # What is put may be written to disk, so the variables go another way.
         shipped = ray.put(attrs.evolve(self._order, variables={}))
         while True:
             wanted = demand.places()
@@ -216,6 +221,7 @@ class RayCrew:
     def came_up(self, place: WorkerPlace) -> None:
         """Note that a worker is up; it gets what waits."""
         self._settled.set()
+        self._tell_problems()
         waiting, self._waiting = self._waiting, []
         for assigned in waiting:
             self._assign(assigned)
@@ -239,22 +245,32 @@ class RayCrew:
         with suppress(RayError):  # the limiter is lost with its node; whoever asks it next tells
             await self._limiter.forget.remote(place.entry.name)
         for assigned in tasks:
+            if assigned.result.done():  # the run has ended, and waits for it no more
+                continue
             assigned.losses += 1
             if assigned.losses < _MOST_LOSSES:
                 self._assign(assigned)
-            elif not assigned.result.done():
+            else:
                 told = f"{_MOST_LOSSES} workers ended while they worked on it; the last one: {place.entry.lost}"
                 assigned.result.set_exception(TrialError(told, kind="worker_lost"))
 
     def gave_up(self, problems: Sequence[str]) -> None:
-        """Note why a place is given up."""
+        """Note why a place is given up. It is told at once if the run goes on without it."""
         self._problems += problems
+        self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        """Warn of what keeps workers from coming up, if any is up; without one, it is the error that ends the run."""
+        if self._up:
+            for problem in self._problems[self._told :]:
+                warnings.warn(f"{problem}; the run goes on with other workers", RuntimeWarning, stacklevel=2)
+            self._told = len(self._problems)
 
     def _left(self, task: asyncio.Task[None]) -> None:
         """Note that a place is given up. Without any left, nothing that waits can be done."""
         del self._serving[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._problems.append(f"{type(error).__name__}: {error}")
+            self.gave_up([f"{type(error).__name__}: {error}"])
         if self._serving:
             return
         self._settled.set()
@@ -269,7 +285,7 @@ class RayCrew:
                 for model, at_once, down in await self._limiter.changes.remote():
                     self._watcher.endpoint_changed(model, at_once, down)
 
-    async def _listen(self) -> None:
+    async def _keep_events(self) -> None:
         """Let workers keep live events while anybody listens to them."""
         while True:
             wanted = self._outbox is not None and self._outbox.wants_events

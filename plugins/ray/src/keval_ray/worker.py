@@ -65,10 +65,9 @@ class RayWorker:
         try:
             await up
         except (ConfigError, PreflightError) as error:
-            return BringUp(node, [_hidden(str(problem), variables) for problem in error.problems])
-        except Exception as error:  # noqa: BLE001 - the driver tells it; raised here, Ray would log it with its secrets
-            told = "".join(traceback.format_exception(error))
-            return BringUp(node, [_hidden(told, variables)])
+            return BringUp(node, [str(problem) for problem in error.problems])
+        except Exception as error:  # noqa: BLE001 - raised here, Ray would log it; the driver replaces secrets
+            return BringUp(node, ["".join(traceback.format_exception(error))])
         return BringUp(node)
 
     async def take(self, tasks: Mapping[int, Task]) -> None:
@@ -173,13 +172,6 @@ class _Redacting:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _hidden(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with the values of variables replaced, where no worker is up that knows its secrets."""
-    for name, value in sorted(variables.items(), key=lambda item: -len(item[1])):
-        text = text.replace(value, f"${{{name}}}") if len(value) >= 4 else text
-    return text
 
 
 def _usage() -> Usage:

@@ -1,0 +1,119 @@
+"""Which worker a task goes to, and what is told of workers that do not come up; without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections import Counter
+from typing import Any
+
+import attrs
+import pytest
+
+from keval.plugin import CrewOrder, CrewWatcher, TrialKey, WorkerEntry
+from keval_ray.crew import RayCrew
+from keval_ray.place import Assigned
+from keval_ray.tasks import RunTask
+
+
+@attrs.define(eq=False)
+class Place:
+    """A worker that is up, and does nothing."""
+
+    name: str
+    tasks: dict[int, Assigned] = attrs.field(factory=dict)
+    actor: Any = "up"
+
+    @property
+    def entry(self) -> WorkerEntry:
+        return WorkerEntry(self.name, "here", lost=None if self.actor else "killed")
+
+    def give(self, assigned: Assigned) -> None:
+        self.tasks[assigned.number] = assigned
+
+
+class Forgetful:
+    """A limiter of which only `forget` is called."""
+
+    class forget:  # noqa: N801 - it is called as an actor's method is
+        @staticmethod
+        async def remote(worker: str) -> None:
+            """Nothing is held."""
+
+
+def crew(*places: Place) -> Any:
+    order: Any = CrewOrder(None, {}, in_order=["turned"])  # type: ignore[arg-type]  # no worker is brought up
+    found: Any = RayCrew(order, CrewWatcher(lambda worker: None, lambda model, at_once, down: None), Forgetful())
+    found._places += places
+    return found
+
+
+def assigned(number: int, group: tuple[str, str, int] | None) -> Assigned:
+    key = TrialKey(str(number), "a", "turned" if group else "plain", "s", 1)
+    task = RunTask(key, None)  # type: ignore[arg-type]  # nobody runs it
+    return Assigned(number, task, asyncio.get_running_loop().create_future(), group)
+
+
+def test_trials_that_must_be_run_in_order_stay_with_one_worker_until_that_is_lost() -> None:
+    async def dealt() -> list[list[int]]:
+        one, two = Place("worker-1"), Place("worker-2")
+        found = crew(one, two)
+        for number in range(12):
+            found._assign(assigned(number, ("a", "turned", number % 2) if number < 6 else None))
+        before = [[*one.tasks], [*two.tasks]]
+        lost, one.tasks, one.actor = [*one.tasks.values()], {}, None
+        await found.lost(one, lost)
+        return [*before, [*two.tasks], [each.losses for each in two.tasks.values()]]
+
+    first, second, after, losses = asyncio.run(dealt())
+
+    assert ([0, 2, 4], [1, 3, 5]) == (first[:3], second[:3])
+    assert [6, 6] == [len(first), len(second)]
+    assert [*second, *first] == after
+    assert Counter({0: 6, 1: 6}) == Counter(losses)
+
+
+def test_a_worker_that_does_not_come_up_is_told_of_once_another_is_up() -> None:
+    async def told() -> list[list[str]]:
+        place = Place("worker-1", actor=None)
+        found = crew(place)
+        said = []
+        for step in ("alone", "up", "later"):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                if step == "up":
+                    place.actor = "up"
+                    found.came_up(place)
+                else:
+                    found.gave_up([f"{step}: no such file"])
+            said.append([str(each.message) for each in caught])
+        return said
+
+    alone, up, later = asyncio.run(told())
+
+    assert [] == alone
+    assert ["alone: no such file; the run goes on with other workers"] == up
+    assert ["later: no such file; the run goes on with other workers"] == later
+
+
+def test_a_task_that_ends_three_workers_fails_and_ends_no_fourth() -> None:
+    async def lost() -> str:
+        places = [Place(f"worker-{number}") for number in range(1, 5)]
+        found = crew(*places)
+        poison = assigned(1, None)
+        found._assign(poison)
+        for place in places[:3]:
+            tasks, place.tasks, place.actor = [*place.tasks.values()], {}, None
+            await found.lost(place, tasks)
+        assert {} == places[3].tasks
+        return str(poison.result.exception())
+
+    assert asyncio.run(lost()) == "3 workers ended while they worked on it; the last one: killed"
+
+
+def test_many_workers_with_few_trials_at_once_are_told_of() -> None:
+    class Job:
+        max_concurrent, count, outbox = 1, 0, None
+
+    with pytest.warns(RuntimeWarning, match=r"2 workers have 1 trials at once between them; raise"):
+        asyncio.run(crew(Place("worker-1"), Place("worker-2")).execute(Job()))
