@@ -1,7 +1,7 @@
 """A real S3 server: it dies, it comes back, keval dies, and two write at once.
 
 rclone's keeps objects on disk, so that it can be killed and started again, and ignores conditions; moto's knows
-conditional writes, and forgets all when it ends. `uv run --group s3` installs both.
+conditional writes, and forgets all when it ends. `uv run --group dev --group s3` installs both.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tests.plugins.remote.conftest import CONFIG, Machine, eventually, questions
 from tests.plugins.remote.test_mirroring import here, trials
 
 pytestmark = pytest.mark.slow
-boto3 = pytest.importorskip("boto3", reason="S3 is tested with `uv run --group s3`")
-pytest.importorskip("s3fs", reason="S3 is tested with `uv run --group s3`")
+boto3 = pytest.importorskip("boto3", reason="S3 is tested with `uv run --group dev --group s3`")
+pytest.importorskip("s3fs", reason="S3 is tested with `uv run --group dev --group s3`")
 
 KEY, SECRET = "an-access-key", "a-canary-in-the-secret-key"
 RCLONE = shutil.which("rclone", path=str(Path(sys.executable).parent))
