@@ -1,0 +1,1 @@
+"""Questions for an evaluation, made from the tools of an MCP server: `keval generate`."""
