@@ -117,6 +117,11 @@ from keval.records.cassettes import (
     Volatile as Volatile,
 )
 from keval.interactive.served_context import ServedContext as ServedContext
+from keval.interactive.served_model import (
+    RepliesInJson as RepliesInJson,
+    ServedModel as ServedModel,
+    StructuredRequest as StructuredRequest,
+)
 
 # Models, middleware, prices, proxies, datasets, executors, results elsewhere
 from keval.records.models import (
@@ -240,6 +245,11 @@ from keval.config.source import Source as Source
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
+from keval.interactive.question_review import (
+    ProvingCall as ProvingCall,
+    QuestionEntry as QuestionEntry,
+    QuestionFile as QuestionFile,
+)
 from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
 from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
 from keval.store.lock import fetch_run as fetch_run
@@ -255,7 +265,9 @@ from keval.cli.options import (
     results_option as results_option,
     results_type as results_type,
 )
-from keval.report.terminal.messages import redactor as redactor
+from keval.cli.session import run_to_end as run_to_end
+from keval.report.terminal.console import print_json as print_json
+from keval.report.terminal.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
 from keval.analysis.comparison import (
