@@ -25,11 +25,15 @@ _BOM = b"\xef\xbb\xbf"
 
 @attrs.frozen
 class ProvingCall:
-    """A tool call whose result proves a golden answer; `result` is the part of its text that was kept."""
+    """A tool call whose result proves a golden answer; `result` is the part of its text that was kept.
+
+    `evidence` is the passage of the result that says the answer, if it is this one that does.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
     result: str
+    evidence: str | None = None
 
 
 @attrs.frozen
@@ -207,4 +211,5 @@ def _proof(found: Any) -> Iterator[ProvingCall]:
     for call in found if isinstance(found, list) else ():
         match call:
             case {"tool": str(tool), "arguments": dict(arguments), "result": str(result)}:
-                yield ProvingCall(tool, arguments, result)
+                passage = call.get("evidence")
+                yield ProvingCall(tool, arguments, result, passage if isinstance(passage, str) else None)

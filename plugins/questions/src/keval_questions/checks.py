@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 
 import attrs
 
@@ -17,6 +18,7 @@ _COMMON = """
     or should that the their there this to was were what when where which who whose will with you your
 """
 _STOP = frozenset(_COMMON.split())
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SAME_QUESTION = 0.8
 """The share of the words of two questions that both have, from which on they are nearly the same."""
 _SAME_ANSWER = 0.5
@@ -50,6 +52,19 @@ def states(calls: Iterable[Call], passage: str) -> bool:
 def has_all(calls: Iterable[Call], sought: Sequence[str]) -> bool:
     """Return whether the result of one call has all of these words, whatever stands between them."""
     return any(all(_plain(word) in _plain(call.text) for word in sought) for call in calls if call.can_prove)
+
+
+def names_today(answer: str, calls: Iterable[Call], today: date) -> bool:
+    """Return whether an answer names the date or the weekday of today, or of the day before or after, from results.
+
+    A weekday counts only where a result names such a date: others may say that something is on Thursdays.
+    """
+    near = [today + timedelta(days=days) for days in (-1, 0, 1)]
+    dates, said = [day.isoformat() for day in near], _plain(answer)
+    if any(day in said for day in dates):
+        return True
+    weekdays = [_WEEKDAYS[day.weekday()] for day in near]
+    return any(day in said for day in weekdays) and any(day in call.text for call in calls for day in dates)
 
 
 @attrs.define

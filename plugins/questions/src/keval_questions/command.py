@@ -181,7 +181,8 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
     """Print the summary for people."""
     share = f", {summary['unanswerable']} of them unanswerable" if summary["unanswerable"] else ""
     made, wanted = len(summary["made"]), summary["asked_for"]
-    lines = [f"{counted(made, 'question')} of {wanted} in {summary['file']}{share}"]
+    where = f" in {summary['file']}" if made else ""
+    lines = [f"{counted(made, 'question')} of {wanted}{where}{share}"]
     if summary["stopped"]:
         lines.append(f"stopped: {summary['stopped']}")
     if summary["dropped"]:

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import ServerLostError
-from keval_questions.checks import Asked, has_all, states, unsupported
+from keval_questions.checks import Asked, has_all, names_today, states, unsupported
 from keval_questions.requests import DraftQuestion, UnanswerableDraft, Writer
 from keval_questions.toolbox import Call, ProposedCall, Toolbox
 
@@ -33,7 +33,7 @@ _LONGEST_KEPT = 2_000
 _NO_CALL = "no call that was made and succeeded is named as its proof"
 _NO_EVIDENCE = "the passage quoted as its proof is in no result"
 _UNSUPPORTED = "its answer has a number or a name that no result has"
-_TODAY = "its answer names today's date"
+_TODAY = "its answer names today's date or day"
 _NEAR = "it is nearly the same as another question"
 _CHANGED = "its calls gave other results the second time"
 _LOST = "a server was lost when its calls were made again"
@@ -60,15 +60,17 @@ class Question:
             answer_key: self.answer,
             "accepted": False,
             **({"unanswerable": True} if self.unanswerable else {}),
-            "proof": [
-                {
-                    "tool": call.proposed.tool,
-                    "arguments": call.proposed.arguments,
-                    "result": _excerpt(call.text, self.evidence),
-                }
-                for call in self.proof
-            ],
+            "proof": [self._proof(call) for call in self.proof],
             "generated_by": model,
+        }
+
+    def _proof(self, call: Call) -> dict[str, Any]:
+        says_it = bool(self.evidence) and states([call], self.evidence)
+        return {
+            "tool": call.proposed.tool,
+            "arguments": call.proposed.arguments,
+            "result": _excerpt(call.text, self.evidence),
+            **({"evidence": self.evidence} if says_it else {}),
         }
 
 
@@ -157,7 +159,7 @@ class Generator:
             return _NO_EVIDENCE
         if unsupported(draft.answer, draft.question, proof) is not None:
             return _UNSUPPORTED
-        if datetime.now(UTC).date().isoformat() in draft.answer:
+        if names_today(draft.answer, proof, datetime.now(UTC).date()):
             return _TODAY
         return self._new(Question("", draft.question, draft.answer, proof, draft.evidence), draft.answer)
 

@@ -32,6 +32,7 @@ _WORD = re.compile(r"[A-Za-z]{5,}")
 _SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\d+)?|true|false)')
 _PLACES = ("Helsinki", "Paris", "Tokyo", "Cairo", "Oslo")
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
+_TIMES = {"HH:MM": ("09:30", "18:00"), "YYYY-MM-DD": ("2026-01-15", "2026-07-15")}
 _QUERY = lexicon("query queries search keyword keywords topic term terms q text subject")
 _FEWEST_WORDS = 5
 _LONGEST = 200
@@ -121,13 +122,13 @@ def _values(name: str, schema: Mapping[str, Any], tool: Mapping[str, Any], brief
     listed = [*schema.get("enum", ()), *schema.get("examples", ())]
     if listed or schema_type(schema) != "string":
         return listed or ([schema["default"]] if "default" in schema else [])
-    words = frozenset(split_identifier(name))
+    words, about = frozenset(split_identifier(name)), schema.get("description", "")
     told = "\n".join(call.text for call in brief.made)
     pattern = rf'^{re.escape(name)}: (.+)$|"{re.escape(name)}"\s*:\s*"([^"\\]+)"'
     found = [line or quoted for line, quoted in re.findall(pattern, told, re.MULTILINE)]
     if words & lexicon("path file folder directory repo repository"):
         found += _PATH.findall(brief.about)
-    found += _EXAMPLE.findall(schema.get("description", ""))
+    found += [time for form, times in _TIMES.items() if form in about for time in times] or _EXAMPLE.findall(about)
     if words & PLACE_WORDS:
         found += _PLACES
     if words & _QUERY:
@@ -138,7 +139,7 @@ def _values(name: str, schema: Mapping[str, Any], tool: Mapping[str, Any], brief
 
 def _questions(call: _Made, brief: Brief) -> Iterator[dict[str, Any]]:
     """Yield questions about the values of a record, or else about sentences of a text."""
-    calls = [*(each.number for each in brief.made if _led_to(each, call)), call.number]
+    calls = [*[each.number for each in brief.made if _led_to(each, call)][:1], call.number]
     about = ", ".join(str(value) for value in call.arguments.values())
     if call.text.lstrip().startswith(("{", "[")):
         for found in _SCALAR.finditer(call.text):
