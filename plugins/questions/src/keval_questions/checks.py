@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
@@ -19,6 +20,7 @@ _COMMON = """
 """
 _STOP = frozenset(_COMMON.split())
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MOST_TEXTS = 100
 _SAME_QUESTION = 0.8
 """The share of the words of two questions that both have, from which on they are nearly the same."""
 _SAME_ANSWER = 0.5
@@ -69,15 +71,21 @@ def names_today(answer: str, calls: Iterable[Call], today: date) -> bool:
 
 @attrs.define
 class Asked:
-    """The questions that there are, to find near-duplicates of them; `questions` are as they were written."""
+    """The questions that there are, to find near-duplicates of them.
 
-    questions: list[str] = attrs.field(factory=list)
+    `texts` are the latest of these and of those that were dropped: what a model should not write again.
+    """
+
+    texts: deque[str] = attrs.field(factory=lambda: deque(maxlen=_MOST_TEXTS), init=False)
     _words: list[tuple[frozenset[str], str]] = attrs.field(factory=list, init=False)
 
-    def add(self, question: str, answer: str | None) -> None:
-        """Note a question with its golden answer."""
-        self.questions.append(question)
-        self._words.append((_words(question), _plain(answer or "")))
+    def note(self, questions: Iterable[str]) -> None:
+        """Note that questions were written, whether they are kept or not."""
+        self.texts.extend(questions)
+
+    def add(self, question: str, answer: str) -> None:
+        """Note a question that is kept, with its golden answer."""
+        self._words.append((_words(question), _plain(answer)))
 
     def has_near(self, question: str, answer: str) -> bool:
         """Return whether a question is nearly the same as one of these.

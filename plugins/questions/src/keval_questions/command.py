@@ -127,7 +127,8 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
 
     asked, dataset = Asked(), file.dataset
     for entry in (entries := file.questions()):
-        asked.add(entry.question, entry.answer)
+        asked.note([entry.question])
+        asked.add(entry.question, entry.answer or entry.question)
     async with (
         ServedContext.open(evaluation, order.context, redactor()) as served,
         ServedModel.open(evaluation, order.model, redactor()) as model,

@@ -134,11 +134,13 @@ class Generator:
         shown = self._least_used()
         if not shown:
             return []
-        drafts = await self.writer.write_questions(shown, self.asked.questions, key)
+        drafts = await self.writer.write_questions(shown, self.asked.texts, key)
+        self.asked.note(draft.question for draft in drafts)
         return await self._proven(self._kept([self._checked(draft) for draft in drafts]))
 
     async def _unanswerable(self, key: str) -> list[Question]:
-        drafts = await self.writer.write_unanswerable(self._least_used(), self.asked.questions, key)
+        drafts = await self.writer.write_unanswerable(self._least_used(), self.asked.texts, key)
+        self.asked.note(draft.question for draft in drafts)
         return await self._proven(self._kept([await self._sought(draft) for draft in drafts]))
 
     def _least_used(self) -> list[Call]:
@@ -226,19 +228,17 @@ class Generator:
 
     async def _same(self, group: Sequence[Question]) -> list[str]:
         """Return the ids of the questions whose calls give the same again in one visit."""
-        same: list[str] = []
-        undecided = len(group)
+        if not group:
+            return []
+        calls = {call.number: call for question in group for call in question.proof}
         try:
-            if group:
-                async with self.toolbox.visit() as visit:
-                    for question in group:
-                        if await visit.gives_again(question.proof):
-                            same.append(question.id)
-                        else:
-                            self.dropped[_CHANGED] += 1
-                        undecided -= 1
+            async with self.toolbox.visit() as visit:
+                changed = await visit.changed(calls.values())
         except ServerLostError:
-            self.dropped[_LOST] += undecided
+            self.dropped[_LOST] += len(group)
+            return []
+        same = [question.id for question in group if changed.isdisjoint(call.number for call in question.proof)]
+        self.dropped.update([_CHANGED] * (len(group) - len(same)))
         return same
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -125,14 +125,14 @@ class Writer:
         message = self._message(_shortened(earlier) + _full(latest), (), "Propose calls.")
         return await self._ask(StructuredRequest(_EXPLORE, message, schema), key, self._read_calls) or []
 
-    async def write_questions(self, calls: Sequence[Call], asked: Sequence[str], key: str) -> list[DraftQuestion]:
+    async def write_questions(self, calls: Sequence[Call], asked: Collection[str], key: str) -> list[DraftQuestion]:
         """Return questions that results of these calls answer. Raises TrialError."""
         entry = _object(question=_TEXT, answer=_TEXT, calls=_list({"type": "integer"}), evidence=_TEXT)
         message = self._message(_full(calls), asked, "Write questions.")
         return await self._ask(StructuredRequest(_WRITE, message, _object(questions=_list(entry))), key, _drafts) or []
 
     async def write_unanswerable(
-        self, calls: Sequence[Call], asked: Sequence[str], key: str
+        self, calls: Sequence[Call], asked: Collection[str], key: str
     ) -> list[UnanswerableDraft]:
         """Return questions that the tools cannot answer. Raises TrialError."""
         entry = _object(question=_TEXT, sought=_list(_TEXT), calls=_calls_schema(self.tools))
@@ -156,7 +156,7 @@ class Writer:
         self.lost()
         return None
 
-    def _message(self, results: Sequence[tuple[Call, str]], asked: Sequence[str], task: str) -> str:
+    def _message(self, results: Sequence[tuple[Call, str]], asked: Collection[str], task: str) -> str:
         tools = [
             {"name": tool.alias, "description": tool.description, "parameters": tool.input_schema}
             for tool in self.tools.values()

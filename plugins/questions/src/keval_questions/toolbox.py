@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -105,6 +105,7 @@ class Visit:
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
         return Call(number, proposed, text[:LONGEST_RESULT].strip(), digest, failed=result.is_error)
 
-    async def gives_again(self, calls: Sequence[Call]) -> bool:
-        """Make calls again, in their order, and return whether their results are the same. Raises TrialError."""
-        return all([(await self.call(call.proposed, call.number)).digest == call.digest for call in calls])
+    async def changed(self, calls: Iterable[Call]) -> set[int]:
+        """Make calls again, in their order, and return the numbers of those with another result. Raises TrialError."""
+        again = [(call, await self.call(call.proposed, call.number)) for call in calls]
+        return {call.number for call, second in again if second.digest != call.digest}

@@ -23,7 +23,7 @@ _TOOLS = re.compile(r"<tools-(?P<code>[0-9a-f]{8})>\n(?P<body>.*?)\n</tools-(?P=
 _CALL = (
     r"<(?P<failed>failed_)?call_(?P<number>\d+)-{0}>\n(?P<tool>\S+) (?P<given>\{{.*?\}})\n(?P<text>.*?)\n?</\w+-{0}>"
 )
-_ABOUT = r"<about-{0}>\n(?P<text>.*?)\n</about-{0}>"
+_SECTION = r"<{1}-{0}>\n(.*?)\n</{1}-{0}>"
 _AT_ONCE = 8
 _EXAMPLE = re.compile(r"['\"`]([^'\"`\s]{2,60})['\"`]")
 _PATH = re.compile(r"(?<![\w/])/[\w./-]+\w")
@@ -51,12 +51,16 @@ class _Made:
 
 @attrs.frozen
 class Brief:
-    """A request to write calls or questions: the tools, the calls that were made, and what a person says of them."""
+    """A request to write calls or questions.
+
+    It has the tools, the calls that were `made` or `failed`, what a person says of the tools, and what was asked.
+    """
 
     tools: Sequence[Mapping[str, Any]]
     made: Sequence[_Made]
     failed: Sequence[_Made]
     about: str
+    asked: Sequence[str]
     schema: Mapping[str, Any]
 
     @classmethod
@@ -71,9 +75,12 @@ class Brief:
         for found in re.finditer(_CALL.format(tools["code"]), message, re.DOTALL):
             call = _Made(int(found["number"]), found["tool"], json.loads(found["given"]), found["text"])
             (failed if found["failed"] else made).append(call)
-        about = re.search(_ABOUT.format(tools["code"]), message, re.DOTALL)
+        about, asked = (
+            "".join(re.findall(_SECTION.format(tools["code"], name), message, re.DOTALL))
+            for name in ("about", "asked_already")
+        )
         listed = [json.loads(line) for line in tools["body"].splitlines()]
-        return cls(listed, made, failed, about["text"] if about else "", request.response_schema)
+        return cls(listed, made, failed, about, asked.splitlines(), request.response_schema)
 
 
 def written(brief: Brief, rng: Random) -> dict[str, Any]:
@@ -84,7 +91,7 @@ def written(brief: Brief, rng: Random) -> dict[str, Any]:
     entry = properties_of(properties["questions"]["items"])
     if "sought" in entry:
         return {"questions": _unanswerable(brief, rng)}
-    found = [each for call in brief.made for each in _questions(call, brief)]
+    found = [each for call in brief.made for each in _questions(call, brief) if each["question"] not in brief.asked]
     rng.shuffle(found)
     return {"questions": found[:_AT_ONCE]}
 
