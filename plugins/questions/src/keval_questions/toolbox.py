@@ -74,7 +74,7 @@ class Toolbox:
             why = (
                 f"none of {', '.join(left_out)} says that it only reads (readOnlyHint); --allow-writes calls them all"
                 if left_out
-                else "its servers list none; name another with --context"
+                else "it has no MCP server; name another with --context"
             )
             raise ConfigError(f"the context {served.label!r} has no tool to call: {why}")
         return cls(served, usable, left_out)

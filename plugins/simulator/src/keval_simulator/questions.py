@@ -27,14 +27,14 @@ _SECTION = r"<{1}-{0}>\n(.*?)\n</{1}-{0}>"
 _AT_ONCE = 8
 _EXAMPLE = re.compile(r"['\"`]([^'\"`\s]{2,60})['\"`]")
 _PATH = re.compile(r"(?<![\w/])/[\w./-]+\w")
-_VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+_VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
 _WORD = re.compile(r"[A-Za-z]{5,}")
 _SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\d+)?|true|false)')
 _PLACES = ("Helsinki", "Paris", "Tokyo", "Cairo", "Oslo")
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
 _TIMES = {"HH:MM": ("09:30", "18:00"), "YYYY-MM-DD": ("2026-01-15", "2026-07-15")}
 _QUERY = lexicon("query queries search keyword keywords topic term terms q text subject")
-_FEWEST_WORDS = 5
+_FEWEST_WORDS = 4
 _LONGEST = 200
 """Words and characters of a sentence that a question quotes."""
 
