@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -182,7 +183,7 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
     """Print the summary for people."""
     share = f", {summary['unanswerable']} of them unanswerable" if summary["unanswerable"] else ""
     made, wanted = len(summary["made"]), summary["asked_for"]
-    where = f" in {summary['file']}" if made else ""
+    where = f" in {os.path.relpath(summary['file'])}" if made else ""
     lines = [f"{counted(made, 'question')} of {wanted}{where}{share}"]
     if summary["stopped"]:
         lines.append(f"stopped: {summary['stopped']}")
