@@ -18,7 +18,7 @@ from keval.dataset.samples import sample_of
 from keval.errors import ConfigError, Problem, RunError
 from keval.files import explained, read_input, replacing
 
-_PATIENCE = 10.0
+_LOCK_TIMEOUT = 10.0
 """Seconds to wait for others who write to the same dataset."""
 _BOM = b"\xef\xbb\xbf"
 
@@ -190,10 +190,10 @@ class QuestionFile:
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=_PATIENCE):
+                with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=_LOCK_TIMEOUT):
                     yield
             except Timeout as error:
-                told = f"another process has been writing to {self.path} for {_PATIENCE:g} s; try again"
+                told = f"another process has been writing to {self.path} for {_LOCK_TIMEOUT:g} s; try again"
                 raise RunError(told) from error
 
     def _write(self, content: bytes) -> None:

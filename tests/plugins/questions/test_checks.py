@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from keval_questions.checks import Asked, has_all, names_today, states, unsupported
+from keval_questions.checks import KnownQuestions, has_all, names_today, states, unsupported
 from keval_questions.toolbox import Call, ProposedCall
 
 
@@ -75,7 +75,7 @@ def test_answers_that_hold_today_only_are_known(answer: str, text: str, expected
     ],
 )
 def test_questions_with_nearly_the_same_words_are_near(question: str, answer: str, near: bool) -> None:
-    asked = Asked()
-    asked.add("What is the port of Tarn?", "7443")
+    known = KnownQuestions()
+    known.add("What is the port of Tarn?", "7443")
 
-    assert near == asked.has_near(question, answer)
+    assert near == known.has_near(question, answer)

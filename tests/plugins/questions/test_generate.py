@@ -92,7 +92,7 @@ def test_a_proof_that_varies_is_dropped(library: Callable[..., Project], writer:
     assert 3 == code
     assert [] == records(project)
     assert {"its calls gave other results the second time": 1} == dropped(stdout)
-    assert "no question uses draw (called)" in stdout
+    assert "tools that no question uses:\n  called: draw\n" in stdout
 
 
 def test_a_tool_that_writes_is_called_only_if_that_is_allowed_and_proves_nothing_if_its_state_stays(
@@ -106,7 +106,7 @@ def test_a_tool_that_writes_is_called_only_if_that_is_allowed_and_proves_nothing
     code, stdout, _ = generate(project, "-n", "1", "--allow-writes")
 
     assert (2, "") == refused[:2]
-    assert "none of write_note says that it only reads (readOnlyHint); --allow-writes calls them all" in refused[2]
+    assert "of 1 tool, none says that it only reads (readOnlyHint); --allow-writes calls them all" in refused[2]
     assert 3 == code
     assert {"its calls gave other results the second time": 1} == dropped(stdout)
 
@@ -135,7 +135,7 @@ def test_a_server_that_dies_ends_its_round_and_in_the_end_the_command(
     assert 1 == len(records(project))
     assert 3 == stderr.count("a server was lost")
     assert "stopped: " in stdout
-    assert "no question uses die (not called)" in stdout
+    assert "tools that no question uses:\n  not called: die\n" in stdout
 
 
 def test_a_picture_proves_nothing_and_a_huge_result_is_cut(
@@ -153,7 +153,7 @@ def test_a_picture_proves_nothing_and_a_huge_result_is_cut(
     assert 2_001 == len(record["proof"][0]["result"])
     assert max(map(len, writer.asked)) < 10_000
     assert {"no call that was made and succeeded is named as its proof": 1} == dropped(stdout)
-    assert "no question uses picture (its calls failed or returned no text)" in stdout
+    assert "  its calls failed or returned no text: picture\n" in stdout
 
 
 def test_what_a_result_demands_is_data_behind_a_fence_that_it_cannot_close(

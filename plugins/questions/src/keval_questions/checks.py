@@ -70,7 +70,7 @@ def names_today(answer: str, calls: Iterable[Call], today: date) -> bool:
 
 
 @attrs.define
-class Asked:
+class KnownQuestions:
     """The questions that there are, to find near-duplicates of them.
 
     `texts` are the latest of these and of those that were dropped: what a model should not write again.

@@ -107,7 +107,8 @@ def generate(
     outcome = run_to_end(_generate(evaluation, file, order))
     summary = _summary(outcome, file, order)
     print_json(summary) if as_json else _print(summary, config, to)
-    raise SystemExit(0 if outcome.generator.made and not outcome.stopped else 3)
+    if outcome.stopped or not outcome.generator.made:
+        raise SystemExit(3)
 
 
 def _context(evaluation: Evaluation, named: str | None) -> str:
@@ -121,15 +122,15 @@ def _context(evaluation: Evaluation, named: str | None) -> str:
 
 async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) -> Outcome:
     """Bring up the context and the model, and make questions; what was made is kept whatever happens then."""
-    from keval_questions.checks import Asked  # `keval --help` need not wait for these
+    from keval_questions.checks import KnownQuestions  # `keval --help` need not wait for these
     from keval_questions.generator import Generator
     from keval_questions.requests import Writer
     from keval_questions.toolbox import Toolbox
 
-    asked, dataset = Asked(), file.dataset
+    known, dataset = KnownQuestions(), file.dataset
     for entry in (entries := file.questions()):
-        asked.note([entry.question])
-        asked.add(entry.question, entry.answer or entry.question)
+        known.note([entry.question])
+        known.add(entry.question, entry.answer or entry.question)
     async with (
         ServedContext.open(evaluation, order.context, redactor()) as served,
         ServedModel.open(evaluation, order.model, redactor()) as model,
@@ -142,7 +143,8 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
 
         dropped: Counter[str] = Counter()
         writer = Writer(model, toolbox.tools, _about(evaluation, order), lambda: dropped.update([_LOST_REPLY]))
-        generator = Generator(toolbox, writer, asked, {entry.id for entry in entries}, keep, tell, dropped)
+        taken, used = {entry.id for entry in entries}, {call.tool for entry in entries for call in entry.proof}
+        generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used)
         unanswerable = round(order.count * order.unanswerable)
         stopped = ""
         try:
@@ -191,8 +193,11 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
         lines.append(f"dropped {sum(summary['dropped'].values())}:")
         lines += [f"  {count}: {reason}" for reason, count in summary["dropped"].items()]
     if summary["unused_tools"]:
-        named = ", ".join(f"{name} ({why})" for name, why in summary["unused_tools"].items())
-        lines.append(f"no question uses {named}")
+        lines.append("tools that no question uses:")
+        reasons: dict[str, list[str]] = {}
+        for name, why in summary["unused_tools"].items():
+            reasons.setdefault(why, []).append(name)
+        lines += [f"  {why}: {', '.join(names)}" for why, names in reasons.items()]
     if summary["left_out_tools"]:
         named = ", ".join(summary["left_out_tools"])
         lines.append(f"not called, as they do not say that they only read (--allow-writes calls them): {named}")

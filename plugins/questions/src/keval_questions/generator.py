@@ -13,18 +13,20 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError
-from keval_questions.checks import Asked, has_all, names_today, states, unsupported
+from keval.plugin import ServerLostError, counted
+from keval_questions.checks import KnownQuestions, has_all, names_today, states, unsupported
 from keval_questions.requests import DraftQuestion, UnanswerableDraft, Writer
 from keval_questions.toolbox import Call, ProposedCall, Toolbox
 
 NOT_KNOWN = "This is not known: nothing that the tools return says it."
 """The golden answer to a question that the tools cannot answer."""
 
-_PATIENCE = 3
-"""Rounds without a new question, or losses of a server in a row, after which no more are begun."""
+_FRUITLESS = 3
+"""Rounds without a new question, or that lost a server, in a row, after which no more are begun."""
 _MOST_SHOWN = 8
 """Results of which questions are written in one request."""
+_MOST_EARLIER = 60
+"""Calls before these of which a model sees the beginnings of results, to propose others."""
 _APART = 1.1
 """Seconds from a call to the same call again, at least: times are often written to the second."""
 _LONGEST_KEPT = 2_000
@@ -79,21 +81,23 @@ class Generator:
     """Makes questions until there are enough, or no more come.
 
     `keep` is given the questions of each round, and `tell` what was done. `taken` are ids that others have. `dropped`
-    counts questions by the reason why they were dropped, and replies of the model that could not be used.
+    counts questions by the reason why they were dropped, and replies of the model that could not be used. `used` are
+    the tools by whose results questions are proved, from the start those of other questions of the dataset.
     """
 
     toolbox: Toolbox
     writer: Writer
-    asked: Asked
+    known: KnownQuestions
     taken: set[str]
     keep: Callable[[Sequence[Question]], object]
     tell: Callable[[str], object]
     dropped: Counter[str]
+    used: set[str]
     made: list[Question] = attrs.field(factory=list, init=False)
     calls: list[Call] = attrs.field(factory=list, init=False)
     _uses: Counter[int] = attrs.field(factory=Counter, init=False)
     _latest: float = attrs.field(default=0.0, init=False)
-    _losses: int = attrs.field(default=0, init=False)
+    _lost: int = attrs.field(default=0, init=False)
 
     async def run(self, answerable: int, unanswerable: int) -> None:
         """Make so many questions that the tools answer, and so many that they do not.
@@ -107,8 +111,7 @@ class Generator:
     @property
     def unused(self) -> dict[str, str]:
         """The tools that no question uses, and why as far as that is known."""
-        used = {call.proposed.tool for question in self.made for call in question.proof}
-        return {name: self._idle(name) for name in self.toolbox.tools if name not in used}
+        return {name: self._idle(name) for name in self.toolbox.tools if name not in self.used}
 
     def _idle(self, tool: str) -> str:
         found = [call for call in self.calls if call.proposed.tool == tool]
@@ -119,28 +122,31 @@ class Generator:
     async def _rounds(self, wanted: int, work: Callable[[str], Awaitable[list[Question]]]) -> None:
         """Work round by round until so many questions were made, or none came for some rounds."""
         number = idle = 0
-        while len(self.made) < wanted and idle < _PATIENCE:
+        while len(self.made) < wanted and idle < _FRUITLESS:
             number += 1
             found = (await work(f"{work.__name__}/{number}"))[: wanted - len(self.made)]
             if found:
                 self.keep(found)
                 self.made += found
+                self.used.update(call.proposed.tool for question in found for call in question.proof)
             idle = 0 if found else idle + 1
-            self.tell(f"{len(self.made)} questions, {len(self.calls)} calls, {self.dropped.total()} dropped")
+            done = f"{counted(len(self.made), 'question')}, {counted(len(self.calls), 'call')}"
+            self.tell(f"{done}, {self.dropped.total()} dropped")
 
     async def _answerable(self, key: str) -> list[Question]:
         cut = max(0, len(self.calls) - _MOST_SHOWN)
-        await self._make(await self.writer.propose_calls(self.calls[:cut], self.calls[cut:], key))
+        earlier, latest = self.calls[max(0, cut - _MOST_EARLIER) : cut], self.calls[cut:]
+        await self._make(await self.writer.propose_calls(earlier, latest, key))
         shown = self._least_used()
         if not shown:
             return []
-        drafts = await self.writer.write_questions(shown, self.asked.texts, key)
-        self.asked.note(draft.question for draft in drafts)
+        drafts = await self.writer.write_questions(shown, self.known.texts, key)
+        self.known.note(draft.question for draft in drafts)
         return await self._proven(self._kept([self._checked(draft) for draft in drafts]))
 
     async def _unanswerable(self, key: str) -> list[Question]:
-        drafts = await self.writer.write_unanswerable(self._least_used(), self.asked.texts, key)
-        self.asked.note(draft.question for draft in drafts)
+        drafts = await self.writer.write_unanswerable(self._least_used(), self.known.texts, key)
+        self.known.note(draft.question for draft in drafts)
         return await self._proven(self._kept([await self._sought(draft) for draft in drafts]))
 
     def _least_used(self) -> list[Call]:
@@ -176,9 +182,9 @@ class Generator:
 
     def _new(self, question: Question, answer: str) -> Question | str:
         """Return a question with its id if it is new; `answer` is what it may share with another one."""
-        if self.asked.has_near(question.question, answer):
+        if self.known.has_near(question.question, answer):
             return _NEAR
-        self.asked.add(question.question, answer)
+        self.known.add(question.question, answer)
         identified = attrs.evolve(question, id=_id(question.question, self.taken))
         self.taken.add(identified.id)
         return identified
@@ -198,16 +204,16 @@ class Generator:
         wanted = list({call.key: call for call in proposed}.values())
         try:
             if any(call.key not in known for call in wanted):
-                async with self.toolbox.visit() as visit:
+                async with self.toolbox.fresh_servers() as servers:
                     for call in wanted:
                         if call.key not in known:
-                            known[call.key] = await visit.call(call, len(self.calls) + 1)
+                            known[call.key] = await servers.call(call, len(self.calls) + 1)
                             self.calls.append(known[call.key])
-                self._losses = 0
+                self._lost = 0
         except ServerLostError as error:
-            self._losses += 1
+            self._lost += 1
             self.tell(f"a server was lost: {error}")
-            if self._losses >= _PATIENCE:
+            if self._lost >= _FRUITLESS:
                 raise
         finally:
             self._latest = time.monotonic()
@@ -227,13 +233,13 @@ class Generator:
         return [question for question in found if question.id in proven]
 
     async def _same(self, group: Sequence[Question]) -> list[str]:
-        """Return the ids of the questions whose calls give the same again in one visit."""
+        """Return the ids of the questions whose calls give the same again."""
         if not group:
             return []
         calls = {call.number: call for question in group for call in question.proof}
         try:
-            async with self.toolbox.visit() as visit:
-                changed = await visit.changed(calls.values())
+            async with self.toolbox.fresh_servers() as servers:
+                changed = await servers.changed(calls.values())
         except ServerLostError:
             self.dropped[_LOST] += len(group)
             return []

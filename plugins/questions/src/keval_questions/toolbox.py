@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ConfigError, ServedContext
+from keval.plugin import ConfigError, ServedContext, counted
 from keval_mcp.sessions import Sessions, Tool, open_sessions
 
 LONGEST_RESULT = 6_000
@@ -72,7 +72,8 @@ class Toolbox:
         left_out = tuple(tool.alias for tool in every if tool.alias not in usable)
         if not usable:
             why = (
-                f"none of {', '.join(left_out)} says that it only reads (readOnlyHint); --allow-writes calls them all"
+                f"of {counted(len(left_out), 'tool')}, none says that it only reads (readOnlyHint); --allow-writes"
+                " calls them all the same"
                 if left_out
                 else "it has no MCP server; name another with --context"
             )
@@ -80,10 +81,10 @@ class Toolbox:
         return cls(served, usable, left_out)
 
     @asynccontextmanager
-    async def visit(self) -> AsyncIterator[Visit]:
+    async def fresh_servers(self) -> AsyncIterator[FreshServers]:
         """Enter the context anew, with servers that nobody else uses where keval starts them. Raises TrialError."""
         async with self.served.open_servers() as servers, open_sessions(servers) as sessions:
-            yield Visit(sessions)
+            yield FreshServers(sessions)
 
     def only_read(self, calls: Sequence[Call]) -> bool:
         """Return whether the tools of all calls say that they only read, so that no call changes another's result."""
@@ -91,8 +92,8 @@ class Toolbox:
 
 
 @attrs.frozen
-class Visit:
-    """One stay with the servers of a context."""
+class FreshServers:
+    """The servers of a context, entered anew, through which calls are made."""
 
     _sessions: Sessions
 
