@@ -25,4 +25,4 @@ def test_the_page_about_questions_shows_what_its_commands_print(project: Project
 
     assert (0, blocks(page, "text")) == (made.code, [made.stdout])
     assert (0, "none left; next: keval run context-ab.yaml\n") == (decided.code, decided.stderr)
-    assert 4 == len(Path("generated.jsonl").read_text(encoding="utf-8").splitlines())
+    assert 8 == len(Path("generated.jsonl").read_text(encoding="utf-8").splitlines())

@@ -175,14 +175,22 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_and_then_counted(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
     project = library("read")
-    writer.calls = ["BANANA", [call("read", title="The Lamp"), call("unknown"), call("read", title="The Lamp")], []]
-    writer.questions = ["[]", '{"questions": [{"question": "Why?"}]}', [LAMP | {"calls": [1]}]]
+    lamp = call("read", title="The Lamp")
+    unreadable = [{"tool": "read", "arguments": '{"title": NaN}'}]
+    odd = [call("unknown"), call("read", title=["The Lamp"]), call("read"), call("read", title="\ud800"), lamp]
+    writer.calls = ["BANANA", unreadable, [lamp, *odd], []]
+    writer.questions = [
+        [LAMP | {"calls": [1], "question": " "}],
+        '{"questions": [{"question": "Why?"}]}',
+        [LAMP | {"calls": [1], "question": "Who wrote The Lamp\ud800"}],
+    ]
 
     code, stdout, _ = generate(project, "-n", "1")
 
     assert 0 == code
     assert 1 == len(records(project))
-    assert {"a reply of the model could not be used, asked for twice": 1} == dropped(stdout)
+    assert {"a reply of the model could not be used, asked for twice": 2} == dropped(stdout)
+    assert "Who wrote The Lamp?" == records(project)[0]["question"]
     assert 2 == sum("Your last reply could not be used" in message for message in writer.asked)
 
 

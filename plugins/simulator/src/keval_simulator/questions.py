@@ -116,6 +116,8 @@ def _arguments(tool: Mapping[str, Any], brief: Brief, rng: Random) -> Iterator[d
         schema = resolved(properties_of(parameters).get(name), parameters)
         values[name] = _values(name, schema, tool, brief)
         if not values[name]:
+            if not brief.made and len(brief.tools) > 1:
+                return  # what other tools return may name one
             try:
                 values[name] = [conform({**schema, "$defs": parameters.get("$defs", {})}, lambda path, at: None, rng)]
             except ModelFault:
