@@ -76,7 +76,7 @@ class QuestionFile:
     @classmethod
     def checked(cls, dataset: DatasetFile) -> QuestionFile:
         """Return a dataset. Raises ConfigError: it is not in JSON lines."""
-        if dataset.format != "jsonl":
+        if dataset.format not in ("jsonl", "ndjson"):
             told = (
                 f"keval writes questions to JSON lines only; open this file in an editor and set `accepted: true` for a"
                 f" question that is right, or `rejected: true` for one that is not (its format is {dataset.format!r})"
@@ -184,17 +184,18 @@ class QuestionFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        # Takes a twentieth of a second to import, which only who writes needs.
-        from filelock import FileLock, Timeout
+        # Takes a twentieth of a second to import, which only who writes needs. This lock leaves no file behind.
+        from filelock import SoftFileLock, Timeout
 
+        lock = self.path.with_name(f".{self.path.name}.lock")
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=_LOCK_TIMEOUT):
+                with SoftFileLock(lock, timeout=_LOCK_TIMEOUT):
                     yield
             except Timeout as error:
-                told = f"another process has been writing to {self.path} for {_LOCK_TIMEOUT:g} s; try again"
-                raise RunError(told) from error
+                told = f"another process has been writing to {self.path} for {_LOCK_TIMEOUT:g} s; try again, or remove"
+                raise RunError(f"{told} {lock} if there is none") from error
 
     def _write(self, content: bytes) -> None:
         with replacing(self.path) as file:

@@ -203,6 +203,7 @@ def test_many_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
     assert {*names} == {entry.id for entry in file.questions() if entry.accepted}
     assert {f"after-{name}" for name in names} == {entry.id for entry in file.waiting()}
+    assert [path] == [*tmp_path.iterdir()]
 
 
 def test_a_link_and_the_mode_of_the_file_stay(tmp_path: Path) -> None:

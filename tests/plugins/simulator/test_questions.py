@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keval_gateway import ChatMessage, ChatRequest
+from keval_gateway import ChatMessage, ChatRequest, ChatTool
 from keval_simulator.model import SimulatedModel
 
 TEXT = {"type": "string"}
@@ -40,6 +40,16 @@ def asked(
     message = ChatMessage("user", "\n\n".join(["The code is 0a1b2c3d.", *fences, "Reply."]))
     reply = SimulatedModel(seed=1)(ChatRequest("openai-chat", "judge", (message,), response_schema=schema))
     return json.loads(reply.text)
+
+
+def test_a_tool_that_must_be_called_takes_what_is_asked_for() -> None:
+    message = ChatMessage("user", f"<tools-0a1b2c3d>\n{json.dumps(described(SEARCH))}\n</tools-0a1b2c3d>")
+    tool = ChatTool("reply", "Gives your reply.", {"type": "object", "properties": CALLS, "required": ["calls"]})
+    request = ChatRequest("openai-chat", "judge", (message,), tools=(tool,), forced_tool="reply")
+
+    (call,) = SimulatedModel(seed=1)(request).calls
+
+    assert ["search"] == [each["tool"] for each in call.arguments["calls"]][:1]
 
 
 def questions(*made: tuple[str, dict[str, Any], str], entry: dict[str, Any] = QUESTION, known: str = "") -> Any:

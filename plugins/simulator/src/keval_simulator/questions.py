@@ -64,11 +64,11 @@ class Brief:
     schema: Mapping[str, Any]
 
     @classmethod
-    def of(cls, request: ChatRequest) -> Brief | None:
-        """Read a request; `None` if it is another one."""
+    def of(cls, request: ChatRequest, schema: Mapping[str, Any]) -> Brief | None:
+        """Read a request for a reply of a schema; `None` if it is another one."""
         message = request.messages[-1].text if request.messages else ""
         tools = _TOOLS.search(message)
-        if tools is None or request.response_schema is None:
+        if tools is None:
             return None
         made: list[_Made] = []
         failed: list[_Made] = []
@@ -80,7 +80,7 @@ class Brief:
             for name in ("about", "asked_already")
         )
         listed = [json.loads(line) for line in tools["body"].splitlines()]
-        return cls(listed, made, failed, about, asked.splitlines(), request.response_schema)
+        return cls(listed, made, failed, about, asked.splitlines(), schema)
 
 
 def written(brief: Brief, rng: Random) -> dict[str, Any]:
