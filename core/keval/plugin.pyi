@@ -117,11 +117,6 @@ from keval.records.cassettes import (
     Volatile as Volatile,
 )
 from keval.interactive.served_context import ServedContext as ServedContext
-from keval.interactive.served_model import (
-    RepliesInJson as RepliesInJson,
-    ServedModel as ServedModel,
-    StructuredRequest as StructuredRequest,
-)
 
 # Models, middleware, prices, proxies, datasets, executors, results elsewhere
 from keval.records.models import (
@@ -245,6 +240,11 @@ from keval.config.source import Source as Source
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
+from keval.interactive.served_model import (
+    RepliesInJson as RepliesInJson,
+    ServedModel as ServedModel,
+    StructuredRequest as StructuredRequest,
+)
 from keval.interactive.question_review import (
     ProvingCall as ProvingCall,
     QuestionEntry as QuestionEntry,

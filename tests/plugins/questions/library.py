@@ -40,6 +40,10 @@ def draw(arguments: dict[str, object], meta: dict[str, object]) -> Content:
     return text(f"The lucky number is {random.random()}.")
 
 
+def leak(arguments: dict[str, object], meta: dict[str, object]) -> Content:
+    return text(f"The door code is 4711, and the token is {os.environ['TOKEN']}.")
+
+
 def die(arguments: dict[str, object], meta: dict[str, object]) -> Content:
     os._exit(3)
 
@@ -49,6 +53,7 @@ TOOLS = {
     "read": Tool(read, {"title": {"type": "string"}}, ("title",), "Read about a book by its title.", READS),
     "write_note": Tool(write_note, {}, (), "Write a note."),
     "draw": Tool(draw, {}, (), "Draw a lucky number.", READS),
+    "leak": Tool(leak, {}, (), "Read what should not be there.", READS),
     "die": Tool(die, {}, (), "Die.", READS),
     "huge": Tool(lambda arguments, meta: text("The cellar has 7 rooms. " * 50_000), {}, (), "All of it.", READS),
     "picture": Tool(

@@ -245,6 +245,27 @@ def test_questions_that_the_dataset_has_are_not_made_again_and_its_lines_stay(
     assert "Who wrote the book The Lamp?" in writer.asked[1]
 
 
+def test_records_have_the_keys_of_the_dataset_and_no_secrets(
+    library: Callable[..., Project], writer: ScriptedWriter
+) -> None:
+    project = library("leak")
+    config = (project.root / "eval.yaml").read_text(encoding="utf-8")
+    config = config.replace("questions.jsonl", "questions.jsonl, question_key: q, answer_key: golden")
+    project.write(eval_yaml=config.replace("env: {PYTHONPATH", 'env: {TOKEN: "${TOKEN}", PYTHONPATH'))
+    writer.calls = [[call("leak")], []]
+    writer.questions = [
+        [draft("What is the door code?", "It is 4711, not sk-0123456789.", [1], "The door code is 4711")]
+    ]
+
+    outcome = project.keval("generate", "eval.yaml", "-n", "1", env={"TOKEN": "sk-0123456789"})
+
+    (record,) = records(project)
+    assert 0 == outcome.code
+    assert {"id", "q", "golden", "accepted", "proof", "generated_by"} == record.keys()
+    assert "sk-0123456789" not in json.dumps(record)
+    assert record["golden"].startswith("It is 4711, not ")
+
+
 def test_the_budget_of_the_config_ends_it_and_what_was_made_is_kept(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:

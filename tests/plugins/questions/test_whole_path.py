@@ -37,6 +37,16 @@ def test_generated_questions_are_run_once_a_person_has_accepted_them(library: Ca
 
 
 @pytest.mark.usefixtures("simulated_here")
+def test_all_of_them_may_be_unanswerable(library: Callable[..., Project]) -> None:
+    project = library("search", "read")
+
+    made = project.keval("generate", "eval.yaml", "-n", "2", "--unanswerable", "1")
+
+    assert 0 == made.code
+    assert [True, True] == [record["unanswerable"] for record in records(project)]
+
+
+@pytest.mark.usefixtures("simulated_here")
 def test_the_simulated_model_makes_the_same_of_the_same_seed(library: Callable[..., Project]) -> None:
     project = library("search", "read")
 

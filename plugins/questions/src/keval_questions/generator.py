@@ -145,6 +145,8 @@ class Generator:
         return await self._proven(self._kept([self._checked(draft) for draft in drafts]))
 
     async def _unanswerable(self, key: str) -> list[Question]:
+        if not self.calls:  # it must be known what the tools are about
+            await self._make(await self.writer.propose_calls((), (), key))
         drafts = await self.writer.write_unanswerable(self._least_used(), self.known.texts, key)
         self.known.note(draft.question for draft in drafts)
         return await self._proven(self._kept([await self._sought(draft) for draft in drafts]))
