@@ -20,6 +20,7 @@ from keval.files import explained, read_input, replacing
 
 _LOCK_TIMEOUT = 10.0
 """Seconds to wait for others who write to the same dataset."""
+_BY_HAND = "open it in an editor, and set `accepted: true` for questions that are right"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -65,23 +66,20 @@ class QuestionFile:
     dataset: DatasetFile
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> QuestionFile:
+    def of(cls, evaluation: Evaluation, *, remedy: str = _BY_HAND) -> QuestionFile:
         """Return the dataset of an evaluation. Raises ConfigError: it has none, or one that is not in JSON lines."""
         dataset = evaluation.dataset
         if dataset is None:
             told = "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`"
             raise ConfigError([evaluation.source.problem((), told)])
-        return cls.checked(dataset)
+        return cls.at(dataset, remedy=remedy)
 
     @classmethod
-    def checked(cls, dataset: DatasetFile) -> QuestionFile:
-        """Return a dataset. Raises ConfigError: it is not in JSON lines."""
+    def at(cls, dataset: DatasetFile, *, remedy: str) -> QuestionFile:
+        """Return a dataset. Raises ConfigError, with a remedy: it is not in JSON lines."""
         if dataset.format not in ("jsonl", "ndjson"):
-            told = (
-                f"keval writes questions to JSON lines only; open this file in an editor and set `accepted: true` for a"
-                f" question that is right, or `rejected: true` for one that is not (its format is {dataset.format!r})"
-            )
-            raise ConfigError([Problem(str(dataset.path), told)])
+            told = f"keval writes questions to JSON lines only, and the format of this file is {dataset.format!r}"
+            raise ConfigError([Problem(str(dataset.path), f"{told}; {remedy}")])
         return cls(dataset)
 
     @property

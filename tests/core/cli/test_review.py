@@ -158,7 +158,8 @@ def test_another_format_is_edited_by_hand(questions: Project) -> None:
     outcome = questions.keval("review", "eval.yaml", "--questions")
 
     assert 2 == outcome.code
-    assert "questions.yaml: keval writes questions to JSON lines only; open this file in an editor" in outcome.stderr
+    assert "questions.yaml: keval writes questions to JSON lines only" in outcome.stderr
+    assert "'yaml'; open it in an editor, and set `accepted: true`" in outcome.stderr
 
 
 def test_a_line_that_is_no_question_is_told_with_its_place(questions: Project) -> None:

@@ -308,6 +308,7 @@ def test_a_dataset_that_is_not_in_json_lines_is_refused_before_anything_starts(
 
     assert 2 == code
     assert "questions.csv: keval writes questions to JSON lines only" in stderr
+    assert "'csv'; name another one with --to, such as --to generated.jsonl" in stderr
     assert [] == writer.asked
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from keval.plugin import Evaluation
     from keval_questions.generator import Generator, Question
 
+_TO = "name another one with --to, such as --to generated.jsonl"
 _LOST_REPLY = "a reply of the model could not be used, asked for twice"
 
 
@@ -102,7 +102,7 @@ def generate(
     evaluation = select(load(config), Selection(budget=dict(budget)))
     if seed is not None:
         evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, seed=seed))
-    file = QuestionFile.checked(DatasetFile(to)) if to is not None else QuestionFile.of(evaluation)
+    file = QuestionFile.of(evaluation, remedy=_TO) if to is None else QuestionFile.at(DatasetFile(to), remedy=_TO)
     order = Order(_context(evaluation, context), count, unanswerable, model, about, allow_writes)
     outcome = run_to_end(_generate(evaluation, file, order))
     summary = _summary(outcome, file, order)
@@ -176,7 +176,7 @@ def _summary(outcome: Outcome, file: QuestionFile, order: Order) -> dict[str, An
         "model": model.name,
         "simulated": model.simulated,
         "model_calls": model.calls,
-        "usd": model.cost.usd,
+        "usd": None if model.cost.unknown else model.cost.usd,
         "stopped": outcome.stopped or None,
     }
 
@@ -185,7 +185,8 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
     """Print the summary for people."""
     share = f", {summary['unanswerable']} of them unanswerable" if summary["unanswerable"] else ""
     made, wanted = len(summary["made"]), summary["asked_for"]
-    where = f" in {os.path.relpath(summary['file'])}" if made else ""
+    path, here = Path(summary["file"]).absolute(), Path.cwd()
+    where = f" in {path.relative_to(here) if path.is_relative_to(here) else path}" if made else ""
     lines = [f"{counted(made, 'question')} of {wanted}{where}{share}"]
     if summary["stopped"]:
         lines.append(f"stopped: {summary['stopped']}")
