@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +61,8 @@ def command(
     if as_json:
         print_json([attrs.asdict(entry) for entry in left])
     else:
-        tell(f"{counted(len(left), 'question')} still to decide on" if left else f"none left; next: keval run {config}")
+        done = f"none left; next: keval run {shlex.quote(str(config))}"
+        tell(f"{counted(len(left), 'question')} still to decide on" if left else done)
 
 
 def _decide(

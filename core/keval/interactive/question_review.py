@@ -92,7 +92,10 @@ class QuestionFile:
         return [self._entry(number, line, record) for number, line, record in self._read(self._content())]
 
     def waiting(self) -> list[QuestionEntry]:
-        """Return the questions that wait for a person. Raises ConfigError."""
+        """Return the questions that wait for a person. Raises ConfigError, also if there is no file."""
+        if not self.path.exists():
+            told = "there is no such file; `keval generate` makes questions"
+            raise ConfigError([Problem(str(self.dataset.path), told)])
         return [entry for entry in self.questions() if not entry.accepted and not entry.rejected]
 
     def accept(self, chosen: Iterable[QuestionEntry]) -> None:

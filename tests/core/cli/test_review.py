@@ -162,6 +162,15 @@ def test_another_format_is_edited_by_hand(questions: Project) -> None:
     assert "'yaml'; open it in an editor, and set `accepted: true`" in outcome.stderr
 
 
+def test_a_dataset_that_is_not_there_is_no_question_less(questions: Project) -> None:
+    (questions.root / "questions.jsonl").unlink()
+
+    outcome = questions.keval("review", "eval.yaml", "--questions", "--accept-all")
+
+    assert 2 == outcome.code
+    assert "questions.jsonl: there is no such file; `keval generate` makes questions" in outcome.stderr
+
+
 def test_a_line_that_is_no_question_is_told_with_its_place(questions: Project) -> None:
     with (questions.root / "questions.jsonl").open("a", encoding="utf-8") as file:
         file.write("{\n")
