@@ -15,7 +15,7 @@ from keval_start.answers import Answers, agents_for, questions_beside_answers, r
 from keval_start.mcp_files import PLACES
 from keval_start.models import SIMULATED, ChosenModel, chosen_model, offered_models
 from keval_start.project import Goal
-from keval_start.questions import Questions, generated_questions, read_questions
+from keval_start.questions import FILE, Questions, generated_questions, read_questions
 from keval_start.servers import Server, with_own_labels
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
@@ -80,32 +80,31 @@ def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool)
             return read_questions(_file(text, workplace), workplace, None, None)
         return questions_beside_answers(answers[0], workplace, None, None) if answers else None
 
-    made = f", `generate` for {_GENERATED} that the model makes of what the server returns" if can_generate else ""
-    without = "if the answers have them" if answers else "for three samples"
-    return _asked(
-        f"Where are the questions? A file{made}, or Enter {without}", read, "generate" if can_generate else ""
-    )
+    there = workplace.folder / FILE
+    default = workplace.shown(there) if there.is_file() else "generate" if can_generate else ""
+    made = f", or `generate`: the model makes {_GENERATED} of what the server returns" if can_generate else ""
+    without = f", or Enter {'if the answers have them' if answers else 'for three samples'}" if not default else ""
+    return _asked(f"Where are the questions? A file{made}{without}", read, default)
 
 
 def _model(title: str) -> ChosenModel:
     offered = [ChosenModel(SIMULATED), *offered_models()]
     told = {each.name: f"{each.key} is set" if each.key else "no key: shows how all works" for each in offered}
-    click.echo(title)
-    _list(told)
+    _list(title, told)
 
     def read(text: str) -> ChosenModel:
         return offered[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(offered) else chosen_model(text)
 
-    return _asked("A number, or provider/name", read, "1")
+    return _asked("A number, or another one as provider/name", read, "1")
 
 
 def _chosen(title: str, told: dict[Goal, str]) -> Goal:
-    click.echo(title)
-    _list(dict.fromkeys(told.values(), ""))
+    _list(title, dict.fromkeys(told.values(), ""))
     return _asked("A number", lambda text: list(told)[_number(text, len(told)) - 1], "1")
 
 
-def _list(told: dict[str, str]) -> None:
+def _list(title: str, told: dict[str, str]) -> None:
+    click.echo(f"\n{title}")
     width = max(map(len, told))
     for number, (name, about) in enumerate(told.items(), start=1):
         click.echo(f"  {number}  {name:<{width}}  {about}".rstrip())
@@ -136,5 +135,6 @@ def _asked(text: str, read: Callable[[str], T], default: str | None = None) -> T
         except (ValueError, KevalError) as error:
             raise click.UsageError(str(error)) from error
 
-    answer: T = click.prompt(text, default=default, show_default=bool(default), value_proc=value)
+    click.echo(text if text.startswith("A number") else f"\n{text}")
+    answer: T = click.prompt(">", default=default, show_default=bool(default), prompt_suffix=" ", value_proc=value)
     return answer

@@ -67,12 +67,15 @@ def init(*, folder: Path, **flags: Any) -> None:
     their tools. No file is overwritten.
     """
     from keval_start.answers import Flags  # it imports what `--help` does not need
-    from keval_start.project import CONFIG, check_absent
+    from keval_start.project import CONFIG, SCHEMA
+    from keval_start.questions import FILE
     from keval_start.variables import Variables
     from keval_start.workplace import Workplace
 
     given, workplace, variables = Flags(**flags), Workplace.of(folder), Variables()
-    check_absent([workplace.folder / CONFIG], workplace)
+    samples = [FILE] if given.given and not (given.questions or given.answers) else []
+    new = [workplace.folder / name for name in (CONFIG, *samples, SCHEMA)]
+    workplace.check_absent(*new, workplace.workflow)
     commands = _commands()
     answers = _answers(given, workplace, variables, can_generate="generate" in commands)
     if variables.unset:
@@ -81,7 +84,6 @@ def init(*, folder: Path, **flags: Any) -> None:
     with workplace.made():
         draft = run_to_end(_brought_up(answers, workplace, variables))
         project = draft.project(workplace)
-        project.check()
         with project.written(), filling(variables.known):
             if draft.questions.generate:
                 _generate(commands["generate"], draft, project)
@@ -89,8 +91,13 @@ def init(*, folder: Path, **flags: Any) -> None:
     _tell(draft, project)
 
 
+def at_terminal() -> bool:
+    """Return whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
 def _answers(flags: Flags, workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
-    if flags.given or not sys.stdin.isatty():
+    if flags.given or not at_terminal():
         return flags.read(workplace, variables, can_generate=can_generate)
     from keval_start.asking import ask
 
@@ -151,7 +158,7 @@ def _tell(draft: Draft, project: Project) -> None:
         FILE: "three samples: replace them by questions of your own",
         SCHEMA: "lets editors check and complete the config",
         ".gitignore": "leaves out results",
-        draft.workflow_path(workplace).name: "runs it for every pull request",
+        workplace.workflow.name: "runs it for every pull request",
     }
     shown = {workplace.shown(path): about[path.name] for path in project.files}
     width = max(map(len, shown))

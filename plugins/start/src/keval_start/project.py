@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import metadata
 from pathlib import Path
@@ -14,7 +14,7 @@ import attrs
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import ConfigError, evaluation_schema
+from keval.plugin import evaluation_schema
 from keval_start.agents import Agents
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE, Questions
@@ -47,37 +47,24 @@ class Project:
         """The path of the config."""
         return self.workplace.folder / CONFIG
 
-    def check(self) -> None:
-        """Raise ConfigError that names every file that exists already."""
-        check_absent(self.files, self.workplace)
-
     @contextmanager
     def written(self) -> Iterator[None]:
         """Write all files, for a block; if that fails, or writing them, remove them again."""
+        made: list[Path] = []
         try:
             for path, text in self.files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("x", encoding="utf-8") as file:
+                    made.append(path)
                     file.write(text)
             yield
         except BaseException:
-            for path in self.files:
-                with suppress(OSError):  # it was not written, or somebody else has put something beside it
-                    path.unlink()
+            for path in made:
+                path.unlink(missing_ok=True)
+                with suppress(OSError):  # up to the first folder that has something else in it
                     for folder in path.parents:
                         folder.rmdir()
             raise
-
-
-def check_absent(paths: Iterable[Path], workplace: Workplace) -> None:
-    """Raise ConfigError that names every one of these files that exists already."""
-    there = [workplace.shown(path) for path in paths if os.path.lexists(path)]
-    if there:
-        exist, them = ("exists", "it") if len(there) == 1 else ("exist", "them")
-        told = (
-            f"{exist} already, and nothing is overwritten; move {them} away, or name another folder: `keval init DIR`"
-        )
-        raise ConfigError(f"{' and '.join(there)} {told}")
 
 
 @attrs.frozen
@@ -101,20 +88,12 @@ class Draft:
         files[folder / SCHEMA] = json.dumps(evaluation_schema(), indent=2, ensure_ascii=False) + "\n"
         if not (folder / ".gitignore").exists():
             files[folder / ".gitignore"] = "results/\n"
-        files[self.workflow_path(workplace)] = self._workflow(workplace)
+        files[workplace.workflow] = self._workflow(workplace)
         return Project(workplace, files)
-
-    def workflow_path(self, workplace: Workplace) -> Path:
-        """Return the path of the workflow, which GitHub looks for at the root of a repository."""
-        return workplace.repository / ".github" / "workflows" / f"{self._workflow_name(workplace)}.yaml"
 
     def name(self, workplace: Workplace) -> str:
         """The name of the evaluation: that of its only server, or of its folder."""
         return self.listed[0].server.label if len(self.listed) == 1 else label_of(workplace.folder.name)
-
-    def _workflow_name(self, workplace: Workplace) -> str:
-        inside = workplace.folder != workplace.repository
-        return f"keval-{label_of(workplace.folder.name)}" if inside else "keval"
 
     def _config(self, workplace: Workplace) -> str:
         contexts = {each.server.label: dict(each.server.options) for each in self.listed}
@@ -143,7 +122,7 @@ class Draft:
         names = [*self.variables.values, *([self.model.key] if self.model.key else [])]
         return _render(
             "workflow.yaml.j2",
-            workflow=self._workflow_name(workplace),
+            workflow=workplace.workflow.stem,
             config=CONFIG,
             place=Path(os.path.relpath(workplace.folder, workplace.repository)).as_posix(),
             install=f"pip install {' '.join(needed)}",

@@ -72,7 +72,7 @@ def named_server(text: str, workplace: Workplace, variables: Variables) -> Serve
     if re.match(r"https?://", text):
         host = urlsplit(text).hostname or "server"
         label = next((part for part in host.split(".") if part not in ("mcp", "www", "api")), host)
-        label = label_of(f"local-{urlsplit(text).port or 80}" if host[0].isdigit() or host == "localhost" else label)
+        label = label_of("local" if host[0].isdigit() else label)
         kind = "sse" if urlsplit(text).path.rstrip("/").endswith("/sse") else "http"
         return Server(label, {"type": kind, "url": variables.url(label, text)})
     try:
@@ -94,14 +94,13 @@ def _telling_word(words: Sequence[str]) -> str:
     """Return the word of a command that says which server it starts, without its folder, scope, version and suffix."""
     told = [word for word in words if not word.startswith("-") and Path(word).stem not in _RUNNERS]
     word = (told[-1] if words[0] in ("docker", "podman") and told else next(iter(told), words[0])).rstrip("/")
-    name = word.rpartition("/")[2]
-    return re.sub(r"(?<=.)@.*|:.*|==.*|\.(py|js|mjs|ts|sh|exe)$", "", name)
+    name = re.sub(r"(?<=.)@.*|:.*|==.*|\.(py|js|mjs|ts|sh|exe)$", "", word.rpartition("/")[2])
+    return _AFFIXES.sub("", name) or name
 
 
 def label_of(name: str) -> str:
     """Return a label for something of this name."""
-    plain = re.sub(r"[^\w.-]+", "_", name).strip("_.-")
-    return re.sub(r"-", "_", _AFFIXES.sub("", plain) or plain or "server")
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.-") or "server"
 
 
 def with_own_labels(servers: Iterable[Server]) -> tuple[Server, ...]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import attrs
 
+from keval.plugin import ConfigError
+
 
 @attrs.frozen
 class Workplace:
@@ -39,6 +41,20 @@ class Workplace:
     def repository(self) -> Path:
         """The root of the Git repository that the folder is in; without one, the folder."""
         return next((each for each in (self.folder, *self.folder.parents) if (each / ".git").exists()), self.folder)
+
+    @property
+    def workflow(self) -> Path:
+        """The path of the workflow, which GitHub looks for at the root of a repository."""
+        name = "keval" if self.folder == self.repository else f"keval-{self.folder.name}"
+        return self.repository / ".github" / "workflows" / f"{name}.yaml"
+
+    def check_absent(self, *paths: Path) -> None:
+        """Raise ConfigError that names every one of these files that exists already."""
+        there = [self.shown(path) for path in paths if os.path.lexists(path)]
+        if there:
+            exist, them = ("exists", "it") if len(there) == 1 else ("exist", "them")
+            remedy = f"move {them} away, or name another folder: `keval init DIR`"
+            raise ConfigError(f"{' and '.join(there)} {exist} already, and nothing is overwritten; {remedy}")
 
     def written(self, path: Path) -> str:
         """Return a path that the user named as the config has it: relative to its folder."""
