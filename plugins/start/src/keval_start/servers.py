@@ -100,7 +100,7 @@ def _telling_word(words: Sequence[str]) -> str:
 
 def label_of(name: str) -> str:
     """Return a label for something of this name."""
-    return re.sub(r"[^\w.-]+", "_", name).strip("_.-") or "server"
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.-") or "it"
 
 
 def with_own_labels(servers: Iterable[Server]) -> tuple[Server, ...]:
