@@ -25,7 +25,6 @@ from keval_start.questions import FILE
 from keval_start.servers import label_of
 from keval_start.workplace import Workplace
 
-
 _WITH_TARGET = ("a2a", "acp", "command", "http", "python")
 """Agents of which a colon and the program, function or address say which one is meant."""
 
