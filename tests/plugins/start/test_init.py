@@ -15,6 +15,9 @@ from importlib_metadata import metadata
 from jsonschema import Draft202012Validator
 
 from keval.cli import main
+from keval_start.servers import named_server
+from keval_start.variables import Variables
+from keval_start.workplace import Workplace
 from tests.conftest import Outcome, Project
 from tests.stdio_server import ENVIRONMENT, look_up
 
@@ -362,3 +365,22 @@ def test_what_is_wrong_is_told_and_nothing_is_written(filled: Project, case: str
     assert 2 == outcome.code, outcome.stdout
     assert [] == [text for text in told if text not in outcome.stderr.replace("\n", " ") and text not in outcome.stderr]
     assert before == files(filled.root)
+
+
+@pytest.mark.parametrize(
+    ("target", "label", "options"),
+    [
+        ("uvx mcp-server-time --local-timezone UTC", "time", {"args": ["mcp-server-time", "--local-timezone", "UTC"]}),
+        ("npx -y @modelcontextprotocol/server-filesystem@2 /", "filesystem", {"command": "npx"}),
+        ("env DEBUG=1 python -m acme.search", "acme.search", {"args": ["DEBUG=1", "python", "-m", "acme.search"]}),
+        ("docker run -i --rm -e KEY ghcr.io/acme/notes-mcp:1.2", "notes", {"command": "docker"}),
+        ("uv run tickets_server.py", "tickets", {"args": ["run", "tickets_server.py"]}),
+        ("https://mcp.acme.com/v1/mcp", "acme", {"type": "http", "url": "https://mcp.acme.com/v1/mcp"}),
+        ("http://127.0.0.1:8000/sse", "local", {"type": "sse", "url": "http://127.0.0.1:8000/sse"}),
+        ("acme --token abc", "acme", {"args": ["--token", "${TOKEN}"]}),
+    ],
+)
+def test_a_server_is_labelled_by_what_says_most(target: str, label: str, options: dict[str, Any]) -> None:
+    server = named_server(target, Workplace.of(Path()), Variables())
+
+    assert (label, options) == (server.label, {name: server.options[name] for name in options})

@@ -92,7 +92,7 @@ def named_server(text: str, workplace: Workplace, variables: Variables) -> Serve
 
 def _telling_word(words: Sequence[str]) -> str:
     """Return the word of a command that says which server it starts, without its folder, scope, version and suffix."""
-    told = [word for word in words if not word.startswith("-") and Path(word).stem not in _RUNNERS]
+    told = [word for word in words if word[:1] != "-" and "=" not in word and Path(word).stem not in _RUNNERS]
     word = (told[-1] if words[0] in ("docker", "podman") and told else next(iter(told), words[0])).rstrip("/")
     name = re.sub(r"(?<=.)@.*|:.*|==.*|\.(py|js|mjs|ts|sh|exe)$", "", word.rpartition("/")[2])
     return _AFFIXES.sub("", name) or name
