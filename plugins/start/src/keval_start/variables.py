@@ -18,6 +18,7 @@ _HARMLESS = re.compile(
     r"|test|stdio|utf-?8|https?://[\w.:-]+/?",
     re.IGNORECASE,
 )
+_PLAIN_HEADERS = ("accept", "accept-language", "content-type", "user-agent")
 _RANDOM = re.compile(
     r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[\w+=~-]{20,}|(?:sk|pk|ghp|gho|github_pat|glpat|xox[abp])[-_][\w-]{8,}"
 )
@@ -50,7 +51,7 @@ class Variables:
 
     def header(self, owner: str, name: str, value: str) -> str:
         """Return the value of a header as the config has it; `Bearer` and the like stay readable."""
-        if (found := self._referred(value)) or _harmless(name, value):
+        if (found := self._referred(value)) or _harmless(name, value) or name.lower() in _PLAIN_HEADERS:
             return found or value
         scheme = _SCHEME.fullmatch(value)
         hidden = self._hidden(owner, f"{owner}_{name}", scheme[2] if scheme else value)
