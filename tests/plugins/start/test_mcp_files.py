@@ -169,6 +169,7 @@ SECRET = "s3cr3tValue0123456789"
 PLACES = {
     "env": ({"command": "x", "env": {"PATH_TO_DB": SECRET}}, "${PATH_TO_DB}"),
     "short": ({"command": "x", "env": {"DB_PASSWORD": "1234"}}, "${DB_PASSWORD}"),
+    "default": ({"command": "x", "env": {"KEY": f"${{ACME_KEY:-{SECRET}}}"}}, "KEY: ${ACME_KEY}"),
     "header": ({"url": "https://h", "headers": {"Authorization": f"Bearer {SECRET}"}}, "Bearer ${IT_AUTHORIZATION}"),
     "query": ({"url": f"https://h/mcp?api_key={SECRET}&debug=true"}, "?api_key=${IT_API_KEY}&debug=true"),
     "path": ({"url": f"https://h/s/{SECRET}/mcp"}, "https://h/s/${IT_PATH}/mcp"),
