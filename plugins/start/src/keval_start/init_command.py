@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from keval import KevalError
 from keval.plugin import ConfigError, Problem, counted, filling, foreign, run_to_end, tell
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _call(command: click.Command, *args: str) -> None:
 
 
 def _generate(command: click.Command, draft: Draft, project: Project) -> None:
-    """Run `keval generate` for each server, which makes the file of the questions anew if it makes any.
+    """Run `keval generate` for each server, which makes the file of the questions anew. If it makes none, samples stay.
 
     It exits with 3 if it made fewer questions than it was asked for.
     """
@@ -151,6 +152,8 @@ def _generate(command: click.Command, draft: Draft, project: Project) -> None:
         except SystemExit as ended:
             if ended.code not in (0, 3):
                 raise
+        except KevalError as error:
+            tell(f"note: {error}")
     if not file.exists():
         tell("note: no question could be made, so three samples are written")
         file.write_text(project.files[file], encoding="utf-8")
