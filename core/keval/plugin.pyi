@@ -307,15 +307,17 @@ from keval.report.contexts import (
     servers_between as servers_between,
 )
 from keval.report.terminal.tools import entry_text as entry_text
-from keval.report.words import (
+from keval.findings.formats import (
     counted as counted,
-    display_names as display_names,
     interval as interval,
     interval_of as interval_of,
     number as number,
-    show_command as show_command,
     signed as signed,
     time_span as time_span,
+)
+from keval.report.words import (
+    display_names as display_names,
+    show_command as show_command,
     with_units as with_units,
     witnesses as witnesses,
 )

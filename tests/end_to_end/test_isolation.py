@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keval.report.words import time_span
+from keval.findings.formats import time_span
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.conftest import Outcome, Project
 from tests.end_to_end.servers.model import gateway

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option, local_folder_type, results_type
+from keval.findings.formats import counted
 from keval.report.terminal.console import message_console, print_json, safe
-from keval.report.words import counted
 from keval.store.run import Run, find_run
 
 

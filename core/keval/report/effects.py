@@ -9,9 +9,21 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
+from keval.findings.formats import aligned, decimals, interval_of, number, percent, short_number, signed
 from keval.report.blocks import Block
-from keval.report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
-from keval.report.words import aligned, bracketed, decimals, folded, interval_of, number, padded, signed
+from keval.report.claims import (
+    ADJUSTED,
+    AMONG_MANY,
+    BETTER,
+    CANNOT_TELL,
+    EXPLORATORY,
+    NEEDED,
+    WORSE,
+    Claim,
+    Level,
+    word,
+)
+from keval.report.words import folded, padded
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -79,9 +91,7 @@ class Axis:
     def _label(self, value: float) -> str:
         if not value:
             return "0"
-        if self.percent:
-            return f"{value:+.0%}"
-        return f"{value:+.10g}"
+        return percent(value, signs=True) if self.percent else short_number(value, 10, signs=True)
 
 
 def _step(largest: float) -> float:
@@ -91,7 +101,7 @@ def _step(largest: float) -> float:
 
 
 _STYLES = {BETTER.says: "green", WORSE.says: "red", CANNOT_TELL.says: "yellow"}
-_CAPTION = "difference, 95 % interval, paired by question"
+_CAPTION = "difference [95 % interval], n questions"
 _GAP = 2
 
 
@@ -154,11 +164,10 @@ def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> I
 
 def _rows(claims: Sequence[Claim]) -> list[_Row]:
     effects = [claim.effect for claim in claims]
-    ends = bracketed(effects)
     befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
     afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
     changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
-    intervals = [interval_of(effect, ends=ends) for effect in effects]
+    intervals = list(map(interval_of, effects))
     columns = zip(claims, befores, afters, changes, intervals, strict=True)
     return [
         _Row(
@@ -191,7 +200,7 @@ def verdict_words(claim: Claim) -> str:
 def _beyond(claim: Claim, wording: int) -> str:
     """Return what a verdict tells beyond its word."""
     if wording > 1 and ADJUSTED.holds(claim):
-        return f": {ADJUSTED.says.format(claim.effect.p_adjusted)}"
+        return f": {ADJUSTED.says.format(number(claim.effect.p_adjusted))}"
     if wording > 1 and claim.needed is not None and NEEDED.holds(claim):
         return f": {NEEDED.says.format(*claim.needed)}"
     if claim.band and wording and (BETTER.holds(claim) or WORSE.holds(claim)):
@@ -299,24 +308,28 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
             yield Text(f"{' ' * _GAP}{EXPLORATORY.says}:", "dim")
         if layout.stacked and claim.name != last:
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
-        yield from _lines(row, layout, axis, width, named=claim.name != last)
+        yield from _lines(row, layout, axis, width, block.level, named=claim.name != last)
         last = claim.name
-    for heading, told in (*(_unsaid(block.claims, layout) if layout.wording < 2 else ()), *block.remarks):
+    for heading, told in (*(_unsaid(block, layout) if layout.wording < 2 else ()), *block.remarks):
         for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
             yield Text(line, "dim")
 
 
-def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
+def _unsaid(block: Block, layout: _Layout) -> Iterator[tuple[str, str]]:
     """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
-    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
+    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in block.claims]
     needed = [(claim.needed, name) for claim, name in whole if NEEDED.holds(claim) and not ADJUSTED.holds(claim)]
     if needed:
         yield "questions needed to decide", ", ".join(f"{name} {of[0]:,} to {of[1]:,}" for of, name in needed if of)
-    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if ADJUSTED.holds(claim)]:
-        yield "not significant after adjustment for the number of effects", ", ".join(clear)
+    clear = [(claim, name) for claim, name in whole if ADJUSTED.holds(claim)]
+    if clear and block.level == "first":
+        yield AMONG_MANY.says, ", ".join(name for _, name in clear)
+    elif clear:
+        told = ", ".join(f"{name} {number(claim.effect.p_adjusted)}" for claim, name in clear)
+        yield "not significant after adjustment for the number of effects", told
 
 
-def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:
+def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, level: Level, *, named: bool) -> Iterator[Text]:
     """Yield a row, and below it what was lost, if there is no room at its end."""
     claim = row.claim
     line = Text(" " * _GAP + (" " * _GAP if layout.stacked else padded(claim.name if named else "", layout.name)))
@@ -327,7 +340,7 @@ def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: 
     line.append(padded(_bar(claim, axis), layout.plot) + " " * _GAP if layout.plot else "", row.style)
     line.append(row.verdict, row.style)
     line.append(_beyond(claim, layout.wording))
-    notes = claim.notes
+    notes = [note for note in claim.notes if level == "explained" or note == claim.lost]
     if claim.lost and line.cell_len + _GAP + cell_len(claim.lost) <= width:
         yield line.append(" " * _GAP + claim.lost, "yellow")
         notes = notes[1:]

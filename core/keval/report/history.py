@@ -11,9 +11,10 @@ import attrs
 from keval.analysis.composition import PartChange
 from keval.analysis.history.rows import PLAY, UNFINISHED
 from keval.analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
+from keval.findings.formats import counted, decimals_of, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
-from keval.report.words import counted, decimals_of, display_names, number, one_line, signed, with_units
+from keval.report.words import display_names, one_line, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
 """What the arrows of steps mean."""

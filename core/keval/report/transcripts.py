@@ -20,8 +20,8 @@ from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
 from keval.records.transcript import ServerExchange, ToolCall
 from keval.records.trial import Trial
+from keval.report.origin import replay_label, replay_sentences
 from keval.report.terminal.console import safe
-from keval.report.terminal.overview import replay_label, replay_sentences
 from keval.report.terminal.tools import entry_text
 from keval.report.words import witnesses
 from keval.store.run import Run

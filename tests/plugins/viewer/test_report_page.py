@@ -155,7 +155,7 @@ def test_effects_show_their_interval_and_verdict_or_that_there_is_none(report: R
 
     shown = " ".join(Elements(str(FRAGMENTS["effects"](Report(report.run, summary)))).text.split())
 
-    wanted = ("-0.25 -0.35 to -0.15 30 worse", "-0.25 -0.35 to -0.15 30 cannot tell: 38 to 44 questions would")
+    wanted = ("-0.25 [-0.35, -0.15] 30 worse", "-0.25 [-0.35, -0.15] 30 cannot tell: 38 to 44 questions would")
     places = [shown.find(text) for text in (*wanted, "+0.50 – 1 one question")]
     assert -1 < min(places)
     assert places[0] < places[1]  # what is sure comes first

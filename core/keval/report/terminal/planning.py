@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from keval.analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval.findings.formats import counted, time_span
 from keval.plan.plan import Plan
 from keval.records.models import dollars
 from keval.records.servers import Sharing
 from keval.report.server_starts import LESS
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_text
-from keval.report.words import counted, time_span
 from keval.seams.interfaces import PlansSharing
 
 _MOST = 20

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.findings.effects import Effect, Verdict, better_share
+from keval.findings.formats import interval_of, signed
 from keval.findings.summary import Summary
 from keval.records.manifest import Manifest
-from keval.report.words import display_names, interval_of, one_line, padded, signed
+from keval.report.words import display_names, one_line, padded
 from keval.store.serialization import to_plain
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
@@ -99,7 +100,7 @@ class ListedRun:
             metric=display_names(entry.scorer for entry in self.summary.scorers)[effect.scorer],
             whose=one_line(f"{effect.agent} {whose}"),
             difference=signed(effect.difference or 0.0),
-            interval=interval_of(effect, ends=True),
+            interval=interval_of(effect),
             verdict=effect.verdict,
             told=_VERDICTS[effect.verdict],
         )

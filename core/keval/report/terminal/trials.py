@@ -20,8 +20,8 @@ from keval.errors import RunError, suggestion
 from keval.records.manifest import ReplayEntry
 from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
+from keval.report.origin import replay_label
 from keval.report.terminal.console import safe
-from keval.report.terminal.overview import replay_label
 from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
