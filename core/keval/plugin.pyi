@@ -308,10 +308,15 @@ from keval.report.contexts import (
 )
 from keval.report.terminal.tools import entry_text as entry_text
 from keval.findings.formats import (
+    chance as chance,
     counted as counted,
+    expense as expense,
+    expense_interval as expense_interval,
     interval as interval,
     interval_of as interval_of,
     number as number,
+    percent as percent,
+    short_number as short_number,
     signed as signed,
     time_span as time_span,
 )

@@ -78,7 +78,7 @@ def trim_command(
         print_json({"path": str(to), "trials": trimmed.trials, "without_traffic": list(trimmed.without_traffic)})
     else:
         size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
-        click.echo(f"{safe(str(to)).plain}: {counted(trimmed.trials, 'trial')}, {size / 1000:,.0f} kB")
+        click.echo(f"{safe(str(to)).plain}: {counted(trimmed.trials, 'trial')}, {round(size / 1000):,} kB")
 
 
 def _samples(run: Run, given: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+from keval.findings.formats import short_number
 from keval.records.scores import Scale, Scorer
 from keval.records.transcript import Transcript
 from keval.report.terminal.messages import foreign
@@ -35,7 +36,8 @@ def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
 def with_units(name: str, scale: Scale) -> str:
     """Return a metric's name with what its figures are in: `tone (1-5)`, `time (s)`; nothing for one from 0 to 1."""
     usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
-    told = " ".join(filter(None, ("" if usual else f"{scale.low:g}-{scale.high:g}", one_line(scale.unit))))
+    span = "" if usual else f"{short_number(scale.low)}-{short_number(scale.high)}"
+    told = " ".join(filter(None, (span, one_line(scale.unit))))
     return f"{name} ({told})" if told and told != name else name
 
 

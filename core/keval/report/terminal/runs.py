@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.findings.effects import Effect, Verdict, better_share
-from keval.findings.formats import interval_of, signed
+from keval.findings.formats import interval_of, short_number, signed
 from keval.findings.summary import Summary
 from keval.records.manifest import Manifest
 from keval.report.words import display_names, one_line, padded
@@ -178,4 +178,4 @@ def _told(run: ListedRun) -> tuple[str, str, str, str]:
 
 
 def _field(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
+    return short_number(value) if isinstance(value, float) else one_line(str(value))

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from keval.analysis.named_scorers import named_scorers
 from keval.errors import RunError, suggestion
+from keval.findings.formats import time_span
 from keval.records.manifest import ReplayEntry
 from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
@@ -370,7 +371,7 @@ def _costs(side: Side) -> Iterator[Text]:
     transcript = side.trial.transcript
     if transcript is None:
         return
-    known = [] if transcript.duration is None else [f"{transcript.duration:.1f} s"]
+    known = [] if transcript.duration is None else [time_span(transcript.duration)]
     if (calls := transcript.model_calls) is not None:
         known.append(f"{calls} model call{'' if calls == 1 else 's'}")
     usage = transcript.usage
