@@ -24,7 +24,7 @@ from keval.records.models import dollars
 ROOT = Path(__file__).parents[3]
 WRITERS = ("core/keval/analysis", "core/keval/cli", "core/keval/report", "plugins/viewer/src")
 """What writes for people."""
-_SPEC = re.compile(r":(?=[^}]*[.+%])[-+,<>^\d.]*[efgEG%]\}|:[+,]*\.\{|\"%[^\"\n]*[efgd][^\"\n]*\"\|format|\|round\b")
+_SPEC = re.compile(r":(?=[^}]*[.+%])[-+,<>^\d.]*[efgEG%]\}|:[+,]*\.\{|\"%[^\"\n]*[efgd][^\"\n]*\"\|format")
 """A format with decimals, a sign or a percent sign, in Python or in a template."""
 
 
