@@ -42,7 +42,7 @@ from keval.report.words import display_names, one_line, with_units
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_MOST_OPEN = 5
+_MOST_OPEN = 3
 """Rows of a first report for what it cannot tell, where a block has nothing that is decided."""
 
 

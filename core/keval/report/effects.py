@@ -23,7 +23,7 @@ from keval.report.claims import (
     Level,
     word,
 )
-from keval.report.words import folded, padded
+from keval.report.words import flowed, folded, padded
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -310,9 +310,11 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
         yield from _lines(row, layout, axis, width, block.level, named=claim.name != last)
         last = claim.name
-    for heading, told in (*(_unsaid(block, layout) if layout.wording < 2 else ()), *block.remarks):
-        for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
-            yield Text(line, "dim")
+    unsaid = _unsaid(block, layout) if layout.wording < 2 else ()
+    remarks = [f"{heading}: {told}" for heading, told in (*unsaid, *block.remarks)]
+    for line in flowed(remarks, width - _GAP) if block.level == "first" else remarks:
+        whole = [" " * _GAP + line] if cell_len(line) <= width - _GAP else folded(line, width, indent=_GAP)
+        yield from (Text(part, "dim") for part in whole)
 
 
 def _unsaid(block: Block, layout: _Layout) -> Iterator[tuple[str, str]]:

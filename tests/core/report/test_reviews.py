@@ -107,7 +107,7 @@ def test_a_page_and_markdown_show_it_with_the_words_of_people_as_text(run: Run, 
     markdown = project.keval("report", "latest", "--markdown").stdout
 
     assert part in page
-    assert '<a href="#reviews">Reviews</a>' in page
+    assert '<a href="#reviews">Reviews by people</a>' in page
     assert "&lt;img src=x&gt; no" in part
     assert "<img" not in part
     assert "<b>" not in part + markdown
