@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def command(
         print_arms,
         print_comparisons,
     )
-    from keval.report.terminal.console import data_console, print_json
+    from keval.report.terminal.console import data_console, print_json, safe
 
     level: Level = "explained" if explain else "first"
     first, *others = (find_run(run, output_dir) for run in runs)
@@ -66,9 +67,15 @@ def command(
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
     if others:
         comparisons = [compare_runs(run, first, agents) for run in others]
-        print_json(describe_comparisons(comparisons)) if as_json else print_comparisons(
-            comparisons, data_console(), level
-        )
+        if as_json:
+            print_json(describe_comparisons(comparisons))
+            return
+        console = data_console()
+        print_comparisons(comparisons, console, level)
+        if not explain:
+            paired = [f"--agent={one}={other}" for other, one in (agents or {}).items()]
+            more = shlex.join(["keval", "compare", *runs, *paired, "--explain"])
+            console.print(safe(f"\nmore     all effects: {more}", "dim"), soft_wrap=True)
         return
     if agents is not None:
         raise click.UsageError("--agent pairs the agents of two runs; name another run")

@@ -130,7 +130,8 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
     chosen = set(map(id, rows))
     shared: dict[str, list[Claim]] = {}
     for claim in claims:
-        if claim.scored and id(claim) not in chosen:
+        # At first, what has a row without a verdict is told with the others of its reason, too.
+        if claim.scored and (id(claim) not in chosen or (level == "first" and claim.level != level)):
             shared.setdefault(_heading(claim, level) or CANNOT_TELL.says, []).append(claim)
     order = [each.says for each in _SHARED[level]]
     shared = dict(sorted(shared.items(), key=lambda item: order.index(item[0]) if item[0] in order else -1))
@@ -142,7 +143,7 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
 
 
 _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
-    "first": (AMONG_MANY, MORE_QUESTIONS, FEW_QUESTIONS, ONE_SOURCE, SMALLER, SAME, NOT_SHARED),
+    "first": (MORE_QUESTIONS, AMONG_MANY, FEW_QUESTIONS, ONE_SOURCE, SMALLER, SAME, NOT_SHARED),
     "explained": (NO_DIFFERENCE, UNCHANGED, COULD_SEE, NOTHING_SHARED),
 }
 """What claims without a row share a line for, at each level; what tells least comes last."""

@@ -41,7 +41,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     if told := unrun_text(summary, under_way=under_way):
         yield told
     if summary.unfinished and summary.effects:
-        yield f"{interim_words(summary)}: intervals without verdicts, as trials or scores are yet to be made"
+        yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
     yield from (
         f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
         for arm in summary.trials

@@ -13,7 +13,6 @@ from keval.findings.formats import aligned, decimals, interval_of, number, perce
 from keval.report.blocks import Block
 from keval.report.claims import (
     ADJUSTED,
-    AMONG_MANY,
     BETTER,
     CANNOT_TELL,
     EXPLORATORY,
@@ -155,7 +154,7 @@ def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> I
     claims = [claim for block in blocks for claim in block.claims]
     for position, block in enumerate(blocks):
         rows = _rows(block.claims)
-        layout = _layout(rows, width, labelled=block.labelled, plot=plot)
+        layout = _layout(rows, width, block, plot=plot)
         axis = _axis(block.claims, claims, layout.plot)
         yield from [Text()] if position else []
         yield from _heading(block, layout, axis, width, first=position == 0)
@@ -208,22 +207,27 @@ def _beyond(claim: Claim, wording: int) -> str:
     return ""
 
 
-def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> _Layout:
-    """Return the richest layout that fits a width; if none does, the poorest, with shorter names."""
+def _layout(rows: Sequence[_Row], width: int, block: Block, *, plot: bool) -> _Layout:
+    """Return the richest layout that fits a width; if none does, the poorest, with shorter names.
+
+    At the level `first`, lines below the rows tell why a verdict is open, and no row does.
+    """
 
     def widest(texts: Iterator[str]) -> int:
         return max(map(cell_len, texts), default=0)
 
     name = widest(row.claim.name for row in rows)
-    label = widest(row.claim.label for row in rows) if labelled else 0
+    label = widest(row.claim.label for row in rows) if block.labelled else 0
     means, change, n = (widest(getattr(row, cell) for row in rows) for cell in ("means", "change", "n"))
     verdicts = [widest(row.verdict + _beyond(row.claim, wording) for row in rows) for wording in range(3)]
     choices = [(20, n, 2), (12, n, 1), (12, n, 0)] if plot else []
     choices += [(0, n, 2), (0, n, 1), (0, n, 0), (0, 0, 0)]
+    most = 1 if block.level == "first" else 2
     layouts = [
         _Layout(name, label, means, change, counts, least, verdicts[wording], wording, stacked)
         for stacked in (False, True)
         for least, counts, wording in choices
+        if wording <= most
     ]
     layouts.append(attrs.evolve(layouts[-1], means=0))
     for layout in layouts:
@@ -310,25 +314,21 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
         yield from _lines(row, layout, axis, width, block.level, named=claim.name != last)
         last = claim.name
-    unsaid = _unsaid(block, layout) if layout.wording < 2 else ()
+    unsaid = _unsaid(block.claims, layout) if block.level == "explained" and layout.wording < 2 else ()
     remarks = [f"{heading}: {told}" for heading, told in (*unsaid, *block.remarks)]
     for line in flowed(remarks, width - _GAP) if block.level == "first" else remarks:
         whole = [" " * _GAP + line] if cell_len(line) <= width - _GAP else folded(line, width, indent=_GAP)
         yield from (Text(part, "dim") for part in whole)
 
 
-def _unsaid(block: Block, layout: _Layout) -> Iterator[tuple[str, str]]:
+def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
     """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
-    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in block.claims]
+    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
     needed = [(claim.needed, name) for claim, name in whole if NEEDED.holds(claim) and not ADJUSTED.holds(claim)]
     if needed:
         yield "questions needed to decide", ", ".join(f"{name} {of[0]:,} to {of[1]:,}" for of, name in needed if of)
-    clear = [(claim, name) for claim, name in whole if ADJUSTED.holds(claim)]
-    if clear and block.level == "first":
-        yield AMONG_MANY.says, ", ".join(name for _, name in clear)
-    elif clear:
-        told = ", ".join(f"{name} {number(claim.effect.p_adjusted)}" for claim, name in clear)
-        yield "not significant after adjustment for the number of effects", told
+    if clear := [f"{name} {number(claim.effect.p_adjusted)}" for claim, name in whole if ADJUSTED.holds(claim)]:
+        yield "not significant after adjustment for the number of effects", ", ".join(clear)
 
 
 def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, level: Level, *, named: bool) -> Iterator[Text]:

@@ -26,6 +26,7 @@ one: every arm against the same of BEFORE      difference [95 % interval], n que
                                                              -0.4      0           +0.6
   rating  baseline   0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
           with_docs  0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
+  cannot tell from so few questions: rating 6
   cannot tell differences of less than: characters 4.53 characters
 
 got worse (4 scores of samples)
@@ -44,6 +45,8 @@ got better (14 scores of samples, the 10 most)
   a  one with_docs  rating      0.25 → 0.50   +0.25
   c  one baseline   rating      0.50 → 0.75   +0.25
   a  one baseline   rating      0.25 → 0.50   +0.25
+
+more     all effects: keval compare BEFORE NOW --explain
 """
 ONLY = """\
 only   6 questions × 1   one   baseline → with_docs
