@@ -230,7 +230,7 @@ def test_what_a_metric_says_of_agents_is_a_property_though_their_answers_change_
     assert {"gadk", "ms"} == {agent for _, agent in told}
     assert (
         0.35,
-        "0.5 to begin with, −0.1 manual error handling, −0.1 basic logging, +0.05 moderate documentation",
+        "0.5 to begin with, -0.1 manual error handling, -0.1 basic logging, +0.05 moderate documentation",
     ) == told["weather/debuggability", "ms"]
     assert not {metric for metric, _ in told} & {effect["metric"] for effect in data["effects"]}
     assert [0.35] < [
