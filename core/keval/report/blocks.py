@@ -131,7 +131,7 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
     shared: dict[str, list[Claim]] = {}
     for claim in claims:
         # At first, what has a row without a verdict is told with the others of its reason, too.
-        if claim.scored and (id(claim) not in chosen or (level == "first" and claim.level != level)):
+        if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
             shared.setdefault(_heading(claim, level) or CANNOT_TELL.says, []).append(claim)
     order = [each.says for each in _SHARED[level]]
     shared = dict(sorted(shared.items(), key=lambda item: order.index(item[0]) if item[0] in order else -1))

@@ -61,9 +61,14 @@ class Claim:
         return abs(effect.difference) / largest if largest else 0.0
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is neither decided nor an interim figure."""
+        return all(each.level == "explained" for each in _VERDICTS if each.holds(self))
+
+    @property
     def level(self) -> Level:
-        """The level from which on it has a row of its own: the first, if it is decided or an interim figure."""
-        return next(each.level for each in _VERDICTS if each.holds(self))
+        """The level from which on it may have a row: the first, if it is not open, or the run is to decide it."""
+        return "explained" if self.is_open and self.effect.family != "primary" else "first"
 
     @property
     def band(self) -> str | None:

@@ -130,7 +130,9 @@ def test_every_claim_has_one_verdict() -> None:
         holding = [name for name in verdicts if STATEMENTS[name].holds(each)]
         assert 1 == len(holding)
         assert STATEMENTS[holding[0]].says == word(each)
-        assert each.level == ("first" if holding[0] in ("BETTER", "WORSE", "INTERIM") else "explained")
+        assert (holding[0] not in ("BETTER", "WORSE", "INTERIM")) == each.is_open
+        primary = attrs.evolve(each, effect=attrs.evolve(each.effect, family="primary"))
+        assert ["explained" if each.is_open else "first", "first"] == [each.level, primary.level]
 
 
 def test_a_scale_without_an_end_has_no_margin() -> None:
