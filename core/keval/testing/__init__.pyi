@@ -1,4 +1,10 @@
 """What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
 
 from keval.testing.broken_rules import BrokenRule as BrokenRule, BrokenRulesError as BrokenRulesError
+from keval.testing.dataset_kit import check_dataset as check_dataset
+from keval.testing.echo import Echo as Echo, Words as Words
+from keval.testing.exporter_kit import check_exporter as check_exporter
 from keval.testing.metric_kit import check_metric as check_metric
+from keval.testing.odd_trials import failed_trials as failed_trials, odd_trials as odd_trials
+from keval.testing.project import CommandOutcome as CommandOutcome, Project as Project
+from keval.testing.stub_server import stub_server as stub_server

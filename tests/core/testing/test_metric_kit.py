@@ -43,12 +43,6 @@ class Blocking(Brevity):
     blocks: ClassVar[bool] = True
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval.testing.left_behind._PATIENCE", 0.1)
-    monkeypatch.setattr("keval.testing.calls._PATIENCE", 0.1)
-
-
 @pytest.mark.parametrize("metric", [Brevity, Waiting, Blocking, Brevity(3)], ids=repr)
 def test_metrics_that_keep_the_rules_pass(metric: object) -> None:
     check_metric(metric)
