@@ -1,6 +1,7 @@
 """What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
 
 from keval.testing.broken_rules import BrokenRule as BrokenRule, BrokenRulesError as BrokenRulesError
+from keval.testing.context_kit import check_context as check_context
 from keval.testing.dataset_kit import check_dataset as check_dataset
 from keval.testing.echo import Echo as Echo, Words as Words
 from keval.testing.exporter_kit import check_exporter as check_exporter

@@ -41,7 +41,7 @@ def check_exporter(
 ) -> None:
     """Check an exporter, given by its name, as a class or as an instance, with an odd run that is made for it.
 
-    `options` are those of `keval export`, by the names of fields. An exporter of runs of one kind is given such a `run`.
+    `options` are those of `keval export`, by the names of fields. One for runs of a kind is given such a `run`.
 
     Raises:
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.

@@ -75,7 +75,8 @@ class _OddAgent:
         trial = self._trials[sample.id]
         if trial.failure is not None:
             raise TrialError(trial.failure.message, kind=trial.failure.kind, retryable=bool(trial.attempts))
-        return trial.transcript or Transcript()
+        # No server of a context has the tools of these trials.
+        return attrs.evolve(trial.transcript or Transcript(), tools=None)
 
 
 @attrs.frozen
@@ -86,9 +87,9 @@ class _OddMetric:
 
     def score(self, trial: Trial) -> Score:
         match trial.sample.id:
-            case "no answer":
-                return Score(None, "there is no answer\nto score, \x1b[31m=1+2")
-            case "a blank answer":
+            case "no golden answer":
+                return Score(None, "there is no answer\nto compare with, \x1b[31m=1+2")
+            case "no facts":
                 return Score(5.0, "nothing to judge", neutral=True)
             case "an answer with markup":
                 raise ValueError("<b>cannot</b> be scored")
