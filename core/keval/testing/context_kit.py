@@ -185,7 +185,10 @@ async def _given(source: ContextSource, trial: TrialInfo, others: int = 0) -> ob
         async with source.open(trial) as provision:
             for _ in range(others):
                 await asyncio.sleep(0)
-            return copy.deepcopy(provision)  # as it is now, as a context may change what it shares between trials
+            if not isinstance(provision, Provision):
+                return provision
+            # As they are now: a context may change what it shares between trials.
+            return attrs.evolve(provision, facts=copy.deepcopy(provision.facts))
     except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
         return error
 
