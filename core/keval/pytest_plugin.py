@@ -5,7 +5,7 @@ pytest imports this module in every project where keval is installed, so it impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from keval import Run
-    from keval.testing import Project
+    from keval.testing import Project, ScriptedModel
 
 _RESULTS = "keval_results"
 
@@ -51,6 +51,16 @@ def _offered(name: str) -> Any:
     return fixture
 
 
+@pytest.fixture
+def scripted_model() -> Iterator[ScriptedModel]:
+    """Serve a scripted model; see docs/testing.md."""
+    from keval.testing import ScriptedModel
+
+    with ScriptedModel.serve_in_thread() as model:
+        yield model
+
+
+check_agent = _offered("check_agent")
 check_metric = _offered("check_metric")
 check_judge = _offered("check_judge")
 check_context = _offered("check_context")

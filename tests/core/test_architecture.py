@@ -153,7 +153,12 @@ def plugin_names() -> set[str]:
 
 def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
-    roles = {"models", "servers", "remote"}  # of proxies and of what mirrors results: the core asks for these names
+    roles = {
+        "models",
+        "servers",
+        "scripted",
+        "remote",
+    }  # of proxies and of what mirrors results: the core asks for them
     commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`

@@ -29,7 +29,7 @@ _DESCRIPTORS, _THREADS = Path("/proc/self/fd"), Path("/proc/self/task")
 
 
 @attrs.frozen
-class _Belongings:
+class Belongings:
     """What this process has at one moment. Only Linux tells of descriptors and of processes that it started."""
 
     threads: frozenset[str]
@@ -39,7 +39,7 @@ class _Belongings:
     folder: str
 
     @classmethod
-    def now(cls) -> _Belongings:
+    def now(cls) -> Belongings:
         return cls(
             frozenset(f"{thread.name} ({thread.ident})" for thread in threading.enumerate()),
             frozenset(_children()),
@@ -48,7 +48,7 @@ class _Belongings:
             os.getcwd(),
         )
 
-    def more_than(self, before: _Belongings) -> list[str]:
+    def more_than(self, before: Belongings) -> list[str]:
         """Return what is here and was not there before, in words."""
         changed = {name for name, _ in self.environment ^ before.environment}
         found = [
@@ -83,7 +83,7 @@ def nothing_left_behind(checklist: Checklist) -> Iterator[None]:
         kept, kept_variable = tempfile.tempdir, os.environ.get("TMPDIR")
         tempfile.tempdir = os.environ["TMPDIR"] = folder
         gc.collect()
-        before = _Belongings.now()
+        before = Belongings.now()
         try:
             yield
         finally:
@@ -98,11 +98,11 @@ def nothing_left_behind(checklist: Checklist) -> Iterator[None]:
             checklist.broken(LEFT_BEHIND, each)
 
 
-def _settled(before: _Belongings) -> list[str]:
+def _settled(before: Belongings) -> list[str]:
     until = time.monotonic() + _PATIENCE
     while True:
         gc.collect()
-        left = _Belongings.now().more_than(before)
+        left = Belongings.now().more_than(before)
         if not left or time.monotonic() > until:
             return left
         time.sleep(0.02)
