@@ -48,7 +48,9 @@ RUBRICS = (
     Rubric("testing/tone", "Is the answer friendly?", {1: "No.", 2: "A little.", 3: "Yes.", 5: "Very."}),
 )
 """The rubrics that trials are graded by."""
-_LEVELS, _NO_LEVEL, _LONG = (1, 2, 3), 9, 3600.0
+_LEVELS, _NO_LEVEL = (1, 2, 3), 9
+_LONG, _PATIENCE = 3600.0, 30.0
+"""Seconds for which a model is silent, and in which all trials are graded at once."""
 
 
 def check_judge(
@@ -148,14 +150,45 @@ class _Check:
                 alone[trial.id] = await self._alone(judge, trial, script)
             if self.checklist.found:
                 return
-            together = await asyncio.gather(*(_graded(judge, trial, JudgeContext(seed=7)) for trial in odd_trials()))
-            for trial, outcome in zip(odd_trials(), together, strict=True):
-                if outcome != alone[trial.id]:
-                    self._differs("concurrency", f"{trial.sample.id}, graded with others", alone[trial.id], outcome)
+        await self._check_together(served, alone)
         if served is not None:
             await self._check_replies(served)
-            async with opened(self._new(served.script(itertools.repeat(says("late", delay=_LONG))))) as judge:
-                await check_cancellation(self.checklist, lambda: judge.grade(odd_trials()[0], RUBRICS, JudgeContext()))
+            await self._check_cancellation(served)
+
+    async def _check_together(self, served: ScriptedModel | None, alone: Mapping[str, object]) -> None:
+        """Grade all trials at once: the model answers nobody until it is asked about each of them."""
+        trials, asked, everybody = odd_trials(), itertools.count(1), asyncio.Event()
+
+        async def answer(request: ReceivedRequest) -> ScriptedReply:
+            if next(asked) >= len(trials):
+                everybody.set()
+            await everybody.wait()
+            return self._by_content(request)
+
+        async with opened(self._new(served.script(itertools.repeat(answer)) if served else None)) as judge:
+            grading = asyncio.gather(*(_graded(judge, trial, JudgeContext(seed=7)) for trial in trials))
+            try:
+                together = await asyncio.wait_for(grading, _PATIENCE)
+            except TimeoutError:
+                self.checklist.broken("concurrency", "it does not ask about another trial while it waits for its model")
+                return
+        for trial, outcome in zip(trials, together, strict=True):
+            if outcome != alone[trial.id]:
+                self._differs("concurrency", f"{trial.sample.id}, graded with others", alone[trial.id], outcome)
+
+    async def _check_cancellation(self, served: ScriptedModel) -> None:
+        """Cancel a judgement while the model is silent, and have another trial graded by the same judge."""
+        trial, late = odd_trials()[0], [True]
+
+        def answer(request: ReceivedRequest) -> ScriptedReply:
+            return attrs.evolve(self._said(request, 2), delay=_LONG if late[0] else 0.0)
+
+        async with opened(self._new(served.script(itertools.repeat(answer)))) as judge:
+            await check_cancellation(self.checklist, lambda: judge.grade(trial, RUBRICS, JudgeContext()))
+            late[0] = False
+            outcome = await _graded(judge, trial, JudgeContext())
+            if any(_value(grade) != 2 for grade in self._valid(outcome, "after a cancelled one", RUBRICS).values()):
+                self.checklist.broken("cancellation", f"after a call that was cancelled it gave {excerpt(outcome)}")
 
     async def _alone(self, judge: Any, trial: Trial, script: Script | None) -> object:
         """Grade a trial twice, and return what came of it."""

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -150,6 +150,33 @@ class Keeping:
         return await Counting().grade(self.trial, rubrics, context)
 
 
+@attrs.define
+class InTurn:
+    """Grades one trial at a time."""
+
+    model: Model
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    async def grade(self, *given: Any) -> Any:
+        async with self._turn:
+            return await Plain(self.model).grade(*given)
+
+
+class Broken(Plain):
+    """Has no client any more after a call that was cancelled."""
+
+    cancelled: ClassVar[set[str]] = set()
+
+    async def one(self, *given: Any) -> Any:
+        if self.cancelled:
+            return TrialError("the client is closed", stage="score")
+        try:
+            return await super().one(*given)
+        except asyncio.CancelledError:
+            self.cancelled.add("once")
+            raise
+
+
 class Taking(Counting):
     def score(self, trial: Trial) -> Any:
         facts: Any = trial.sample.facts
@@ -179,15 +206,17 @@ PLANTED: Mapping[str, list[type]] = {
     "failures": [Hiding, NotAgain],
     "model calls": [Untold],
     "determinism": [Salted],
-    "concurrency": [Keeping],
+    "concurrency": [Keeping, InTurn],
     "input unchanged": [Taking],
-    "cancellation": [Deaf],
+    "cancellation": [Deaf, Broken],
     "nothing left behind": [Threading],
 }
 
 
 @pytest.mark.parametrize(("rule", "judge"), [(rule, each) for rule, planted in PLANTED.items() for each in planted])
-def test_a_judge_that_breaks_a_rule_is_told_which(rule: str, judge: type) -> None:
+def test_a_judge_that_breaks_a_rule_is_told_which(monkeypatch: pytest.MonkeyPatch, rule: str, judge: type) -> None:
+    monkeypatch.setattr("keval.testing.judge_kit._PATIENCE", 0.5)
+
     with pytest.raises(BrokenRulesError) as caught:
         check_judge(judge, judgement=JUDGEMENT)
 
