@@ -126,6 +126,17 @@ print(asyncio.run(talk()))
     assert "['One? (0 before)', 'Two? (1 before)']\n" == done.stdout
 
 
+@pytest.mark.slow
+def test_an_agent_of_a_third_party_is_checked_in_one_line(environment: Path, tmp_path: Path) -> None:
+    code = "from keval.testing import check_agent; print('prompt' in check_agent('acme/parrot'))"
+
+    done = subprocess.run(
+        [str(environment), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (0, "True\n") == (done.returncode, done.stdout), done.stderr
+
+
 def _calls(trial: Trial) -> tuple[ToolCall, ...]:
     return trial.transcript.tool_calls if trial.transcript else ()
 

@@ -93,7 +93,10 @@ async def trials_at_once(trials: Trials) -> None:
         number = next((number for number in range(9) if f"What is {number} +" in " ".join(request.texts)), 0)
         if request.messages[-1].role == "tool":
             return says(f"It is {number * 2}.")
-        await asyncio.wait_for(together.wait(), _SETTLES)
+        try:
+            await asyncio.wait_for(together.wait(), _SETTLES)
+        except (TimeoutError, asyncio.BrokenBarrierError):
+            return refuses(500, "the others have not asked yet: they wait until this trial ends")
         return calls_tools(("add", {"a": number, "b": number}))
 
     async with trials.stage.agent(trials.make, repeat(reply)) as staged:
@@ -141,25 +144,35 @@ async def same_requests(trials: Trials) -> None:
 
 async def no_other_address(trials: Trials) -> None:
     """Connect to the model's endpoint and to the context's servers alone; switch off what an SDK sends elsewhere."""
-    sought: list[str] = []
+    await trials.play(ADD, FIVE)
+    trials.same("the addresses besides", [], trials.sought)
+
+
+@contextlib.contextmanager
+def loopback_only(sought: list[str]) -> Iterator[None]:
+    """Refuse what this process sends elsewhere, and add the addresses to `sought`."""
     connect, resolve = socket.socket.connect, socket.getaddrinfo
 
-    def watched(host: object) -> None:
+    def watch(host: object) -> None:
         if not _is_local(host):
             sought.append(str(host))
-            raise ConnectionRefusedError(f"{host} is not on loopback")
+            raise ConnectionRefusedError(
+                f"{host} is not on loopback, and an agent that is checked reaches nothing else"
+            )
 
-    def connects(this: socket.socket, address: Any) -> None:
-        watched(address[0] if isinstance(address, tuple) else None)
+    def watched_connect(this: socket.socket, address: Any) -> None:
+        watch(address[0] if isinstance(address, tuple) else None)
         connect(this, address)
 
-    def resolves(host: Any, *args: Any, **rest: Any) -> Any:
-        watched(host)
+    def watched_resolve(host: Any, *args: Any, **rest: Any) -> Any:
+        watch(host)
         return resolve(host, *args, **rest)
 
-    with mock.patch.object(socket.socket, "connect", connects), mock.patch.object(socket, "getaddrinfo", resolves):
-        await trials.play(ADD, FIVE)
-    trials.same("the addresses besides", [], sought)
+    with (
+        mock.patch.object(socket.socket, "connect", watched_connect),
+        mock.patch.object(socket, "getaddrinfo", watched_resolve),
+    ):
+        yield
 
 
 def _is_local(host: object) -> bool:

@@ -12,6 +12,7 @@ from keval.records.transcript import Message, Usage
 from keval.testing.agent_conduct import (
     cancellation,
     key_kept_secret,
+    loopback_only,
     no_other_address,
     nothing_left_behind,
     same_requests,
@@ -302,8 +303,9 @@ async def broken_by(rule: str, stage: AgentStage, make: MakeAgent) -> list[str]:
     """Check one rule and return what breaks it."""
     trials = Trials(stage, make)
     try:
-        async with asyncio.timeout(_MOST_SECONDS):
-            await AGENT_RULES[rule](trials)
+        with loopback_only(trials.sought):
+            async with asyncio.timeout(_MOST_SECONDS):
+                await AGENT_RULES[rule](trials)
     except BreaksOffError as error:
         trials.found.append(str(error))
     except TimeoutError:
