@@ -92,6 +92,13 @@ class IgnoresPrompt(Broken):
         return await super().run(sample, attrs.evolve(context, instructions="Be nice."))
 
 
+class MarksNothing(Broken):
+    """Leaves out the headers that mark the trial."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        return await super().run(sample, attrs.evolve(context, model_headers={}))
+
+
 class GoesOn(Broken):
     """Takes a cancellation for the end of the trial."""
 
@@ -223,6 +230,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (LeavesProcess, {"nothing left behind", "cancellation"}),
         (LeavesTask, {"nothing left behind", "cancellation"}),
         (IgnoresPrompt, {"prompt"}),
+        (MarksNothing, {"model headers"}),
         (GoesOn, {"cancellation"}),
         (MixesUp, {"trials at once"}),
         (OneAtATime, {"trials at once"}),
