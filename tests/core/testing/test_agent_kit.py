@@ -8,6 +8,7 @@ import random
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -106,6 +107,24 @@ class GoesOn(Broken):
         with suppress(asyncio.CancelledError):
             return await super().run(sample, context)
         return context.builder.transcript()
+
+
+class Deaf(Broken):
+    """Does not hear that it is cancelled."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        with suppress(asyncio.CancelledError):
+            return await super().run(sample, context)
+        await asyncio.sleep(60)
+        return context.builder.transcript()
+
+
+class LeavesFiles(Broken):
+    """Writes a file in each trial and does not remove it."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        tempfile.mkstemp(prefix="notes-")
+        return await super().run(sample, context)
 
 
 class MixesUp(Broken):
@@ -212,6 +231,7 @@ class TakesAnything(Broken):
 def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait for what is left behind on purpose no longer than needed, and end it after the test."""
     monkeypatch.setattr("keval.testing.agent_conduct._SETTLES", 0.3)
+    monkeypatch.setattr("keval.testing.agent_conduct._ENDS", 0.3)
     os.environ["ACME_TRIAL"] = "none"
     yield
     del os.environ["ACME_TRIAL"]
@@ -228,10 +248,12 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (DropsResults, {"answer", "tool errors", "calls of one reply"}),
         (SwallowsErrors, {"model errors", "no answer", "bad reply"}),
         (LeavesProcess, {"nothing left behind", "cancellation"}),
+        (LeavesFiles, {"nothing left behind", "cancellation"}),
         (LeavesTask, {"nothing left behind", "cancellation"}),
         (IgnoresPrompt, {"prompt"}),
         (MarksNothing, {"model headers"}),
         (GoesOn, {"cancellation"}),
+        (Deaf, {"cancellation"}),
         (MixesUp, {"trials at once"}),
         (OneAtATime, {"trials at once"}),
         (ChangesEnvironment, {"nothing left behind"}),
