@@ -21,8 +21,8 @@ from keval.testing.agent_trials import ADD, FIVE, BreaksOffError, Trials, error_
 from keval.testing.left_behind import Belongings, own_temporary_folder
 from keval.testing.scripted_model import ReceivedRequest, ScriptedReply, calls_tools, refuses, says
 
-_SETTLES, _ENDS = 3.0, 10.0
-"""Seconds in which what was told to end may end, and in which a trial that is cancelled may."""
+_SETTLES, _ENDS, _MEET = 3.0, 10.0, 20.0
+"""Seconds for what was told to end, for a trial that is cancelled, and until trials that run at once have all asked."""
 
 
 async def cancellation(trials: Trials) -> None:
@@ -94,16 +94,18 @@ async def trials_at_once(trials: Trials) -> None:
         number = next((number for number in range(9) if f"What is {number} +" in " ".join(request.texts)), 0)
         if request.messages[-1].role == "tool":
             return says(f"It is {number * 2}.")
-        try:
-            await asyncio.wait_for(together.wait(), _SETTLES)
-        except (TimeoutError, asyncio.BrokenBarrierError):
-            return refuses(500, "the others have not asked yet: they wait until this trial ends")
+        if number not in met:
+            met.add(number)
+            try:
+                await asyncio.wait_for(together.wait(), _MEET)
+            except (TimeoutError, asyncio.BrokenBarrierError):
+                return refuses(500, "the others have not asked yet: they wait until this trial ends")
         return calls_tools(("add", {"a": number, "b": number}))
 
     async with trials.stage.agent(trials.make, repeat(reply)) as staged:
         agent = staged.agent
         numbers = range(1, 1 + min(3, agent.max_concurrency() if isinstance(agent, ConcurrencyLimited) else 3))
-        together = asyncio.Barrier(len(numbers))
+        together, met = asyncio.Barrier(len(numbers)), set[int]()
         samples = {number: Sample(f"s{number}", f"What is {number} + {number}?") for number in numbers}
         outcomes = await asyncio.gather(
             *(staged.play(sample, instructions=f"You are number {number}.") for number, sample in samples.items())

@@ -9,14 +9,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
 import attrs
 import pytest
 
-from keval import Message, Sample, Transcript
+from keval import Message, Sample, Transcript, Usage
 from keval.plugin import Context, Model, PluginError, TrialError
 from keval.seams import registry
 from keval.testing import (
@@ -227,11 +227,97 @@ class TakesAnything(Broken):
     extra: Any = None
 
 
+class HidesErrors(Broken):
+    """Tells the model only that a call failed."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        servers = tuple(attrs.evolve(server, channel=Hiding(server.channel)) for server in context.servers)
+        return await super().run(sample, attrs.evolve(context, servers=servers))
+
+
+@attrs.frozen
+class Hiding:
+    """A way to a server that hides what it says of errors."""
+
+    channel: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.channel, name)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        result: Mapping[str, Any] = await self.channel.call_tool(name, arguments)
+        return {**result, "content": [{"type": "text", "text": "failed"}]} if result.get("isError") else result
+
+
+class ForgetsToWait(Broken):
+    """Does not say what the endpoint asks for."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        try:
+            return await super().run(sample, context)
+        except TrialError as error:
+            error.retry_after = None
+            raise
+
+
+def telling(change: Callable[[Transcript], Transcript]) -> type[Broken]:
+    """An adapter that tells of its trials otherwise than they were."""
+
+    class Telling(Broken):
+        async def run(self, sample: Sample, context: Context) -> Transcript:
+            return change(await super().run(sample, context))
+
+    return Telling
+
+
+def without_first_text(transcript: Transcript) -> Transcript:
+    kept = tuple(each for each in transcript.messages if each.text != "Let me add.")
+    return attrs.evolve(transcript, messages=kept)
+
+
+def whole(transcript: Transcript) -> Transcript:
+    if transcript.truncated:
+        raise TrialError("the answer is not whole")
+    return transcript
+
+
+BROKEN: list[tuple[type[Broken], set[str]]] = [
+    (DropsResults, {"answer", "tool errors", "calls of one reply"}),
+    (SwallowsErrors, {"model errors", "no answer", "bad reply"}),
+    (LeavesProcess, {"nothing left behind", "cancellation"}),
+    (LeavesFiles, {"nothing left behind", "cancellation"}),
+    (LeavesTask, {"nothing left behind", "cancellation"}),
+    (IgnoresPrompt, {"prompt"}),
+    (MarksNothing, {"model headers"}),
+    (GoesOn, {"cancellation"}),
+    (Deaf, {"cancellation"}),
+    (MixesUp, {"trials at once"}),
+    (OneAtATime, {"trials at once"}),
+    (ChangesEnvironment, {"nothing left behind"}),
+    (ForgetsTurns, {"turns"}),
+    (ForgetsHistory, {"history"}),
+    (AsksAgain, {"model errors"}),
+    (TellsNoKind, {"model errors", "why no answer", "bad reply"}),
+    (DrawsAtRandom, {"same requests"}),
+    (Prints, {"key kept secret"}),
+    (PhonesHome, {"no other address"}),
+    (TakesAnything, {"options"}),
+    (HidesErrors, {"tool errors told"}),
+    (ForgetsToWait, {"retry after"}),
+    (telling(without_first_text), {"texts beside calls"}),
+    (telling(lambda transcript: attrs.evolve(transcript, tools=None)), {"offered tools"}),
+    (telling(lambda transcript: attrs.evolve(transcript, model_calls=None)), {"model calls"}),
+    (telling(lambda transcript: attrs.evolve(transcript, usage=Usage(0, 0))), {"odd usage", "model calls"}),
+    (telling(lambda transcript: attrs.evolve(transcript, truncated=False)), {"truncated"}),
+    (telling(whole), {"text that ended early"}),
+]
+
+
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait for what is left behind on purpose no longer than needed, and end it after the test."""
-    monkeypatch.setattr("keval.testing.agent_conduct._SETTLES", 0.3)
-    monkeypatch.setattr("keval.testing.agent_conduct._ENDS", 0.3)
+    for name in ("_SETTLES", "_ENDS", "_MEET"):
+        monkeypatch.setattr(f"keval.testing.agent_conduct.{name}", 0.3)
     os.environ["ACME_TRIAL"] = "none"
     yield
     del os.environ["ACME_TRIAL"]
@@ -242,37 +328,17 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ended")
-@pytest.mark.parametrize(
-    ("agent", "rules"),
-    [
-        (DropsResults, {"answer", "tool errors", "calls of one reply"}),
-        (SwallowsErrors, {"model errors", "no answer", "bad reply"}),
-        (LeavesProcess, {"nothing left behind", "cancellation"}),
-        (LeavesFiles, {"nothing left behind", "cancellation"}),
-        (LeavesTask, {"nothing left behind", "cancellation"}),
-        (IgnoresPrompt, {"prompt"}),
-        (MarksNothing, {"model headers"}),
-        (GoesOn, {"cancellation"}),
-        (Deaf, {"cancellation"}),
-        (MixesUp, {"trials at once"}),
-        (OneAtATime, {"trials at once"}),
-        (ChangesEnvironment, {"nothing left behind"}),
-        (ForgetsTurns, {"turns"}),
-        (ForgetsHistory, {"history"}),
-        (AsksAgain, {"model errors"}),
-        (TellsNoKind, {"model errors", "why no answer", "bad reply"}),
-        (DrawsAtRandom, {"same requests"}),
-        (Prints, {"key kept secret"}),
-        (PhonesHome, {"no other address"}),
-        (TakesAnything, {"options"}),
-    ],
-)
+@pytest.mark.parametrize(("agent", "rules"), BROKEN)
 def test_a_broken_agent_is_told_by_the_rules_that_it_breaks(agent: type[Broken], rules: set[str]) -> None:
     with pytest.raises(BrokenRulesError) as failure:
         check_agent(agent)
 
     assert rules <= {*failure.value.rules}, failure.value
     assert all(each.what and each.remedy for each in failure.value.broken)
+
+
+def test_every_rule_is_broken_by_some_agent() -> None:
+    assert {*AGENT_RULES, "options"} == {rule for _, rules in BROKEN for rule in rules}
 
 
 def test_a_whole_agent_passes_by_name_as_a_class_and_as_an_instance() -> None:
