@@ -1,0 +1,66 @@
+"""Writes the page of commands from what `keval COMMAND --help` says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from keval.cli import main
+
+_TOP = """# Commands
+
+Every flag of a command can be set by an environment variable, too: `KEVAL_RUN_MAX_CONCURRENT=4` is `keval run
+--max-concurrent 4`. The page about [the config](../config.md#flags) says which flag changes which key.
+
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    files.append(File.generated(config, "reference/commands.md", content=_TOP + "\n".join(_page())))
+    return files
+
+
+def _page() -> Iterator[str]:
+    with click.Context(main, info_name="keval", **main.context_settings) as parent:
+        yield _paragraphs(main)
+        for name in sorted(main.list_commands(parent)):
+            command = main.get_command(parent, name)
+            if command is None:
+                raise RuntimeError(f"keval lists the command {name}, and has none of that name")
+            yield from _command(command, name, parent)
+
+
+def _command(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
+    with click.Context(command, info_name=name, parent=parent) as context:
+        path = context.command_path
+        yield f"## {path}\n" if parent.parent is None else f"### {path}\n"
+        yield _paragraphs(command)
+        usage = " ".join([path, *command.collect_usage_pieces(context)])
+        yield f"```console\n{usage}\n```\n"
+        records = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
+        if rows := [f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in records if "--help" not in flag]:
+            yield "\n".join(["| flag | what it does |", "|---|---|", *rows, ""])
+        if isinstance(command, click.Group):
+            for child in command.list_commands(context):
+                if found := command.get_command(context, child):
+                    yield from _command(found, child, context)
+
+
+def _paragraphs(command: click.Command) -> str:
+    """Return what a command says of itself. `\\b` begins a paragraph whose lines stay as they are."""
+    text = inspect.cleandoc(command.help or "")
+    return (
+        "\n\n".join(
+            f"```text\n{part[2:]}\n```" if part.startswith("\b\n") else part for part in re.split(r"\n{2,}", text)
+        )
+        + "\n"
+    )
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([\[|])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,111 @@
+"""Brings the Markdown that lies outside docs/ into the site, and leads links to where their targets are there.
+
+A link names a file of the repository, so that the same text works on a code host.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+_OWN = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
+_CODE = r"^```.*?^```|`[^`\n]+`"
+_LINK = re.compile(rf"{_CODE}|\]\(\s*([^)\s#:]+)(#[^)\s]*)?\)", re.MULTILINE | re.DOTALL)
+
+
+def members() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the folder of each package of the workspace, and the `project` table of its pyproject.toml."""
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for pattern in (".", *root["tool"]["uv"]["workspace"]["members"]):
+        for file in sorted(ROOT.glob(f"{pattern}/pyproject.toml")):
+            yield file.parent, tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+
+
+@cache
+def packages() -> dict[str, str]:
+    """Return the pages of the packages: the path of a README in the repository, and that of its page in the site."""
+    found = {str((folder / "README.md").relative_to(ROOT)): f"packages/{told['name']}.md" for folder, told in members()}
+    return found | _OWN
+
+
+@cache
+def examples() -> dict[str, str]:
+    """Return the pages of the examples, as `packages` does."""
+    found = sorted((ROOT / "examples").glob("*/README.md"))
+    return {str(file.relative_to(ROOT)): f"examples/{file.parent.name}.md" for file in found}
+
+
+def uri_of(path: str) -> str:
+    """Return where a file of the repository lies in the site."""
+    known = {**packages(), **examples()}.get(path)
+    return known or (path.removeprefix("docs/") if path.startswith("docs/") else f"files/{path}")
+
+
+def path_of(uri: str) -> str:
+    """Return the file of the repository that a page of the site shows; a generated page is as one of docs/."""
+    return {page: path for path, page in {**packages(), **examples()}.items()}.get(uri, f"docs/{uri}")
+
+
+def linked(uri: str, markdown: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each link of a page within the repository, and the path that it names."""
+    folder = posixpath.dirname(path_of(uri))
+    for link in _LINK.finditer(markdown):
+        if link[1]:
+            yield link, posixpath.normpath(posixpath.join(folder, link[1]))
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the packages and the examples to the navigation, so that no list of them need be kept."""
+    sections = {title: pages for section in config.nav or [] for title, pages in section.items()}
+    sections["Plugins"] += [page for page in packages().values() if page.startswith("packages/")]
+    sections["Tutorials"] += examples().values()
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages from outside docs/, and every file that a page links to."""
+    for path, uri in {**packages(), **examples()}.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    for page in list(files.documentation_pages()):
+        for _, path in linked(page.src_uri, page.content_string):
+            uri = uri_of(path)
+            if uri.startswith("files/") and (ROOT / path).is_dir():
+                listing = "\n".join(f"- [{file.name}]({file.name})" for file in _files(path))
+                files.append(File.generated(config, f"{uri}/index.md", content=f"# {path}\n\n{listing}\n"))
+                for file in _files(path):
+                    files.append(File.generated(config, f"{uri}/{file.name}", abs_src_path=str(file)))
+            elif uri.startswith("files/") and (ROOT / path).is_file():
+                files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def _files(folder: str) -> list[Path]:
+    return sorted(path for path in (ROOT / folder).iterdir() if path.is_file())
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead each link to where its target is in the site; MkDocs reports those that lead nowhere."""
+    here, pieces, end = page.file.src_uri, [], 0
+    for link, path in linked(here, markdown):
+        uri = uri_of(path)
+        if uri.startswith("files/") and (ROOT / path).is_dir():
+            uri += "/index.md"
+        target = posixpath.relpath(uri, posixpath.dirname(here))
+        pieces += [markdown[end : link.start()], f"]({target}{link[2] or ''})"]
+        end = link.end()
+    return "".join([*pieces, markdown[end:]])
