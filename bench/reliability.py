@@ -1,6 +1,6 @@
 """How many faults, kills, power cuts and broken inputs were survived, by the tests that hold the promises.
 
-The pages of `docs/reliability.md` name the tests. Each records what it did; this adds it up. Without `--all` only the
+`docs/reliability.md` has the promises. Each test records what it did; this adds it up. Without `--all` only the
 quick ones run, in about a minute; with it, all of them, in about ten.
 """
 

@@ -123,6 +123,14 @@ def serious(page: Page) -> list[tuple[str, str]]:
     ]
 
 
+def open_all(page: Page) -> None:
+    """Open all that can be opened on a page, with the parts that are fetched when they are opened."""
+    every = "for (const each of document.querySelectorAll('main details')) each.open = true"
+    page.evaluate(every)
+    expect(page.locator(".part")).to_have_count(0)
+    page.evaluate(every)
+
+
 def too_wide(page: Page) -> bool:
     """Whether a page scrolls sideways."""
     wider: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")

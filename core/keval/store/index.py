@@ -1,6 +1,6 @@
 """The index of a file of lines: where the lines of each trial begin, by the trial's place among all of its run.
 
-It lies beside its file, and is derived from it. Only who holds the run's lock writes it. docs/run-directory.md has its
+It lies beside its file, and is derived from it. Only who holds the run's lock writes it. docs/decisions/0002 has its
 format. An index that is torn, of another file, of another state of it or another order is not used, but the file.
 """
 

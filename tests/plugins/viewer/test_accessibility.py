@@ -16,7 +16,7 @@ from keval_viewer.page import run_url, trial_url
 from tests import viewing
 from tests.plugins.viewer import odd_run
 from tests.reviewing import level, review
-from tests.viewing import needs_chromium, serious, too_wide
+from tests.viewing import needs_chromium, open_all, serious, too_wide
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,8 +31,7 @@ def options(scheme: str, width: int) -> dict[str, object]:
 
 def checked(page: Page) -> list[tuple[str, str]]:
     """What is serious on a page, with all that can be opened on it open, and with its help."""
-    expect(page.locator(".part")).to_have_count(0)
-    page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
+    open_all(page)
     assert not too_wide(page), page.url
     found = serious(page)
     page.keyboard.press("?")

@@ -16,7 +16,7 @@ from keval_viewer.app import Serving
 from keval_viewer.page import run_url
 from tests import viewing
 from tests.plugins.viewer import odd_run
-from tests.viewing import needs_chromium, too_wide
+from tests.viewing import needs_chromium, open_all, too_wide
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -37,8 +37,7 @@ def served(run: Run) -> Iterator[Serving]:
 
 def opened(page: Page) -> Page:
     """The page with all of its parts, and all that can be opened on it open."""
-    expect(page.locator(".part")).to_have_count(0)
-    page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
+    open_all(page)
     expect(page.locator("#list article")).to_have_count(6)
     return page
 
@@ -86,7 +85,6 @@ def test_it_fits_and_every_link_leads_somewhere(
     served: Serving, run: Run, visit: Callable[..., Page], width: int
 ) -> None:
     page = visit(served, run_url(run), viewport={"width": width, "height": 900})
-    expect(page.locator(".part")).to_have_count(0)
     assert not too_wide(page)
     opened(page)
     links = {str(each.get_attribute("href")) for each in page.locator("a[href]").all()}

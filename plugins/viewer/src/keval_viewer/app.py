@@ -39,7 +39,12 @@ from keval_viewer.runs import UnknownRunError
 _THREADS = 8
 """How many requests are answered at the same time."""
 _LOG = logging.getLogger(__name__)
-_TYPES = {"page.css": "text/css", "page.js": "text/javascript", "copy.js": "text/javascript"}
+_TYPES = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "copy.js": "text/javascript",
+    "folds.js": "text/javascript",
+}
 """What pages take from the report."""
 
 

@@ -17,13 +17,12 @@ from keval import Run
 from keval.plugin import Report
 from keval_viewer.live import Draw, Seen, Sent, event_stream
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.report_page import FRAGMENTS, answers
+from keval_viewer.report_page import FRAGMENTS, answers, names_of
 from keval_viewer.runs import read_ahead
 
 _FIRST = ("header", "findings", "gates", "effects")
-"""Parts that need nothing but the summary, which the page comes with. The others are fetched by its script."""
-_LAST = [*FRAGMENTS][-1]
-"""The part that is fetched last."""
+"""Parts that need nothing but the summary, which the page comes with. Its script fetches the questions at once, and
+each of the others when it is opened."""
 _LIVE = ("progress", "arms", "troubles", "effects", "flight")
 """Parts of a page of a run that is running, in their order."""
 _PATIENCE = 0.2
@@ -43,15 +42,16 @@ async def _run(request: Request) -> Response:
 def _finished(request: Request, run: Run) -> Response:
     """Render the page of a run that nothing is written to."""
     report = viewer_of(request).runs.report(run)
+    names = names_of(report)
     done = sum(arm.trials for arm in report.summary.trials)
     return rendered(
         request,
         "run.html",
         run=run,
         parts={name: FRAGMENTS[name](report) for name in _FIRST},
-        others=[name for name in FRAGMENTS if name not in _FIRST],
+        names=names,
+        folds=[name for name in names if name not in (*_FIRST, "questions")],
         done=done,
-        has_claims=bool(report.claims),
         is_whole=done == run.manifest.trials and not any(arm.missing for arm in report.summary.arms),
     )
 
@@ -64,7 +64,7 @@ def _part(request: Request) -> Response:
     report = runs.report(run)
     # The questions of a large run take a second to draw.
     html = runs.derived(run, f"part {name}", lambda _: FRAGMENTS[name](report).encode("utf-8", "replace"))
-    return HTMLResponse(html, background=BackgroundTask(read_ahead, run) if name == _LAST else None)
+    return HTMLResponse(html, background=BackgroundTask(read_ahead, run) if name == "questions" else None)
 
 
 def _answers(request: Request) -> Response:

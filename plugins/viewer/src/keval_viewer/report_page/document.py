@@ -57,10 +57,23 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
 
+_MAY_BE_EMPTY: Mapping[str, Callable[[Report], bool]] = {
+    "gates": lambda report: bool(report.gates),
+    "claims": lambda report: bool(report.claims),
+    "reviews": lambda report: any(True for _ in report.run.reviews()),
+    "tools": lambda report: bool(report.tools),
+}
+
+
+def names_of(report: Report) -> tuple[str, ...]:
+    """Return the names of the fragments that have something to show, in their order. Raises RunError."""
+    return tuple(name for name in FRAGMENTS if name not in _MAY_BE_EMPTY or _MAY_BE_EMPTY[name](report))
+
+
 def page(report: Report, most_bytes: int = MOST_BYTES) -> Iterator[str]:
     """Yield the whole page in parts, with at most so many bytes of transcripts, the worst first. Raises RunError."""
     # keval's own, which need no escape.
-    style, script = resource("page.css"), f"{resource('page.js')}{resource('copy.js')}"
+    style, script = resource("page.css"), f"{resource('page.js')}{resource('folds.js')}{resource('copy.js')}"
     return parts(
         "page.html",
         title=report.summary.evaluation,

@@ -30,7 +30,7 @@ from keval_viewer.scores import JudgeRemarks, band_of, judge_remarks
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""
-_AT_FIRST = 100
+_AT_FIRST = 12
 """Rows that are elements from the beginning. The page's script makes the others as they are needed."""
 _MOST_ASKED = 300
 """Characters of a question that its row shows; all of it is among its answers."""
@@ -38,8 +38,6 @@ _MOST_NOTES = 200
 _MOST_PEOPLE = 8
 """People whose own agreement with a judge the page shows."""
 _SHADES = 3
-_MOST_OPEN = 10
-"""Claims up to which their list is open from the beginning."""
 
 
 @attrs.frozen
@@ -337,7 +335,7 @@ def _facts(trial: Trial) -> Iterator[str]:
 
 def claims(report: Report) -> Markup:
     """Render the claims that judges could not verify, with links to their questions; nothing without any."""
-    return render("claims.html", claims=report.claims, anchor=anchor, most_open=_MOST_OPEN)
+    return render("claims.html", claims=report.claims, anchor=anchor)
 
 
 @attrs.frozen

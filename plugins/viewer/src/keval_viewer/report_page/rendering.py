@@ -30,6 +30,22 @@ _READABLE = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
+TITLES: Mapping[str, str] = {
+    "effects": "Effects",
+    "questions": "Questions",
+    "claims": "Unverified claims",
+    "distributions": "Scores",
+    "ranking": "Ranking",
+    "reviews": "Reviews by people",
+    "slices": "Slices",
+    "differences": "What the arms differ in",
+    "trials": "Trials",
+    "tools": "Use of tools",
+    "making": "How it was made",
+}
+"""The headings of a page's sections, in their order."""
+
+
 @attrs.frozen
 class Axis:
     """A horizontal axis from `low` to `high`, drawn `width` pixels wide."""
@@ -177,7 +193,7 @@ def environment(loader: BaseLoader) -> Environment:
         "shortened": _shortened,
         "signed": signed,
     }
-    environment.globals |= {"interval": interval, "PITCH": PITCH, "TILE": TILE}
+    environment.globals |= {"interval": interval, "PITCH": PITCH, "TILE": TILE, "TITLES": TITLES}
     return environment
 
 

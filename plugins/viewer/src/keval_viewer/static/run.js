@@ -1,5 +1,5 @@
-// The parts of a run's page that take longer are fetched one after the other, in their order. They are HTML that keval
-// rendered, with all text of others escaped.
+// The parts of a run's page that take longer are fetched: the questions at once, and each of the others when it is
+// opened. They are HTML that keval rendered, with all text of others escaped.
 import { stream } from "./stream.js";
 
 const fetched = async (url) => {
@@ -10,11 +10,19 @@ const fetched = async (url) => {
 
 const load = async (place) => {
   try {
-    place.replaceWith(...(await fetched(place.dataset.fetch)).childNodes);
+    const part = await fetched(place.dataset.fetch);
+    for (const folded of part.querySelectorAll(".folded")) folded.open = true;
+    place.replaceWith(...part.childNodes);
   } catch {
     place.querySelector("p").append(" could not be fetched; follow the link to see why");
   }
 };
+
+for (const place of document.querySelectorAll(".part:has(> section > .folded)")) {
+  const folded = place.querySelector(".folded");
+  folded.addEventListener("toggle", () => load(place), { once: true });
+  if (folded.open) load(place);  // by a link to it
+}
 
 // The script of the report's page, which filters and opens questions, begins when they are there.
 const questions = document.querySelector("[data-answers]");
@@ -27,8 +35,6 @@ if (questions) {
     await import("/static/page.js");
   }
 }
-for (const place of document.querySelectorAll(".part")) await load(place);
-if (location.hash && !location.hash.startsWith("#sample-")) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 
 const unfinished = document.getElementById("unfinished");
 if (unfinished) stream(unfinished.dataset.events, { begun: () => location.reload(), ended: () => location.reload() });

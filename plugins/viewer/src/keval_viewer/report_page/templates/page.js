@@ -2,7 +2,7 @@
 // The questions of a page: they open on their answers, are filtered, ordered and linked to. Without a library, and
 // without network where the answers are in the page; a server gives those to one question at a time.
 (() => {
-  const AT_ONCE = 100;
+  const AT_ONCE = 100;  // after the first few, which leave the rest of the page within sight
   const list = document.getElementById("list");
   if (!list) return;
   const parsed = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -17,7 +17,7 @@
   const found = document.getElementById("found");
   const more = document.getElementById("more");
 
-  // Rows in the order that keval gave them. Those after the first hundred become elements when they are shown.
+  // Rows in the order that keval gave them. Those after the first few become elements when they are shown.
   const first = [...list.children];
   const others = parsed("rows");
   const rows = parsed("index").map((row, place) => ({ ...row, place, item: first[place] ?? null, compared: 0, text: null }));
@@ -26,7 +26,7 @@
   const byDetails = new WeakMap(rows.slice(0, first.length).map((row) => [detailsOf(row), row]));
   const arms = parsed("arms");
   let shown = rows;
-  let limit = AT_ONCE;
+  let limit = first.length;
 
   const fragment = (html) => {
     const template = document.createElement("template");
@@ -210,9 +210,13 @@
   order.addEventListener("change", unsort);
   heads.forEach((button) => button.addEventListener("click", () => sortBy(button)));
   for (const select of [show, order, comparison, metric, ...keys]) select?.addEventListener("change", apply);
-  more.firstElementChild.addEventListener("click", extend);
-  new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) extend(); }).observe(more);
+  // Once somebody wants more, they come as the page is scrolled.
+  more.firstElementChild.addEventListener("click", () => {
+    extend();
+    new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) extend(); }).observe(more);
+  });
   draw();
+  first.map((item) => byDetails.get(item.querySelector("details[open]"))).filter(Boolean).forEach(open);  // before now
   addEventListener("hashchange", follow);
   addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.target.closest("input, select, textarea")) {
