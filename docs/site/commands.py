@@ -14,8 +14,8 @@ from keval.cli import main
 
 _TOP = """# Commands
 
-Every flag of a command can be set by an environment variable, too: `KEVAL_RUN_MAX_CONCURRENT=4` is `keval run
---max-concurrent 4`. The page about [the config](../config.md#flags) says which flag changes which key.
+Any flag can be set by an environment variable instead: `KEVAL_RUN_MAX_CONCURRENT=4` is `keval run --max-concurrent 4`.
+The page about [the config](../config.md#flags) says which flag changes which key.
 
 """
 
@@ -43,7 +43,7 @@ def _command(command: click.Command, name: str, parent: click.Context) -> Iterat
         usage = " ".join([path, *command.collect_usage_pieces(context)])
         yield f"```console\n{usage}\n```\n"
         records = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
-        if rows := [f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in records if "--help" not in flag]:
+        if rows := [f"| `{flag}` | {_cell(text)} |" for flag, text in records if text and "--help" not in flag]:
             yield "\n".join(["| flag | what it does |", "|---|---|", *rows, ""])
         if isinstance(command, click.Group):
             for child in command.list_commands(context):
@@ -63,4 +63,5 @@ def _paragraphs(command: click.Command) -> str:
 
 
 def _cell(text: str) -> str:
+    """Return a text for a table, where a bracket would begin a link to a name."""
     return re.sub(r"([\[|])", r"\\\1", " ".join(text.split()))

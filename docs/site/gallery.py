@@ -109,8 +109,8 @@ def _options(source: griffe.Object) -> Iterator[str]:
         if not isinstance(field, griffe.Attribute) or name.startswith("_") or field.annotation is None:
             continue
         default = _default(field.value)
-        if default is not None and "ClassVar" not in str(field.annotation) and "property" not in field.labels:
-            yield f"| `{name}` | `{_cell(str(field.annotation))}` | {default} |"
+        if default is not None and "instance-attribute" in field.labels:  # no ClassVar, and no property
+            yield f"| `{name}` | `{field.annotation}` | {default} |"
 
 
 def _default(value: str | griffe.Expr | None) -> str | None:
@@ -118,14 +118,10 @@ def _default(value: str | griffe.Expr | None) -> str | None:
     if value is None:
         return "required"
     if not isinstance(value, griffe.ExprCall) or not str(value.function).endswith("field"):
-        return f"`{_cell(str(value))}`"
+        return f"`{value}`"
     given = {each.name: str(each.value) for each in value.arguments if isinstance(each, griffe.ExprKeyword)}
     if given.get("init") == "False":
         return None
     if factory := given.get("factory"):
         return {"dict": "`{}`", "list": "`[]`", "tuple": "`()`"}.get(factory, f"`{factory}()`")
-    return f"`{_cell(given['default'])}`" if "default" in given else "required"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
+    return f"`{given['default']}`" if "default" in given else "required"

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _OWN = {
     "SECURITY.md": "security.md",
 }
 _CODE = r"^```.*?^```|`[^`\n]+`"
+_TABLE_CODE = re.compile(r"(?<=[ |(])`[^`\n]*\\\|[^`\n]*`")
 _LINK = re.compile(rf"{_CODE}|\]\(\s*([^)\s#:]+)(#[^)\s]*)?\)", re.MULTILINE | re.DOTALL)
 
 
@@ -69,11 +71,18 @@ def linked(uri: str, markdown: str) -> Iterator[tuple[re.Match[str], str]]:
             yield link, posixpath.normpath(posixpath.join(folder, link[1]))
 
 
+def navigation(config: MkDocsConfig) -> dict[str, Any]:
+    """Return the sections of the navigation by title, each a list that can be added to."""
+    return {title: pages for section in config.nav or [] for title, pages in section.items()}
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the packages and the examples to the navigation, so that no list of them need be kept."""
-    sections = {title: pages for section in config.nav or [] for title, pages in section.items()}
-    sections["Plugins"] += [page for page in packages().values() if page.startswith("packages/")]
-    sections["Tutorials"] += examples().values()
+    sections = navigation(config)
+    readmes = {path: page for path, page in packages().items() if path not in _OWN}
+    for folder, found in groupby(readmes, lambda path: path.partition("/")[0]):
+        sections["Plugins"].append({folder.capitalize(): [readmes[path] for path in found]})
+    sections["Tutorials"].append({"Examples": [*examples().values()]})
     return config
 
 
@@ -99,7 +108,11 @@ def _files(folder: str) -> list[Path]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead each link to where its target is in the site; MkDocs reports those that lead nowhere."""
+    """Lead each link to where its target is in the site; MkDocs reports those that lead nowhere.
+
+    A bar in the code of a table is escaped for code hosts. Here the backslash would be shown.
+    """
+    markdown = _TABLE_CODE.sub(lambda code: code[0].replace(r"\|", "|"), markdown)
     here, pieces, end = page.file.src_uri, [], 0
     for link, path in linked(here, markdown):
         uri = uri_of(path)

@@ -19,9 +19,9 @@ plugin. Any number or true/false may also be a variable, `${NAME}`.
 """
 _PLUGINS = {"agents", "contexts", "judges", "metrics", "middleware", "plugins"}
 _SHORT = {
-    "agent": "the only agent, without a label: `agents:` in short",
-    "judge": "the only judge, without a label: `judges:` in short",
-    "mcp_servers": "another word for `contexts:`",
+    "agent": "`agents:`, for one agent without a label",
+    "judge": "`judges:`, for one judge without a label",
+    "mcp_servers": "`contexts:`",
 }
 _HEAD = "| key | value | default |\n|---|---|---|"
 Schema = Mapping[str, Any]
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _page(schema: Schema) -> Iterator[str]:
     properties: dict[str, Schema] = schema["properties"]
-    sections = {key: told for key, told in properties.items() if "description" in told and not _is_plain(told)}
+    sections = {key: told for key, told in properties.items() if "description" in told and key not in _SHORT}
     plain = {key: told for key, told in properties.items() if key not in sections and key not in _SHORT}
     yield f"\n## At the top\n\n{_HEAD}"
     yield from _rows(plain, schema["required"])
@@ -54,10 +54,6 @@ def _page(schema: Schema) -> Iterator[str]:
     yield f"\n## Changes to a context\n\nKeys that any entry of `contexts:` may have.\n\n{_HEAD}"
     changes = {key.removeprefix("change:"): each for key, each in schema["$defs"].items() if key.startswith("change:")}
     yield from _rows(changes, ())
-
-
-def _is_plain(told: Schema) -> bool:
-    return told.get("type") not in ("object", "array")
 
 
 def _fields(told: Schema) -> Schema | None:

@@ -106,17 +106,17 @@ def test_the_gallery_has_every_plugin_that_is_installed(site: Path) -> None:
     plugins = [each for group in GROUPS for each in components(group) if each.distribution != "keval-doubles"]
     assert plugins
     assert [] == [each.name for each in plugins if f"### {each.name}\n" not in page and f"`{each.name}`" not in page]
-    assert "| `target` | `Path` | required |\n| `model` | `Model \\| None` | `None` |" in page
+    assert "| `target` | `Path` | required |\n| `model` | `Model | None` | `None` |" in page
 
 
 def test_the_reference_has_what_commands_options_and_docstrings_say(site: Path) -> None:
     commands = (site / "reference" / "commands.md").read_text(encoding="utf-8")
     keys = (site / "reference" / "config.md").read_text(encoding="utf-8")
-    names = (site / "reference" / "plugin" / "index.html").read_text(encoding="utf-8")
+    names = (site / "reference" / "python" / "keval-plugin-agents" / "index.html").read_text(encoding="utf-8")
 
     assert "| `--budget NAME=N` | Begin nothing more when `tokens`, `trials` or `usd`" in commands
     assert "| `retry.max_attempts` | whole number ≥ 1 | `3` |" in keys
-    assert "offers MCP servers" in names or "ContextProvider" in names
+    assert all(f'id="keval.seams.{name}"' in names for name in ("interfaces.Agent.run", "contexts.Provision"))
 
 
 @needs_chromium
@@ -128,7 +128,7 @@ def test_a_page_asks_no_other_host_and_takes_its_colours_from_the_system(
     page.on("request", lambda request: asked.append(request.url))
     page.emulate_media(color_scheme=scheme)
 
-    for path in ("", "tutorials/agents/", "plugins/gallery/", "reference/plugin/"):
+    for path in ("", "tutorials/agents/", "plugins/gallery/", "reference/python/keval-plugin-agents/"):
         page.goto(url + path)
         page.wait_for_load_state("networkidle")
 
