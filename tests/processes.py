@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Listening", "command"]
+__all__ = ["Listening", "children", "command"]
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -87,3 +88,12 @@ def _command(folder: Path, environ: dict[str, str], args: Sequence[str], *writte
     from keval.cli import main
 
     main(args, prog_name="keval")
+
+
+def children() -> set[str]:
+    """The processes that this one has started and that still are."""
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended, and its children are another's
+            found.update((thread / "children").read_text("ascii").split())
+    return found

@@ -232,16 +232,27 @@ from keval.findings.reviews import (
 # The names from here on may change in any version.
 
 # Configs and runs for interactive front ends
-from keval.config.load import effective as effective, load as load, with_data as with_data
+from keval.config.load import (
+    effective as effective,
+    load as load,
+    read_evaluation as read_evaluation,
+    with_data as with_data,
+)
 from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
 from keval.config.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
+from keval.config.variables import filling as filling
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
 from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
 from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
+from keval.interactive.tried_agents import TriedAgent as TriedAgent, try_agents as try_agents
+from keval.execute.bringup.preflight import read_tool_listings as read_tool_listings
+from keval.cli.models_command import ListedProvider as ListedProvider, listed_providers as listed_providers
+from keval.cli.schema_command import evaluation_schema as evaluation_schema
+from keval.cli.session import run_to_end as run_to_end
 from keval.store.lock import fetch_run as fetch_run
 from keval.store.run import find_run as find_run, list_runs as list_runs
 from keval.store.live_state import (
@@ -255,7 +266,7 @@ from keval.cli.options import (
     results_option as results_option,
     results_type as results_type,
 )
-from keval.report.terminal.messages import redactor as redactor
+from keval.report.terminal.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
 from keval.analysis.comparison import (
@@ -323,3 +334,10 @@ from keval.report.words import one_line as one_line
 from keval.report.terminal.runs import Headline as Headline, ListedRun as ListedRun
 from keval.report.totals import total_cost as total_cost
 from keval.report.terminal.trials import worst_trials as worst_trials
+
+# Scripted models: what serves them for tests is handed
+from keval.testing.scripted_model import (
+    ReceivedMessage as ReceivedMessage,
+    ReceivedRequest as ReceivedRequest,
+    ScriptedReply as ScriptedReply,
+)

@@ -1,11 +1,11 @@
-"""The pytest plugin: the fixture `keval`, by which a test holds an evaluation to its gates.
+"""The pytest plugin: the fixture `keval`, by which a test holds an evaluation to its gates, and those of keval.testing.
 
 pytest imports this module in every project where keval is installed, so it imports nothing of keval until it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from keval import Run
+    from keval.testing import Project, ScriptedModel
 
 _RESULTS = "keval_results"
 
@@ -26,6 +27,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def keval(request: pytest.FixtureRequest) -> Evaluations:
     """Run evaluations, and hold them to their gates; see docs/python.md."""
     return Evaluations(request)
+
+
+@pytest.fixture
+def keval_project(tmp_path: Path) -> Project:
+    """Return a project in a temporary folder; see docs/testing.md."""
+    from keval.testing import Project
+
+    return Project.new(tmp_path)
+
+
+def _offered(name: str) -> Any:
+    """Return a fixture that gives a function of keval.testing by its name."""
+
+    @pytest.fixture(name=name)
+    def fixture() -> Callable[..., Any]:
+        from keval import testing
+
+        found: Callable[..., Any] = getattr(testing, name)
+        return found
+
+    fixture.__doc__ = f"Give `keval.testing.{name}`; see docs/testing.md."
+    return fixture
+
+
+@pytest.fixture
+def scripted_model() -> Iterator[ScriptedModel]:
+    """Serve a scripted model; see docs/testing.md."""
+    from keval.testing import ScriptedModel
+
+    with ScriptedModel.serve_in_thread() as model:
+        yield model
+
+
+check_agent = _offered("check_agent")
+check_metric = _offered("check_metric")
+check_judge = _offered("check_judge")
+check_context = _offered("check_context")
+check_exporter = _offered("check_exporter")
+check_dataset = _offered("check_dataset")
+check_executor = _offered("check_executor")
+stub_server = _offered("stub_server")
 
 
 class Evaluations:

@@ -16,8 +16,9 @@ from starlette.routing import Route
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, Model
+from keval.testing.agent_stage import AgentStage
 from keval_loopback.serving import serve
-from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter, Stage
+from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
 Answer: TypeAlias = Response | dict[str, Any]
 
@@ -126,9 +127,9 @@ def play(runner: asyncio.Runner, endpoints: Endpoints) -> Callable[..., Played]:
 
 
 @pytest.fixture(scope="session")
-def stage(runner: asyncio.Runner) -> Iterator[Stage]:
-    """A gateway and a server behind the tap, up for the tests of every adapter."""
-    opening = Stage.open()
+def stage(runner: asyncio.Runner) -> Iterator[AgentStage]:
+    """A scripted model and a server behind the tap, up for the tests of every adapter."""
+    opening = AgentStage.open()
     yield runner.run(opening.__aenter__())
     runner.run(opening.__aexit__(None, None, None))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import attrs
@@ -11,14 +12,17 @@ import pytest
 
 from keval import Sample, Transcript
 from keval.plugin import ModelError, TrialError
-from keval_gateway import ChatReply, ChatRequest, ModelFault
+from keval.testing import AgentStage, calls_tools, refuses, says
+from keval.testing.agent_stage import QUESTION, Outcome
+from keval.testing.scripted_model import ReceivedRequest, Reply, ScriptedReply, Send
+from keval_gateway import ModelFault
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
-from tests.agents.stage import ADAPTERS, OTHER_WIRES, QUESTION, Adapter, Outcome, Script, Sending, Stage, calls, says
+from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4
 # Both results are the same, as either may be first.
-ADDS = calls(("add", {"a": 2, "b": 3}), ("divide", {"a": 10, "b": 2}), text="Let me add these two numbers.")
+ADDS = calls_tools(("add", {"a": 2, "b": 3}), ("divide", {"a": 10, "b": 2}), text="Let me add these two numbers.")
 TURNS = Sample("s1", "What is 2 + 3?", turns=("Thank you!",))
 
 every_wire = pytest.mark.parametrize(
@@ -28,16 +32,15 @@ every_wire = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def play(runner: asyncio.Runner, stage: Stage, adapter: Adapter) -> Callable[..., Outcome]:
+def play(runner: asyncio.Runner, stage: AgentStage, adapter: Adapter) -> Callable[..., Outcome]:
     """Run one trial: `play(reply, ..., streams=...)` with the model's replies in order, the last again and again."""
 
-    def run(*replies: Script, sample: Sample = QUESTION, **rest: Any) -> Outcome:
-        left = [*replies]
+    async def trial(replies: Sequence[Reply], sample: Sample, rest: dict[str, Any]) -> Outcome:
+        async with stage.agent(adapter.build, chain(replies, repeat(replies[-1]))) as staged:
+            return await staged.play(sample, **rest)
 
-        def script(request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
-            return (left.pop(0) if len(left) > 1 else left[0])(request)
-
-        return runner.run(asyncio.wait_for(stage.play(adapter, script, sample, **rest), 60))
+    def run(*replies: Reply, sample: Sample = QUESTION, **rest: Any) -> Outcome:
+        return runner.run(asyncio.wait_for(trial(replies, sample, rest), 60))
 
     return run
 
@@ -57,45 +60,51 @@ def test_the_pieces_are_what_is_said_and_the_transcript_is_the_same(play: Any) -
     assert [kind for kind, _ in whole.events] == [kind for kind, _ in streamed.events if kind != "text_streamed"]
 
 
-def test_a_piece_is_told_while_the_model_still_writes(play: Any, stage: Stage) -> None:
-    async def slowly(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+def test_a_piece_is_told_while_the_model_still_writes(play: Any) -> None:
+    read = asyncio.Event()
+
+    async def slowly(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
         half = len(pieces) // 2
         for piece in pieces[:half]:
             yield piece
-        await asyncio.wait_for(stage.read.wait(), 10)
+        await asyncio.wait_for(read.wait(), 10)
         for piece in pieces[half:]:
             yield piece
 
-    outcome = play(says(ANSWER), streams=True, send=slowly)
+    def emit(kind: str, data: object) -> None:
+        if kind == "text_streamed":
+            read.set()
+
+    outcome = play(says(ANSWER, send=slowly), streams=True, emit=emit)
 
     assert outcome.error is None
     assert [(ANSWER, ANSWER)] == pieced(outcome)
 
 
-async def dropped(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+async def dropped(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
     body = b"".join(pieces)
     yield body[: len(body) // 2]
     yield None
 
 
-async def ended(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+async def ended(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
     """Half of a response as if that was all; of a stream of events, half of the events."""
     body = b"".join(pieces)
     for piece in pieces[: len(pieces) // 2] if len(pieces) > 1 else [body[: len(body) // 2]]:
         yield piece
 
 
-async def nothing(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+async def nothing(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
     for piece in pieces[:0]:
         yield piece
 
 
 @pytest.mark.parametrize("send", [dropped, ended, nothing])
-def test_a_reply_that_breaks_off_fails_as_it_does_whole(play: Any, adapter: Adapter, send: Sending) -> None:
+def test_a_reply_that_breaks_off_fails_as_it_does_whole(play: Any, adapter: Adapter, send: Send) -> None:
     if adapter.module == "keval_claude_code":
         pytest.skip("Claude Code has its replies streamed always")
 
-    whole, streamed = (play(ADDS, streams=streams, send=send) for streams in (False, True))
+    whole, streamed = (play(attrs.evolve(ADDS, send=send), streams=streams) for streams in (False, True))
 
     assert isinstance(whole.error, TrialError)
     assert isinstance(streamed.error, TrialError)
@@ -111,17 +120,19 @@ ENDS = (b'"finish_reason":"', b'"finishReason"', b"message_delta", b"response.co
 
 @every_wire
 @pytest.mark.parametrize("reply", [says(ANSWER), ADDS], ids=["text", "call"])
-def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter: Adapter, reply: Script) -> None:
+def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(
+    play: Any, adapter: Adapter, reply: ScriptedReply
+) -> None:
     if adapter.module == "keval_claude_code" and reply is ADDS:
         pytest.skip("Claude Code runs a call before its message has ended")
 
-    async def unended(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+    async def unended(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
         for piece in pieces:
             if any(mark in piece for mark in ENDS):
                 return
             yield piece
 
-    outcome = play(reply, streams=True, send=unended)
+    outcome = play(attrs.evolve(reply, send=unended), streams=True)
 
     assert isinstance(outcome.error, TrialError)
     assert ("model", True) == (outcome.error.stage, outcome.error.retryable)
@@ -130,14 +141,17 @@ def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter
 
 
 @every_wire
-def test_a_failure_that_is_told_within_a_stream_is_one_of_the_model(play: Any, stage: Stage) -> None:
-    async def limited(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
-        for piece in pieces[: len(pieces) // 2]:
-            yield piece
-        wire = stage.requests[-1].wire
-        yield frame(PROTOCOLS[wire].fault(ModelFault(429, "too many")), None if wire == "gemini" else "error")
+def test_a_failure_that_is_told_within_a_stream_is_one_of_the_model(play: Any) -> None:
+    def limited(request: ReceivedRequest) -> ScriptedReply:
+        async def send(pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+            for piece in pieces[: len(pieces) // 2]:
+                yield piece
+            wire = request.wire
+            yield frame(PROTOCOLS[wire].fault(ModelFault(429, "too many")), None if wire == "gemini" else "error")
 
-    outcome = play(says(ANSWER), streams=True, send=limited)
+        return says(ANSWER, send=send)
+
+    outcome = play(limited, streams=True)
 
     assert isinstance(outcome.error, TrialError)
     assert ("model", "rate_limit", True) == fault(outcome.error)
@@ -146,10 +160,7 @@ def test_a_failure_that_is_told_within_a_stream_is_one_of_the_model(play: Any, s
 
 
 def test_a_refusal_is_the_same_failure_streamed_or_not(play: Any) -> None:
-    def refuse(request: ChatRequest) -> ChatReply:
-        raise ModelFault(429, "not today", retry_after=7)
-
-    whole, streamed = (play(ADDS, refuse, streams=streams) for streams in (False, True))
+    whole, streamed = (play(ADDS, refuses(429, retry_after=7), streams=streams) for streams in (False, True))
 
     assert isinstance(whole.error, ModelError)
     assert isinstance(streamed.error, ModelError)
@@ -160,7 +171,7 @@ def test_a_refusal_is_the_same_failure_streamed_or_not(play: Any) -> None:
 
 @pytest.mark.parametrize("cut", ["length", None])
 def test_a_reply_without_text_fails_by_its_ending(play: Any, cut: Any) -> None:
-    whole, streamed = (play(lambda request: ChatReply("", cut=cut), streams=streams) for streams in (False, True))
+    whole, streamed = (play(says("", cut=cut), streams=streams) for streams in (False, True))
 
     assert isinstance(whole.error, TrialError)
     assert isinstance(streamed.error, TrialError)
@@ -173,7 +184,7 @@ def test_a_text_that_a_limit_ended_says_so_when_it_is_streamed(play: Any, adapte
     if adapter.module == "keval_claude_code":
         pytest.skip("Claude Code takes what ended early for an error")
 
-    cut, whole = (play(lambda request: ChatReply(ANSWER, cut=end), streams=True) for end in ("length", None))  # noqa: B023
+    cut, whole = (play(says(ANSWER, cut=end), streams=True) for end in ("length", None))
 
     assert (ANSWER, True) == (cut.transcript.output, cut.transcript.truncated)
     assert (ANSWER, False) == (whole.transcript.output, whole.transcript.truncated)

@@ -16,7 +16,7 @@ from importlib_metadata import version
 from packaging.requirements import Requirement
 
 import keval
-from keval import plugin
+from keval import plugin, testing
 from keval.seams import hooks as hookspecs
 from keval.seams.registry import GROUPS
 
@@ -36,6 +36,7 @@ ROOMS = [
         "interactive",
         "plugin",
         "cli",
+        "testing",
         "pytest_plugin",
     ),
     "__main__",
@@ -126,7 +127,7 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
     assert [] == deeper
 
 
-@pytest.mark.parametrize("module", [keval, plugin], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [keval, plugin, testing], ids=lambda module: module.__name__)
 def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
     names: list[str] = dir(module)
 
@@ -135,7 +136,7 @@ def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
 
 
 def test_no_name_is_public_twice() -> None:
-    public = [*dir(keval), *dir(plugin)]
+    public = [*dir(keval), *dir(plugin), *dir(testing)]
 
     assert sorted(set(public)) == sorted(public)
 
@@ -152,7 +153,12 @@ def plugin_names() -> set[str]:
 
 def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
-    roles = {"models", "servers", "remote"}  # of proxies and of what mirrors results: the core asks for these names
+    roles = {
+        "models",
+        "servers",
+        "scripted",
+        "remote",
+    }  # of proxies and of what mirrors results: the core asks for them
     commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`

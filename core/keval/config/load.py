@@ -20,10 +20,10 @@ from keval.records.scores import Rubric
 
 def load(path: Path) -> Evaluation:
     """Read an evaluation from a YAML file. Raises ConfigError if it is not valid YAML, or not a mapping."""
-    return read(Source.read(path))
+    return read_evaluation(Source.read(path))
 
 
-def read(source: Source) -> Evaluation:
+def read_evaluation(source: Source) -> Evaluation:
     """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
@@ -41,7 +41,7 @@ def read(source: Source) -> Evaluation:
 
 def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
     """Read an evaluation again from other data, such as `effective` returns; what the command line chose stays."""
-    found = read(Source(evaluation.source.name, evaluation.source.base, data))
+    found = read_evaluation(Source(evaluation.source.name, evaluation.source.base, data))
     implied = {spec.label for spec in evaluation.judges if spec.implied}
     judges = _with_implied(found.judges, implied)
     return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
@@ -108,7 +108,7 @@ def _written(spec: PluginSpec) -> dict[str, Any]:
 
 
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:
-    evaluation = read(Source(place, Path(manifest.config_folder), dict(config)))
+    evaluation = read_evaluation(Source(place, Path(manifest.config_folder), dict(config)))
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
     gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
     return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), gates=gates)

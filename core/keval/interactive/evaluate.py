@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from keval.analysis.ablation import with_ablations
 from keval.config.evaluation import Evaluation
-from keval.config.load import load, read
+from keval.config.load import load, read_evaluation
 from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.execute.bringup.resources import reach_loopback
@@ -99,7 +99,7 @@ def evaluate(
 def _read(config: str | Path | Mapping[str, Any]) -> Evaluation:
     if isinstance(config, str | Path):
         return load(Path(config))
-    return read(Source("the config", Path.cwd(), dict(config)))
+    return read_evaluation(Source("the config", Path.cwd(), dict(config)))
 
 
 async def _run(evaluation: Evaluation, root: Path, options: RunOptions) -> Run:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 import pytest
 
 from keval import Sample
-from keval_gateway import ChatReply, ChatRequest
-from tests.agents.stage import OWN_AGENTS, QUESTION, Adapter, Outcome, Script, Stage
+from keval.testing import AgentStage
+from keval.testing.agent_stage import QUESTION, Outcome
+from keval.testing.scripted_model import Reply
+from tests.agents.stage import OWN_AGENTS, Adapter
 
 
 def coder(*flags: str, **options: Any) -> Adapter:
@@ -22,15 +24,11 @@ def coder(*flags: str, **options: Any) -> Adapter:
 
 
 @pytest.fixture
-def play(runner: asyncio.Runner, stage: Stage) -> Callable[..., Outcome]:
+def play(runner: asyncio.Runner, stage: AgentStage) -> Callable[..., Outcome]:
     """Run a trial: `play(reply, ..., flags=("--own",), permissions="deny", sample=...)`."""
 
-    def run(*replies: Script, flags: tuple[str, ...] = (), sample: Sample = QUESTION, **options: Any) -> Outcome:
-        left = iter(replies)
-
-        def script(request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
-            return next(left)(request)
-
-        return runner.run(asyncio.wait_for(stage.play(coder(*flags, **options), script, sample), 30))
+    def run(*replies: Reply, flags: tuple[str, ...] = (), sample: Sample = QUESTION, **options: Any) -> Outcome:
+        playing = stage.play(coder(*flags, **options).build, *replies, sample=sample)
+        return runner.run(asyncio.wait_for(playing, 30))
 
     return run

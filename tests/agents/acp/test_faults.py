@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,10 +15,12 @@ import pytest
 
 from keval import Message, Sample
 from keval.plugin import Context, McpServer, PreflightError, TranscriptBuilder, TrialError
+from keval.testing import AgentStage, calls_tools, says
+from keval.testing.agent_stage import QUESTION
 from keval_acp import Acp
 from tests.agents.acp.conftest import coder
-from tests.agents.stage import CODER, OWN_AGENTS, QUESTION, Stage, calls, says
-from tests.agents.test_contract import children
+from tests.agents.stage import CODER, OWN_AGENTS
+from tests.processes import children
 
 
 async def until(happened: Callable[[], bool]) -> None:
@@ -33,8 +36,6 @@ CODE = (sys.executable, "-S", str(CODER))
     [
         ("die", "process", "ended with exit code 1; its stderr ends:\nout of memory"),
         ("die-late", "process", "ended with exit code 1; its stderr ends:\nout of memory"),
-        ("version", "protocol", "speaks version 9 of the Agent Client Protocol, and keval version 1"),
-        ("login", "login", "wants a login (it offers: key)"),
         ("no-http", "servers_unsupported", "cannot take MCP server 'sums' over http"),
         ("turns", "max_turns", "gave up after as many model calls as it allows itself"),
         ("cancelled", "cancelled", "cancelled the turn by itself"),
@@ -48,6 +49,22 @@ def test_an_agent_that_fails_is_told_by_kind(play: Any, fault: str, kind: str, s
     error = outcome.error
     assert isinstance(error, TrialError)
     assert (kind, True) == (error.kind, said in str(error))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        ("version", "protocol", "speaks version 9 of the Agent Client Protocol, and keval version 1"),
+        ("login", "login", "wants a login (it offers: key)"),
+    ],
+)
+def test_an_agent_that_opens_no_session_is_told_by_kind(
+    runner: asyncio.Runner, fault: str, kind: str, said: str
+) -> None:
+    with pytest.raises(TrialError, match=re.escape(said)) as failure:
+        runner.run(Acp(command=(*CODE, "--fault", fault)).run(QUESTION, Context()))
+
+    assert kind == failure.value.kind
 
 
 def test_an_agent_that_takes_its_answer_back_has_refused(play: Any) -> None:
@@ -66,35 +83,35 @@ def test_lines_that_are_no_message_and_updates_that_nobody_knows_are_passed_over
 
 @pytest.mark.parametrize("fault", ["hang", "deaf"])
 def test_an_agent_that_is_cancelled_is_told_so_and_ends_with_what_it_started(
-    runner: asyncio.Runner, stage: Stage, tmp_path: Path, fault: str
+    runner: asyncio.Runner, stage: AgentStage, tmp_path: Path, fault: str
 ) -> None:
     journal = tmp_path / "journal.txt"
     adapter = coder("--fault", fault, "--journal", str(journal), "--own")
 
     async def scenario() -> set[str]:
         before = children()
-        async with stage.trial(adapter, says("Too late."), QUESTION) as (context, running):
-            await until(lambda: bool(context.builder.transcript().messages))
-            running.cancel()
+        async with stage.agent(adapter.build, [says("Too late.")]) as staged, staged.trial() as running:
+            await until(lambda: bool(running.transcript.messages))
+            running.task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await running
+                await running.task
         return children() - before
 
     assert set() == runner.run(asyncio.wait_for(scenario(), 30))
     assert journal.exists() == (fault == "hang")
 
 
-def test_a_command_in_a_terminal_ends_with_the_trial(runner: asyncio.Runner, stage: Stage, tmp_path: Path) -> None:
+def test_a_command_in_a_terminal_ends_with_the_trial(runner: asyncio.Runner, stage: AgentStage, tmp_path: Path) -> None:
     mark = tmp_path / "started"
-    script = calls(("shell", {"command": f"sleep 3600 & touch {mark}; sleep 3600"}))
+    script = calls_tools(("shell", {"command": f"sleep 3600 & touch {mark}; sleep 3600"}))
 
     async def scenario() -> set[str]:
         before = children()
-        async with stage.trial(coder("--own"), script, QUESTION) as (_, running):
+        async with stage.agent(coder("--own").build, [script]) as staged, staged.trial() as running:
             await until(mark.exists)
-            running.cancel()
+            running.task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await running
+                await running.task
         return children() - before
 
     assert set() == runner.run(asyncio.wait_for(scenario(), 30))

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.agents.stage import CODER
-from tests.agents.test_contract import children
 from tests.conftest import Project
+from tests.processes import children
 
 CONFIG = f"""
 dataset: {{path: questions.jsonl}}

@@ -10,7 +10,7 @@ import pytest
 from acp.exceptions import RequestError
 
 from keval_acp.terminals import Terminals
-from tests.agents.test_contract import children
+from tests.processes import children
 
 
 @pytest.fixture

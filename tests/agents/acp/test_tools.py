@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from keval import Sample, ToolCall
+from keval.testing import AgentStage, calls_tools, says
+from keval.testing.agent_stage import INSTRUCTIONS
 from tests.agents.acp.coder import TITLES
 from tests.agents.acp.conftest import coder
-from tests.agents.stage import INSTRUCTIONS, QUESTION, Stage, calls, says
 
 
 def told(call: ToolCall) -> tuple[str, bool, str | None, str | None]:
@@ -25,9 +26,11 @@ def test_planted_calls_are_counted_alike_by_tap_and_agent_however_the_agent_show
     planted = [("add", {"a": 1, "b": 2}), ("add", {"a": 1, "b": 2}), ("divide", {"a": 1, "b": 0})]
     own = ("shell", {"command": "echo add"})
 
-    outcome = play(calls(*planted, own), calls(planted[0]), says("Done."), flags=("--own", "--titles", titles))
+    outcome = play(
+        calls_tools(*planted, own), calls_tools(planted[0]), says("Done."), flags=("--own", "--titles", titles)
+    )
 
-    error = "Error executing tool divide: nothing can be divided by zero"
+    error = "nothing can be divided by zero"
     tapped = [("add", False, "3", None), ("add", False, "3", None), ("divide", False, None, error)]
     assert outcome.error is None
     assert [*tapped, ("add", False, "3", None)] == [
@@ -43,8 +46,8 @@ def test_planted_calls_are_counted_alike_by_tap_and_agent_however_the_agent_show
 
 def test_texts_and_results_stand_in_the_order_in_which_they_came(play: Any) -> None:
     outcome = play(
-        calls(("add", {"a": 2, "b": 3}), text="Let me add."),
-        calls(("shell", {"command": "echo five"}), text="And say it."),
+        calls_tools(("add", {"a": 2, "b": 3}), text="Let me add."),
+        calls_tools(("shell", {"command": "echo five"}), text="And say it."),
         says("It is 5."),
         flags=("--own",),
     )
@@ -60,8 +63,8 @@ def test_a_message_ends_where_one_with_another_id_begins(play: Any) -> None:
     assert (["Warning: no colours", "It is 5."], "It is 5.") == (said, outcome.transcript.output)
 
 
-def test_pieces_of_a_text_are_reported_where_somebody_reads_along(runner: asyncio.Runner, stage: Stage) -> None:
-    playing = stage.play(coder(), says("It is 5."), QUESTION, streams=True)
+def test_pieces_of_a_text_are_reported_where_somebody_reads_along(runner: asyncio.Runner, stage: AgentStage) -> None:
+    playing = stage.play(coder().build, says("It is 5."), streams=True)
 
     outcome = runner.run(asyncio.wait_for(playing, 30))
 
@@ -88,9 +91,9 @@ def test_the_system_prompt_stands_before_the_first_message_where_no_option_hands
 
 def test_a_call_of_the_agents_own_has_its_arguments_its_time_and_its_difference(play: Any) -> None:
     outcome = play(
-        calls(("write", {"path": "notes/a.txt", "text": "one\ntwo\n"})),
-        calls(("shell", {"command": "sleep 0.2; cat notes/a.txt"})),
-        calls(("read", {"path": "notes/a.txt"})),
+        calls_tools(("write", {"path": "notes/a.txt", "text": "one\ntwo\n"})),
+        calls_tools(("shell", {"command": "sleep 0.2; cat notes/a.txt"})),
+        calls_tools(("read", {"path": "notes/a.txt"})),
         says("Done."),
         flags=("--own",),
     )
@@ -118,7 +121,7 @@ def test_permissions_are_for_the_agents_own_tools(play: Any, permissions: Any, r
         ("write", {"path": "a.txt", "text": "a"}),
     ]
 
-    outcome = play(calls(*wanted), says("Done."), flags=("--own", "--asks"), permissions=permissions)
+    outcome = play(calls_tools(*wanted), says("Done."), flags=("--own", "--asks"), permissions=permissions)
 
     by_name = {call.name: call for call in outcome.transcript.tool_calls}
     assert results[:2] == [by_name["add"].result, by_name["execute"].result]
@@ -137,7 +140,7 @@ def test_a_call_that_ends_while_a_text_is_written_does_not_cut_it(play: Any) -> 
 def test_calls_of_equal_arguments_are_told_apart_by_their_names(play: Any) -> None:
     numbers = {"a": 2, "b": 3, "command": "echo hi"}
 
-    outcome = play(calls(("add", numbers), ("shell", numbers)), says("It is 5."), flags=("--own", "--reverse"))
+    outcome = play(calls_tools(("add", numbers), ("shell", numbers)), says("It is 5."), flags=("--own", "--reverse"))
 
     assert outcome.error is None
     assert [("add", False, "5", None), ("execute", True, "hi\n", None)] == sorted(
@@ -146,7 +149,7 @@ def test_calls_of_equal_arguments_are_told_apart_by_their_names(play: Any) -> No
 
 
 def test_a_call_of_the_conditions_that_no_server_got_is_told_as_not_executed(play: Any) -> None:
-    outcome = play(calls(("divide", {"a": 1})), says("Done."), flags=("--asks", "--fault", "lost-call"))
+    outcome = play(calls_tools(("divide", {"a": 1})), says("Done."), flags=("--asks", "--fault", "lost-call"))
 
     (call,) = outcome.transcript.tool_calls
     assert ("divide", False, None, "the call was lost") == told(call)
@@ -161,8 +164,8 @@ def test_files_outside_of_the_trials_folder_are_refused(play: Any, tool: str, pa
     arguments = {"path": path, **({"text": "mine"} if tool == "write" else {})}
 
     outcome = play(
-        calls(("shell", {"command": f"ln -s {tmp_path} out"})),
-        calls((tool, arguments)),
+        calls_tools(("shell", {"command": f"ln -s {tmp_path} out"})),
+        calls_tools((tool, arguments)),
         says("Done."),
         flags=("--own",),
     )
@@ -176,7 +179,7 @@ def test_files_outside_of_the_trials_folder_are_refused(play: Any, tool: str, pa
 
 def test_a_file_that_is_not_there_and_a_command_that_fails_are_told_to_the_agent(play: Any) -> None:
     outcome = play(
-        calls(("read", {"path": "none"}), ("shell", {"command": "echo no >&2; exit 3"})),
+        calls_tools(("read", {"path": "none"}), ("shell", {"command": "echo no >&2; exit 3"})),
         says("Done."),
         flags=("--own",),
     )

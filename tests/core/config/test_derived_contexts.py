@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from keval.cli.schema_command import evaluation_schema
-from keval.config.load import effective, read
+from keval.config.load import effective, read_evaluation
 from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.records.interventions import Describe, Faults, FixedResult, Intervention
@@ -38,7 +38,7 @@ def source(text: str = CONFIG) -> Source:
 
 
 def test_a_chain_has_the_server_of_its_first_and_the_changes_of_all() -> None:
-    specs = {spec.label: spec for spec in read(source()).contexts}
+    specs = {spec.label: spec for spec in read_evaluation(source()).contexts}
 
     assert ["terse", "both", "docs"] == [*specs]
     assert (DOCS, TERSE, BOTH) == specs["both"].interventions
@@ -52,12 +52,14 @@ def test_a_chain_has_the_server_of_its_first_and_the_changes_of_all() -> None:
 
 
 def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from() -> None:
-    evaluation = select(read(source()), Selection(conditions=("changed",)))
+    evaluation = select(read_evaluation(source()), Selection(conditions=("changed",)))
 
     kept = effective(evaluation)["contexts"]
 
     assert source().data["contexts"] == kept
-    again = read(Source("manifest.json", Path.cwd(), json.loads(json.dumps({**source().data, "contexts": kept}))))
+    again = read_evaluation(
+        Source("manifest.json", Path.cwd(), json.loads(json.dumps({**source().data, "contexts": kept})))
+    )
     assert [attrs.evolve(spec, path=()) for spec in evaluation.contexts] == [
         attrs.evolve(spec, path=()) for spec in again.contexts
     ]

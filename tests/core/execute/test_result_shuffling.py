@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from keval.config.load import read
+from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.execute.trial.result_shuffling import ResultShuffling, TrialResults
 from keval.plan.build import make_plan
@@ -128,7 +128,7 @@ def test_the_source_of_a_trial_is_the_one_that_its_arm_began_before_it_in_the_re
         "metrics": ["double/length"],
         "execution": {"num_repetitions": 3},
     }
-    plan = make_plan(read(Source("eval.yaml", project.root, config)))
+    plan = make_plan(read_evaluation(Source("eval.yaml", project.root, config)))
     of, last = ResultShuffling.of(plan), dict[tuple[str, int], TrialResults]()
     begun: list[tuple[bool, bool]] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keval.config.load import read
+from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
@@ -32,7 +32,7 @@ ARMS = [f"{agent}/{condition}" for agent, condition in product(CONFIG["agents"],
 def planned(project: Project, samples: list[str] = SAMPLES, repetitions: int = 3, seed: int = 0) -> Plan:
     project.write(questions_jsonl="".join(json.dumps({"id": name, "question": "?"}) + "\n" for name in samples))
     execution = {"num_repetitions": repetitions, "seed": seed}
-    return make_plan(read(Source("eval.yaml", project.root, {**CONFIG, "execution": execution})))
+    return make_plan(read_evaluation(Source("eval.yaml", project.root, {**CONFIG, "execution": execution})))
 
 
 def arm(key: TrialKey) -> str:

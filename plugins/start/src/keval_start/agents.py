@@ -1,0 +1,123 @@
+"""The agents that the user names, as the agents of a config: installed ones, and the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.plugin import (
+    ConfigError,
+    Evaluation,
+    Problem,
+    Selection,
+    Source,
+    effective,
+    read_evaluation,
+    select,
+    try_agents,
+)
+from keval_start.models import ChosenModel
+from keval_start.questions import FILE
+from keval_start.servers import label_of
+from keval_start.workplace import Workplace
+
+
+@attrs.frozen
+class Agents:
+    """Agents by label, with the options of the config. `own` are the labels of those that the user wrote."""
+
+    options: Mapping[str, Mapping[str, Any]]
+    own: frozenset[str] = frozenset()
+
+    @property
+    def types(self) -> list[str]:
+        """The names of their plugins, each once."""
+        return list(dict.fromkeys(str(options.get("type", label)) for label, options in self.options.items()))
+
+
+def installed_agents() -> list[str]:
+    """Return the names of the agents that are installed."""
+    return sorted(point.name for point in entry_points(group="keval.agents"))
+
+
+def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) -> Agents:
+    """Return the agents that texts such as `gadk` and `python:FILE.py:FUNCTION` name.
+
+    Raises ConfigError with every problem: unknown agents, or agents that are not named in this way.
+    """
+    evaluation = _evaluation({model.loop: {"model": model.name}}, workplace)
+    selected = select(evaluation, Selection(agents=tuple(_moved(text, workplace) for text in texts)))
+    problems = [problem for problem in selected.problems if problem.place.startswith("--agent")]
+    needy = [text for text in texts if text in ("command", "http", "python", "a2a", "acp", "recorded")]
+    problems += [
+        Problem(f"--agent {text}", f"say which one, as in {text}:…; see `keval init --help`") for text in needy
+    ]
+    if problems:
+        raise ConfigError(problems)
+    kinds = {text.partition(":")[0] for text in texts if ":" in text}
+    agents: dict[str, Mapping[str, Any]] = {}
+    own: set[str] = set()
+    for given, each in effective(selected)["agents"].items():
+        label, kind, options = given, each["type"], each
+        if kind in kinds:
+            if kind == "python":
+                label = label_of(Path(each["target"].rpartition(":")[0]).stem)
+            if kind in ("command", "acp") and workplace.folder != workplace.here:
+                options = {**each, "folder": workplace.written(Path())}
+            label = given if label in agents else label
+            own.add(label)
+        agents[label] = {name: value for name, value in options.items() if (name, value) != ("type", label)}
+    return Agents(agents, frozenset(own))
+
+
+async def tried(agents: Agents, model: ChosenModel, workplace: Workplace, *, served: bool) -> Agents:
+    """Make the user's own agents ready, and return all of them; a function that takes a `Context` gets the model.
+
+    Raises:
+        ConfigError, PreflightError: an agent is not there, or cannot be given servers though they are `served`.
+    """
+    if not agents.own:
+        return agents
+    found = await try_agents(_evaluation({label: agents.options[label] for label in agents.own}, workplace))
+    if served and (refused := [each for each in found if each.servers_refusal]):
+        raise ConfigError([Problem(f"the agent {each.label}", str(each.servers_refusal)) for each in refused])
+    with_context = {
+        each.label
+        for each in found
+        if each.servers_refusal is None and agents.options[each.label].get("type", each.label) == "python"
+    }
+    options = {
+        label: {**each, "model": model.name} if label in with_context else each
+        for label, each in agents.options.items()
+    }
+    return attrs.evolve(agents, options=options)
+
+
+def _evaluation(agents: Mapping[str, Mapping[str, Any]], workplace: Workplace) -> Evaluation:
+    """Return an evaluation that has these agents; it is not in a file, so it has no places."""
+    data = {"dataset": {"path": FILE}, "agents": {label: dict(each) for label, each in agents.items()}}
+    return read_evaluation(Source("", workplace.folder, data))
+
+
+def _moved(text: str, workplace: Workplace) -> str:
+    """Return the name of an agent with the path of a Python file made relative to the folder of the config."""
+    kind, _, target = text.partition(":")
+    source, _, function = target.rpartition(":")
+    if kind == "python" and source.endswith(".py"):
+        return f"{kind}:{workplace.written(Path(source))}:{function}"
+    return text
+
+
+def recorded_agents(files: Iterable[Path], workplace: Workplace) -> Agents:
+    """Return an agent for each file of answers, with the name of the file."""
+    options: dict[str, Mapping[str, Any]] = {}
+    for file in files:
+        label = file.stem.replace(" ", "_")
+        while label in options:
+            label += "_2"
+        options[label] = {"type": "recorded", "path": workplace.written(file)}
+    return Agents(options)

@@ -1,0 +1,140 @@
+"""What `keval init` asks a person: at most five questions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from keval import KevalError
+from keval_start.agents import installed_agents
+from keval_start.answers import Answers, agents_for, questions_beside_answers, read_target
+from keval_start.mcp_files import PLACES
+from keval_start.models import SIMULATED, ChosenModel, chosen_model, offered_models
+from keval_start.project import Goal
+from keval_start.questions import FILE, Questions, generated_questions, read_questions
+from keval_start.servers import Server, with_own_labels
+from keval_start.variables import Variables
+from keval_start.workplace import Workplace
+
+T = TypeVar("T")
+
+_GOALS: dict[Goal, str] = {
+    "server": "an MCP server: are answers better with it?",
+    "agents": "several agents, one against the other",
+    "agent": "my own agent, against a plain tool loop",
+    "answers": "answers that I have",
+}
+_GENERATED = 10
+
+
+def ask(workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
+    """Ask what is to be evaluated, and by what. An answer that is wrong is asked for again, with the reason."""
+    goal = _chosen("What do you want to evaluate?", _GOALS)
+    files: list[Path] = []
+    names: list[str] = []
+    servers: tuple[Server, ...] = ()
+
+    def agents_named(text: str) -> list[str]:
+        agents_for(goal, (found := _words(text)), (), ChosenModel(SIMULATED), workplace)
+        if goal == "agents" and len(found) < 2:
+            raise ValueError("name two agents or more, with spaces between them")
+        if goal == "agent" and ":" not in text:
+            raise ValueError("your own agent has a colon after its kind, as in python:my_agent.py:answer")
+        return found
+
+    def served(text: str) -> tuple[Server, ...]:
+        return with_own_labels(read_target(text, workplace, variables)) if text else ()
+
+    if goal == "answers":
+        told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
+        files = _asked(told, lambda text: [_file(word, workplace) for word in _words(text)])
+    elif goal == "agents":
+        told = f"Which agents? Installed are {', '.join(installed_agents())}"
+        names = _asked(told, agents_named, "gadk ms" if {"gadk", "ms"} <= {*installed_agents()} else None)
+    elif goal == "agent":
+        told = "Which agent? python:FILE.py:FUNCTION, http:URL or 'command:PROGRAM {question}'"
+        names = _asked(told, lambda text: agents_named(text) if " " not in text else agents_named(f"'{text}'"))
+    if goal == "server":
+        there = next((place for place in PLACES if (workplace.here / place).is_file()), None)
+        told = "Which server? A command such as uvx mcp-server-time, a URL, or the mcp.json of a client"
+        servers = _asked(told, served, there)
+    elif goal != "answers":
+        told = "With which MCP server? A command, a URL, an mcp.json, or Enter for none"
+        servers = _asked(told, served, "")
+    model = _model("Which model grades?" if goal == "answers" else "Which model?")
+    agents = agents_for(goal, names, files, model, workplace)
+    return Answers(
+        goal, servers, agents, model, _questions(workplace, files, can_generate=can_generate and bool(servers))
+    )
+
+
+def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool) -> Questions | None:
+    def read(text: str) -> Questions | None:
+        if can_generate and text == "generate":
+            return generated_questions(_GENERATED)
+        if text:
+            return read_questions(_file(text, workplace), workplace, None, None)
+        return questions_beside_answers(answers[0], workplace, None, None) if answers else None
+
+    there = workplace.folder / FILE
+    default = workplace.shown(there) if there.is_file() else "generate" if can_generate else ""
+    made = f", or `generate`: the model makes {_GENERATED} of what the server returns" if can_generate else ""
+    without = f", or Enter {'if the answers have them' if answers else 'for three samples'}" if not default else ""
+    return _asked(f"Where are the questions? A file{made}{without}", read, default)
+
+
+def _model(title: str) -> ChosenModel:
+    offered = [ChosenModel(SIMULATED), *offered_models()]
+    told = {each.name: f"{each.key} is set" if each.key else "no key: shows how all works" for each in offered}
+    _list(title, told)
+
+    def read(text: str) -> ChosenModel:
+        return offered[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(offered) else chosen_model(text)
+
+    return _asked("A number, or another one as provider/name", read, "1")
+
+
+def _chosen(title: str, told: dict[Goal, str]) -> Goal:
+    _list(title, dict.fromkeys(told.values(), ""))
+    return _asked("A number", lambda text: list(told)[_number(text, len(told)) - 1], "1")
+
+
+def _list(title: str, told: dict[str, str]) -> None:
+    click.echo(f"\n{title}")
+    width = max(map(len, told))
+    for number, (name, about) in enumerate(told.items(), start=1):
+        click.echo(f"  {number}  {name:<{width}}  {about}".rstrip())
+
+
+def _number(text: str, most: int) -> int:
+    if not text.isdigit() or not 0 < int(text) <= most:
+        raise ValueError(f"a number from 1 to {most} is expected")
+    return int(text)
+
+
+def _file(text: str, workplace: Workplace) -> Path:
+    if not (workplace.here / text).is_file():
+        raise ValueError(f"there is no file {text}")
+    return Path(text)
+
+
+def _words(text: str) -> list[str]:
+    return shlex.split(text.replace(",", " "))
+
+
+def _asked(text: str, read: Callable[[str], T], default: str | None = None) -> T:
+    """Ask until an answer can be read."""
+
+    def value(given: str) -> T:
+        try:
+            return read(given.strip())
+        except (ValueError, KevalError) as error:
+            raise click.UsageError(str(error)) from error
+
+    click.echo(text if text.startswith("A number") else f"\n{text}")
+    answer: T = click.prompt(">", default=default, show_default=bool(default), prompt_suffix=" ", value_proc=value)
+    return answer

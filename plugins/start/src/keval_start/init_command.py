@@ -1,0 +1,176 @@
+"""`keval init`: writes an evaluation, from what the user says to a config that `keval run` can run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keval.plugin import ConfigError, Problem, counted, filling, foreign, run_to_end, tell
+
+if TYPE_CHECKING:
+    from keval_start.answers import Answers, Flags
+    from keval_start.project import Draft, Project
+    from keval_start.variables import Variables
+    from keval_start.workplace import Workplace
+
+
+@click.command("init")
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option(
+    "--server", multiple=True, metavar="TARGET", help="Evaluate this MCP server: a command or a URL. Repeatable."
+)
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Evaluate the servers of this mcp.json, of Claude Code, VS Code or Cursor.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Only this server of the file. Repeatable.")
+@click.option(
+    "--agent",
+    multiple=True,
+    metavar="AGENT",
+    help="Evaluate this agent: python:FILE.py:FUNCTION, http:URL or 'command:PROGRAM {question}'; or installed ones,"
+    " such as gadk and ms, against each other. Repeatable.",
+)
+@click.option(
+    "--answers",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help='Evaluate answers that exist: JSON lines such as {"id": "q1", "response": "…"}. Repeatable.',
+)
+@click.option("-m", "--model", metavar="PROVIDER/NAME", help="Of agents and judge.  [default: a simulated model]")
+@click.option(
+    "--questions",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The questions, with golden answers.  [default: three samples to replace]",
+)
+@click.option("--question-key", metavar="KEY", help="Under which key a record of that file has the question.")
+@click.option("--answer-key", metavar="KEY", help="Under which key it has the golden answer.")
+@click.option(
+    "--generate",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=10,
+    metavar="[N]",
+    help="Let the model make N questions of what the server returns.  [default: 10]",
+)
+def init(*, folder: Path, **flags: Any) -> None:
+    """Write an evaluation into DIR: a config, questions, and a workflow for CI.
+
+    Asks what is to be evaluated, unless flags say it or nobody is at a terminal. Servers are started once, to list
+    their tools. No file is overwritten.
+    """
+    from keval_start.answers import Flags  # it imports what `--help` does not need
+    from keval_start.project import CONFIG, SCHEMA
+    from keval_start.questions import FILE
+    from keval_start.variables import Variables
+    from keval_start.workplace import Workplace
+
+    given, workplace, variables = Flags(**flags), Workplace.of(folder), Variables()
+    samples = [FILE] if given.given and not (given.questions or given.answers) else []
+    new = [workplace.folder / name for name in (CONFIG, *samples, SCHEMA)]
+    workplace.check_absent(*new, workplace.workflow)
+    commands = _commands()
+    answers = _answers(given, workplace, variables, can_generate="generate" in commands)
+    if variables.unset:
+        told = "set in the environment what servers are started with"
+        raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
+    with workplace.made():
+        draft = run_to_end(_brought_up(answers, workplace, variables))
+        project = draft.project(workplace)
+        with project.written(), filling(variables.known):
+            if draft.questions.generate:
+                _generate(commands["generate"], draft, project)
+            _call(commands["validate"], workplace.shown(project.config))
+    _tell(draft, project)
+
+
+def at_terminal() -> bool:
+    """Return whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def _answers(flags: Flags, workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
+    if flags.given or not at_terminal():
+        return flags.read(workplace, variables, can_generate=can_generate)
+    from keval_start.asking import ask
+
+    return ask(workplace, variables, can_generate=can_generate)
+
+
+async def _brought_up(answers: Answers, workplace: Workplace, variables: Variables) -> Draft:
+    """Start the servers and make the user's own agents ready, to see that they are there."""
+    from keval_start.agents import tried
+    from keval_start.project import Draft
+    from keval_start.questions import sample_questions
+    from keval_start.servers import listed_servers
+
+    listed = await listed_servers(answers.servers, workplace, variables)
+    agents = await tried(answers.agents, answers.model, workplace, served=bool(listed))
+    questions = answers.questions or sample_questions([tool for each in listed for tool in each.tools])
+    return Draft(answers.goal, agents, listed, answers.model, questions, variables)
+
+
+def _commands() -> Mapping[str, click.Command]:
+    """Return the other commands of keval that this one calls, as far as they are installed."""
+    root = click.get_current_context().find_root()
+    group = root.command
+    found = {name: group.get_command(root, name) for name in ("validate", "generate") if isinstance(group, click.Group)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def _call(command: click.Command, *args: str) -> None:
+    root = click.get_current_context().find_root()
+    with command.make_context(command.name, list(args), parent=root) as context:
+        command.invoke(context)
+
+
+def _generate(command: click.Command, draft: Draft, project: Project) -> None:
+    """Run `keval generate` for each server; it exits with 3 if it made fewer questions than it was asked for."""
+    number, config = draft.questions.generate, project.workplace.shown(project.config)
+    for each in draft.listed:
+        share = -(-number // len(draft.listed))
+        try:
+            _call(command, config, "--context", each.server.label, "-n", str(share))
+        except SystemExit as ended:
+            if ended.code not in (0, 3):
+                raise
+
+
+def _tell(draft: Draft, project: Project) -> None:
+    """Print what was found and written, what is left to do, and the command to run next."""
+    from keval_start.project import CONFIG, SCHEMA
+    from keval_start.questions import FILE
+
+    workplace, questions = project.workplace, draft.questions
+    for each in draft.listed:
+        click.echo(foreign(f"{each.server.label} has {counted(len(each.tools), 'tool')}: {', '.join(each.tools)}"))
+        for note in each.server.notes:
+            tell(f"note: {note}")
+    about = {
+        CONFIG: "what is asked, of whom, and how it is scored",
+        FILE: "three samples: replace them by questions of your own",
+        SCHEMA: "lets editors check and complete the config",
+        ".gitignore": "leaves out results",
+        workplace.workflow.name: "runs it for every pull request",
+    }
+    shown = {workplace.shown(path): about[path.name] for path in project.files}
+    width = max(map(len, shown))
+    for path, told in shown.items():
+        click.echo(f"wrote {path:<{width}}  {told}")
+    if (workplace.folder / ".gitignore") not in project.files:
+        tell("note: add results/ to .gitignore, which is there already")
+    for name, value in draft.variables.values.items():
+        if value is not None:
+            tell(f"note: the value of {name} was not copied into the config; export {name}=… before you run it")
+    if not draft.model.key_is_set:
+        tell(f"note: export {draft.model.key}=… before you run it; keval models {draft.model.name} checks it")
+    go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
+    then = f"keval review {CONFIG} --questions" if questions.generate else f"keval run {CONFIG}"
+    click.echo(f"next  {go}{then}")

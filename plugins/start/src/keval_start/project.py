@@ -1,0 +1,171 @@
+"""The files of a new evaluation: made in memory, and written all or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from keval.plugin import evaluation_schema
+from keval_start.agents import Agents
+from keval_start.models import ChosenModel
+from keval_start.questions import FILE, Questions
+from keval_start.servers import ListedServer, label_of
+from keval_start.variables import Variables
+from keval_start.workplace import Workplace
+
+Goal: TypeAlias = Literal["server", "agents", "agent", "answers"]
+"""What is evaluated: an MCP server, several agents, one's own agent, or answers that exist. Each has a template."""
+
+CONFIG = "eval.yaml"
+SCHEMA = "keval.schema.json"
+_METRICS: Mapping[Goal, Sequence[str]] = {
+    "server": ("basic/no_tool_errors", "basic/latency", "basic/tokens"),
+    "agents": ("basic/latency", "basic/tokens"),
+    "agent": ("basic/latency", "basic/tokens"),
+    "answers": ("basic/latency",),
+}
+
+
+@attrs.frozen
+class Project:
+    """What is to be written into a workplace, and what to say about each file, by path."""
+
+    workplace: Workplace
+    files: Mapping[Path, str]
+
+    @property
+    def config(self) -> Path:
+        """The path of the config."""
+        return self.workplace.folder / CONFIG
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Write all files, for a block; if that fails, or writing them, remove them again."""
+        made: list[Path] = []
+        try:
+            for path, text in self.files.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("x", encoding="utf-8") as file:
+                    made.append(path)
+                    file.write(text)
+            yield
+        except BaseException:
+            for path in made:
+                path.unlink(missing_ok=True)
+                with suppress(OSError):  # up to the first folder that has something else in it
+                    for folder in path.parents:
+                        folder.rmdir()
+            raise
+
+
+@attrs.frozen
+class Draft:
+    """What an evaluation is to be made of: what the user said, and what the servers list."""
+
+    goal: Goal
+    agents: Agents
+    listed: Sequence[ListedServer]
+    model: ChosenModel
+    questions: Questions
+    variables: Variables
+
+    def project(self, workplace: Workplace) -> Project:
+        """Return the files of the evaluation."""
+        folder = workplace.folder
+        files = {folder / CONFIG: self._config(workplace)}
+        if self.questions.records:
+            lines = (json.dumps(record, ensure_ascii=False) for record in self.questions.records)
+            files[folder / FILE] = "".join(f"{line}\n" for line in lines)
+        files[folder / SCHEMA] = json.dumps(evaluation_schema(), indent=2, ensure_ascii=False) + "\n"
+        if not (folder / ".gitignore").exists():
+            files[folder / ".gitignore"] = "results/\n"
+        files[workplace.workflow] = self._workflow(workplace)
+        return Project(workplace, files)
+
+    def name(self, workplace: Workplace) -> str:
+        """The name of the evaluation: that of its only server, or of its folder."""
+        return self.listed[0].server.label if len(self.listed) == 1 else label_of(workplace.folder.name)
+
+    def _config(self, workplace: Workplace) -> str:
+        contexts = {each.server.label: dict(each.server.options) for each in self.listed}
+        return _render(
+            f"{self.goal}.yaml.j2",
+            config=CONFIG,
+            name=self.name(workplace),
+            questions=self.questions,
+            agents=self.agents,
+            listed=self.listed,
+            contexts=contexts,
+            shared=all(each.is_shared for each in self.listed),
+            stdio=any(options["type"] == "stdio" for options in contexts.values()),
+            prompt=self.goal != "answers" and not self.agents.own,
+            model=self.model,
+            metrics=_METRICS[self.goal],
+            rubric="factual_adherence" if self.questions.graded else "helpfulness_and_clarity",
+        )
+
+    def _workflow(self, workplace: Workplace) -> str:
+        extras, others = self._packages()
+        programs = {str(each.server.options.get("command")) for each in self.listed}
+        needed = [f'"keval[{",".join(extras)}]"', *(["uv"] if programs & {"uv", "uvx"} else [])]
+        if (workplace.folder / "requirements.txt").is_file():
+            needed.append("-r requirements.txt")
+        names = [*self.variables.values, *([self.model.key] if self.model.key else [])]
+        return _render(
+            "workflow.yaml.j2",
+            workflow=workplace.workflow.stem,
+            config=CONFIG,
+            place=Path(os.path.relpath(workplace.folder, workplace.repository)).as_posix(),
+            install=f"pip install {' '.join(needed)}",
+            others=others,
+            # GitHub refuses secrets of which the name begins with its own.
+            secrets={name: f"KEVAL_{name}" if name.startswith("GITHUB_") else name for name in names},
+        )
+
+    def _packages(self) -> tuple[list[str], list[str]]:
+        """Return keval's extras that install the plugins of the config, and the plugins that no extra installs."""
+        judged = "anthropic" if self.model.loop == "anthropic" else "openai"
+        wanted = [
+            *(f"agents-{name}" for name in self.agents.types),
+            *(f"contexts-{each.server.options['type']}" for each in self.listed),
+            *(f"judges-{judged}", "metrics-basic"),
+            f"models-{self.model.name.partition('/')[0]}".replace("_", "-"),
+        ]
+        known = {extra.replace("_", "-") for extra in metadata("keval").get_all("Provides-Extra") or ()}
+        distinct = sorted(dict.fromkeys(wanted))
+        return [name for name in distinct if name in known], [name for name in distinct if name not in known]
+
+
+def _render(template: str, **about: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("keval_start"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - it writes YAML
+    )
+    environment.filters["yaml"] = _yaml
+    return environment.get_template(template).render(about)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes mappings as blocks and lists on one line, as configs are written by hand."""
+
+
+_Dumper.add_representer(list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, True))
+
+
+def _yaml(value: object, indent: int) -> str:
+    """Write data as YAML below a key."""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=110, allow_unicode=True)
+    return text.rstrip("\n").replace("\n", "\n" + " " * indent)

@@ -1,0 +1,169 @@
+"""The check of executors names the rule that an executor breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from keval import Sample
+from keval.plugin import (
+    CrewOrder,
+    CrewWatcher,
+    CrewWorker,
+    Job,
+    PackedScores,
+    TrialKey,
+    WantedScore,
+    WorkerEntry,
+    open_worker,
+)
+from keval.testing import BrokenRulesError, check_executor
+from keval.testing.executor_kit import EXECUTOR_RULES
+
+
+@attrs.frozen
+class OneByOne:
+    """Runs one trial after the other."""
+
+    pause: float = 0.0
+
+    async def execute(self, job: Job) -> None:
+        for key in job.keys:
+            await asyncio.sleep(self.pause)
+            await job.outbox.trial(await job.worker.run(key, job.sample(key.sample), job.outbox))
+
+
+@attrs.frozen
+class Apart:
+    """Has a crew of one worker, which is brought up from the manifest."""
+
+    @asynccontextmanager
+    async def open(self, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[Alone]:
+        async with open_worker(order.manifest, sample_ids=order.sample_ids, scoring=order.scoring) as worker:
+            yield self.crew(worker)
+
+    def crew(self, worker: CrewWorker) -> Alone:
+        return Alone(worker)
+
+
+@attrs.frozen
+class Alone:
+    worker: CrewWorker
+
+    @property
+    def workers(self) -> Sequence[WorkerEntry]:
+        return ()
+
+    async def execute(self, job: Job) -> None:
+        for key in job.keys:
+            await job.outbox.packed(await self.worker.run(key, job.sample(key.sample)))
+
+    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
+        return await self.worker.score(trial, sample, wanted)
+
+    async def reopen(self) -> None:
+        self.worker.reopen()
+
+
+@pytest.mark.parametrize("executor", ["local", OneByOne, Apart])
+def test_executors_that_keep_the_rules_pass(executor: str | type) -> None:
+    check_executor(executor)
+
+
+class Given:
+    def __init__(self, pause: float) -> None:
+        self.pause = pause
+
+
+class Nothing:
+    pass
+
+
+class Dropping:
+    async def execute(self, job: Job) -> None:
+        for number, key in enumerate(job.keys):
+            trial = await job.worker.run(key, job.sample(key.sample), job.outbox)
+            if number != 3:
+                await job.outbox.trial(trial)
+
+
+class Raising:
+    async def execute(self, job: Job) -> None:
+        raise LookupError("no worker")
+
+
+class Emptying:
+    async def execute(self, job: Job) -> None:
+        for key in job.keys:
+            trial = await job.worker.run(key, job.sample(key.sample), job.outbox)
+            await job.outbox.trial(attrs.evolve(trial, failure=None))
+
+
+class Crowded:
+    async def execute(self, job: Job) -> None:
+        async with asyncio.TaskGroup() as group:
+            for key in job.keys:
+                group.create_task(self.run(job, key))
+                await asyncio.sleep(0.01)
+
+    async def run(self, job: Job, key: TrialKey) -> None:
+        await job.outbox.trial(await job.worker.run(key, job.sample(key.sample), job.outbox))
+
+
+class Misread(Alone):
+    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
+        packed = await self.worker.score(trial, sample, wanted)
+        return attrs.evolve(packed, lines=tuple(line.replace(b'"value":4.0', b'"value":1.0') for line in packed.lines))
+
+
+class Wrong(Apart):
+    def crew(self, worker: CrewWorker) -> Alone:
+        return Misread(worker)
+
+
+class Endless(OneByOne):
+    async def execute(self, job: Job) -> None:
+        try:
+            await super().execute(job)
+        except asyncio.CancelledError:
+            await asyncio.sleep(2)
+
+
+class Littering(OneByOne):
+    async def execute(self, job: Job) -> None:
+        os.environ["WORKERS"] = str(id(job))
+        await super().execute(job)
+
+
+PLANTED: Mapping[str, list[type]] = {
+    "options": [Given],
+    "seam": [Nothing],
+    "every trial": [Dropping, Raising],
+    "same trials": [Emptying],
+    "same scores": [Wrong],
+    "limits": [Crowded],
+    "cancellation": [Endless],
+    "nothing left behind": [Littering],
+}
+
+
+@pytest.mark.parametrize(("rule", "executor"), [(rule, each) for rule, planted in PLANTED.items() for each in planted])
+def test_an_executor_that_breaks_a_rule_is_told_which(
+    monkeypatch: pytest.MonkeyPatch, rule: str, executor: type
+) -> None:
+    monkeypatch.setattr("keval.testing.executor_kit._PATIENCE", 0.5)
+
+    with pytest.raises(BrokenRulesError) as caught:
+        check_executor(executor)
+
+    assert rule == caught.value.rules[0], str(caught.value)
+    assert EXECUTOR_RULES[rule] in str(caught.value)
+
+
+def test_every_rule_is_planted_once() -> None:
+    assert set(EXECUTOR_RULES) == set(PLANTED)
