@@ -14,7 +14,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pages import ROOT, navigation
 
-FACES = {"keval": "keval/__init__.pyi", "keval.plugin": "keval/plugin.pyi"}
+FACES = {
+    "keval": "keval/__init__.pyi",
+    "keval.plugin": "keval/plugin.pyi",
+    "keval.testing": "keval/testing/__init__.pyi",
+}
 """The public modules, and the stub of each."""
 _IMPORT = re.compile(r"^from (?P<home>\S+) import (?P<names>\([^)]*\)|.*)$|^# (?!ruff)(?P<heading>.+)$", re.MULTILINE)
 
@@ -38,9 +42,7 @@ class Section:
         """Return its page, to which mkdocstrings adds the docstrings."""
         title = f"# {self.module}{': ' if self.heading else ''}{self.heading[:1].lower()}{self.heading[1:]}"
         names = ", ".join(f"`{name.rpartition('.')[2]}`" for name in self.names)
-        return "\n\n".join(
-            [title, self.about, f"{self.module} has {names}.", *(f"::: {name}" for name in self.names)]
-        )
+        return "\n\n".join([title, self.about, f"{self.module} has {names}.", *(f"::: {name}" for name in self.names)])
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
