@@ -61,6 +61,7 @@ def scripted_model() -> Iterator[ScriptedModel]:
 
 
 check_agent = _offered("check_agent")
+check_agent = _offered("check_agent")
 check_metric = _offered("check_metric")
 check_judge = _offered("check_judge")
 check_context = _offered("check_context")

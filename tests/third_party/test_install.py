@@ -1,4 +1,4 @@
-"""Packages of a third party are installed into an environment of their own, found by name and run."""
+"""Packages of a third party, and those of `keval new`, are installed into an environment, found by name and run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from keval import ToolCall, Trial, open_run
+from keval.cli import main
 from keval.plan.plan import sample_order
 
 FOLDER = Path(__file__).parent
-PACKAGES = ("acme_brevity", "acme_kit")
+KIT = "acme_kit"
+NEW = {
+    "metric": "acme/brevity",
+    "agent": "acme/repeater",
+    "judge": "acme/strict",
+    "context": "acme/notes",
+    "exporter": "acme/lines",
+    "hook": "acme/whereabouts",
+}
+"""The packages that `keval new` writes, by kind."""
 
 CONFIG = """
 dataset: {path: questions.acme, separator: "->"}
@@ -38,8 +49,31 @@ execution: {executor: acme/backwards}
 """
 
 
+CONFIG_OF_NEW = """
+dataset: {path: questions.jsonl}
+agents: {repeater: {type: acme/repeater, loud: true}}
+contexts: {notes: {type: acme/notes}}
+conditions: {baseline: {}, noted: {contexts: [notes]}}
+metrics: [acme/brevity: {limit: 3}]
+judges: {strict: {type: acme/strict, model: simulated/acme/greeter}}
+plugins: [acme/whereabouts]
+rubrics: [politeness: {instructions: Is it polite?, levels: {1: No., 2: Yes.}}]
+execution: {retry: {max_attempts: 1}}
+"""
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages that are installed."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copytree(FOLDER / KIT, folder / KIT)
+    for kind, name in NEW.items():
+        assert 0 == CliRunner().invoke(main, ["new", kind, name, "--to", str(folder / kind)]).exit_code
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment that sees everything installed here, and the third party's packages besides."""
     folder = tmp_path_factory.mktemp("third-party")
     home = folder / "venv"
@@ -48,14 +82,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = next((home / "lib").glob("python*")) / "site-packages"
     here = sysconfig.get_paths()["purelib"]
     (site / "here.pth").write_text(f"import site; site.addsitedir({here!r})\n", encoding="utf-8")
-    for package in PACKAGES:
-        shutil.copytree(FOLDER / package, folder / package)
     installer = (
         [uv, "pip", "install", "--python", str(python)]
         if (uv := shutil.which("uv"))
         else [sys.executable, "-m", "pip", "--python", str(python), "install"]
     )
-    subprocess.run([*installer, "--quiet", "--no-deps", *(str(folder / name) for name in PACKAGES)], check=True)
+    subprocess.run([*installer, "--quiet", "--no-deps", *map(str, packages.iterdir())], check=True)
     return python
 
 
@@ -103,7 +135,7 @@ def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path
     assert "* PARROT/BASELINE/LINE-1/1: WHO IS THERE? (0 BEFORE)" in Path(tmp_path, tally).read_text(encoding="utf-8")
     assert "note: scores are left out" in exported.stderr
     packages = {name: version for name, version in run.manifest.versions.items() if name.startswith("acme")}
-    assert {"acme-brevity": "1.2.3", "acme-kit": "2.0.0"} == packages
+    assert {"acme-brevity": "0.1.0", "acme-kit": "2.0.0"} == packages
 
 
 @pytest.mark.slow
@@ -124,6 +156,56 @@ print(asyncio.run(talk()))
     )
 
     assert "['One? (0 before)', 'Two? (1 before)']\n" == done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", NEW)
+def test_a_new_package_passes_its_own_tests(environment: Path, packages: Path, kind: str) -> None:
+    command = [str(environment), "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests"]
+
+    done = subprocess.run(command, cwd=packages / kind, capture_output=True, text=True, check=False, timeout=120)
+
+    assert (0, True) == (done.returncode, "1 passed" in done.stdout), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_new_packages_are_clean(environment: Path, packages: Path) -> None:
+    folders = [packages / kind for kind in NEW]
+    sources = [str(folder / name) for folder in folders for name in ("src", "tests")]
+
+    for command in (
+        ["ruff", "check", "--no-cache", *map(str, folders)],
+        ["ruff", "format", "--no-cache", "--check", *map(str, folders)],
+        ["mypy", "--strict", "--python-executable", str(environment), *sources],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=packages, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_new_packages_are_listed_and_take_part_in_a_run(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_text(CONFIG_OF_NEW, encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text('{"id": "ada", "question": "Who is there?"}\n', encoding="utf-8")
+
+    listed = keval(environment, tmp_path, "plugins")
+    done = keval(environment, tmp_path, "run", "eval.yaml")
+    exported = keval(environment, tmp_path, "export", "latest", "--format", "acme/lines", "--reasons")
+
+    assert all(name in listed.stdout for name in NEW.values())
+    # The judge gives no value, as the greeter is no judge.
+    assert (3, 0) == (done.returncode, exported.returncode), done.stderr + exported.stderr
+    run = open_run("latest", root=tmp_path / "results")
+    assert {"WHO IS THERE?"} == {trial.output for trial in run.trials()}
+    noted = "Answer in one sentence, and say where you know it from."
+    told = {trial.condition: trial.transcript.instructions for trial in run.trials() if trial.transcript}
+    assert {"baseline": "", "noted": noted} == told
+    values = {(line.metric, line.score.value, line.failure and line.failure.kind) for line in run.scores()}
+    assert {("acme/brevity", 1.0, None), ("politeness", None, "no_verdict")} == values
+    assert {"asked_in": "Helsinki"} == run.sample("ada").facts
+    rows = Path(tmp_path, exported.stdout.strip()).read_text(encoding="utf-8")
+    assert 4 == rows.count('"reason": ')
 
 
 def _calls(trial: Trial) -> tuple[ToolCall, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
-from keval.config.structure import resolve_fields
 from keval.errors import suggestion
 from keval.records.models import Model
 from keval.seams.interfaces import Agent, PrerecordedAgent
@@ -16,7 +15,7 @@ from keval.testing.agent_rules import AGENT_RULES, WITHOUT_MODEL, broken_by
 from keval.testing.agent_stage import AgentStage
 from keval.testing.broken_rules import Checklist
 from keval.testing.left_behind import run_to_end
-from keval.testing.subject import OPTIONS_RULES, Subject
+from keval.testing.subject import OPTIONS_RULES, Subject, model_options
 
 _REMEDIES = {
     **OPTIONS_RULES,
@@ -45,7 +44,7 @@ def check_agent(
         if rule not in AGENT_RULES:
             raise ValueError(f"agents have no rule {rule!r}{suggestion(rule, AGENT_RULES, 'the rules are')}")
     subject = Subject.of("keval.agents", agent, options)
-    models = [*_model_options(subject.target if isinstance(subject.target, type) else type(subject.target))]
+    models = model_options(subject.target)
     subject = attrs.evolve(subject, options={**dict.fromkeys(models, "scripted/model"), **subject.options})
     checklist = Checklist(subject.told, _REMEDIES)
     skipped = dict(cannot)
@@ -74,9 +73,3 @@ def _unscripted(agent: Any, has_model: bool) -> dict[str, str]:
         return dict.fromkeys(AGENT_RULES, "its answers exist already")
     why = "it has no option of type Model, so that nothing it is answered can be scripted"
     return {} if has_model else {name: why for name, rule in AGENT_RULES.items() if rule not in WITHOUT_MODEL}
-
-
-def _model_options(cls: type) -> Iterator[str]:
-    if attrs.has(cls):
-        resolve_fields(cls)
-        yield from (each.name for each in attrs.fields(cls) if each.init and Model in (each.type, *get_args(each.type)))

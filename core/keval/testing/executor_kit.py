@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from keval.config.load import read
+from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan, ResolvedPlugin
@@ -104,7 +104,7 @@ class _Check:
             "metrics": ["testing/words"],
             "execution": {"max_concurrent": _AT_ONCE},
         }
-        evaluation = read(Source("the config", self.folder, data))
+        evaluation = read_evaluation(Source("the config", self.folder, data))
         plan = make_plan(evaluation)
         if executor is None:
             return plan

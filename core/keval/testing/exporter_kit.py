@@ -30,7 +30,7 @@ EXPORTER_RULES: Mapping[str, str] = {
     "determinism": "write the same run the same way: no time of the export, no random ids, everything in a fixed order",
     "in place": "replace an earlier export of another run, and leave other people's files in the folder alone",
     "run unchanged": "write to the folder `to` only",
-    "damaged runs": "let the RunError of reading pass; catch no more than you can mend",
+    "refusals": "let the RunError of reading pass, and raise RunError from OSError where the folder cannot be written",
     **LEFT_BEHIND_RULES,
 }
 """The rules of exporters, each with how to mend one that breaks it."""
@@ -86,7 +86,7 @@ class _Check:
                 self._export_in_place(again)
         if _content(self.run.path) != before:
             self.checklist.broken("run unchanged", "the run's directory has other files than before")
-        self._export_damaged()
+        self._check_refusals()
 
     def _are_files_told(self, told: object, to: Path) -> bool:
         if not isinstance(told, Exported):
@@ -121,17 +121,23 @@ class _Check:
         if _content(to) != whole:
             self.checklist.broken("in place", "an earlier export was not replaced whole")
 
-    def _export_damaged(self) -> None:
+    def _check_refusals(self) -> None:
         for name in ("trials.jsonl", "scores.jsonl", "manifest.json"):
             damaged = self.folder / "damaged" / name / self.run.path.name
             shutil.copytree(self.run.path, damaged)
             (damaged / name).write_bytes(b'{"id": 1}\n' + (damaged / name).read_bytes()[40:])
-            try:
-                self.subject.new().export(Run(damaged), self.folder / "exported" / f"damaged {name}")
-            except RunError:
-                continue
-            except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-                self.checklist.broken("damaged runs", f"with a damaged {name} it raised {excerpt(error)}")
+            self._export_in_vain(Run(damaged), self.folder / "exported" / f"damaged {name}", f"a damaged {name}")
+        file = self.folder / "a file"
+        file.touch()
+        self._export_in_vain(self.run, file / "deeper", "a folder that cannot be made")
+
+    def _export_in_vain(self, run: Run, to: Path, what: str) -> None:
+        try:
+            self.subject.new().export(run, to)
+        except RunError:
+            return
+        except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            self.checklist.broken("refusals", f"with {what} it raised {excerpt(error)}")
 
 
 def _content(folder: Path) -> dict[str, str]:

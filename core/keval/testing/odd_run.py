@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from keval.config.load import read
+from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
@@ -47,7 +47,7 @@ def in_process_plan(
     """Return the plan of an evaluation whose agents and metrics are objects of this process, by label."""
     named = {label: {"type": "testing/echo"} for label in agents}
     data = {"dataset": {"path": "questions.jsonl"}, "agents": named, **config}
-    evaluation = read(Source("the config", Path.cwd(), data))
+    evaluation = read_evaluation(Source("the config", Path.cwd(), data))
     plan = make_plan(evaluation, Dataset(None, Samples.of(samples), ""), scored=False)
     scorers = Scorers(tuple(_resolved("keval.metrics", *each) for each in metrics.items()))
     return attrs.evolve(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
-from keval.config.structure import structure
+from keval.config.structure import resolve_fields, structure
 from keval.errors import PluginError
 from keval.plan.construct import METHODS
+from keval.records.models import Model
 from keval.seams import registry
 from keval.testing.broken_rules import Checklist
 
@@ -97,6 +98,15 @@ class Subject:
                 _, errors = structure(self.target, {**given, field.name: object()}, (), Path.cwd())
                 if field.name not in [error.path[0] for error in errors if error.path]:
                     checklist.broken("options", f"the option {field.name!r} takes a value of any type")
+
+
+def model_options(plugin: Any) -> list[str]:
+    """Return the names of the options that name a model, of a plugin's class or of an instance."""
+    cls = plugin if isinstance(plugin, type) else type(plugin)
+    if not attrs.has(cls):
+        return []
+    resolve_fields(cls)
+    return [each.name for each in attrs.fields(cls) if each.init and Model in (each.type, *get_args(each.type))]
 
 
 def _named(plugin: Any) -> str:

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from keval import Run, RunError, ScoreLine
-from keval.plugin import Exported
+from keval.plugin import Exported, explained
 from keval.testing import BrokenRulesError, check_exporter
 from keval.testing.exporter_kit import EXPORTER_RULES
 
@@ -28,9 +28,10 @@ class Tally:
         return "\n".join([run.manifest.evaluation, *trials, *(f"{line.score!r}" for line in run.scores())])
 
     def export(self, run: Run, to: Path) -> Exported:
-        to.mkdir(parents=True, exist_ok=True)
         path = to / "tally.txt"
-        path.write_text(self.text(run), encoding="utf-8")
+        with explained(path):
+            to.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.text(run), encoding="utf-8")
         return Exported((path,), ("tool calls are left out",))
 
 
@@ -108,6 +109,12 @@ class Wrapping(Tally):
             raise ValueError("the run is damaged") from error
 
 
+class Careless(Tally):
+    def export(self, run: Run, to: Path) -> Exported:
+        to.mkdir(parents=True, exist_ok=True)
+        return super().export(run, to)
+
+
 class Threaded(Tally):
     def text(self, run: Run) -> str:
         threading.Thread(target=threading.Event().wait, args=(5,), daemon=True).start()
@@ -123,7 +130,7 @@ PLANTED: Mapping[str, list[type]] = {
     "determinism": [Stamped],
     "in place": [Appending, Clearing],
     "run unchanged": [Noting],
-    "damaged runs": [Wrapping],
+    "refusals": [Wrapping, Careless],
     "nothing left behind": [Threaded],
 }
 

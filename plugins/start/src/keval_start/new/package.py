@@ -29,17 +29,18 @@ class _Kind:
 KINDS: Mapping[str, _Kind] = {
     "metric": _Kind("keval.metrics", "keval run eval.yaml --metric {plugin}"),
     "agent": _Kind(
-        "keval.agents", "keval run eval.yaml  # with `agents: [{plugin}]`", (), ("keval-gateway", "keval-mcp")
+        "keval.agents",
+        "keval run eval.yaml  # with `agents: {{mine: {{type: {plugin}}}}}`",
+        (),
+        ("keval-gateway", "keval-mcp"),
     ),
     "judge": _Kind(
         "keval.judges",
-        "keval run eval.yaml  # with `judges: [{plugin}: {{model: openai/gpt-4o-mini}}]`",
+        "keval run eval.yaml  # with `judges: {{mine: {{type: {plugin}, model: openai/gpt-4o-mini}}}}`",
         ("keval-clients",),
         ("keval-gateway",),
     ),
-    "context": _Kind(
-        "keval.contexts", "keval run eval.yaml  # with `contexts: [{plugin}]` and a condition that has it"
-    ),
+    "context": _Kind("keval.contexts", "keval run eval.yaml  # with `contexts: {{mine: {{type: {plugin}}}}}`"),
     "exporter": _Kind("keval.exporters", "keval export latest --format {plugin}"),
     "hook": _Kind("keval", "keval run eval.yaml -p {plugin}"),
 }
