@@ -41,8 +41,8 @@ class Section:
     def page(self) -> str:
         """Return its page, to which mkdocstrings adds the docstrings."""
         title = f"# {self.module}{': ' if self.heading else ''}{self.heading[:1].lower()}{self.heading[1:]}"
-        names = ", ".join(f"`{name.rpartition('.')[2]}`" for name in self.names)
-        return "\n\n".join([title, self.about, f"{self.module} has {names}.", *(f"::: {name}" for name in self.names)])
+        about = self.about or f"Names to import from `{self.module}`."
+        return "\n\n".join([title, about, *(f"::: {name}" for name in self.names)])
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
@@ -40,9 +39,9 @@ def on_post_build(config: MkDocsConfig) -> None:
     site = Path(config.site_dir)
     for page in _pages:
         if not _is_generated_from_code(page):
-            front = f"---\n{yaml.safe_dump(page.meta)}---\n\n" if page.meta else ""
+            text = page.file.content_string if page.meta else page.markdown or ""  # a skill stays as it is
             (site / page.file.src_uri).parent.mkdir(parents=True, exist_ok=True)
-            (site / page.file.src_uri).write_text(f"{front}{page.markdown}", encoding="utf-8")
+            (site / page.file.src_uri).write_text(text, encoding="utf-8")
     (site / "llms.txt").write_text("\n".join(_index(config)), encoding="utf-8")
     whole = "\n\n".join(page.markdown or "" for page in _pages if not _is_generated_from_code(page))
     (site / "llms-full.txt").write_text(whole, encoding="utf-8")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -27,6 +28,7 @@ _OWN = {
 }
 _CODE = r"^```.*?^```|`[^`\n]+`"
 _TABLE_CODE = re.compile(r"(?<=[ |(])`[^`\n]*\\\|[^`\n]*`")
+_LIST_CODE = re.compile(r"^   ```\w.*?^   ```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(rf"{_CODE}|\]\(\s*([^)\s#:]+)(#[^)\s]*)?\)", re.MULTILINE | re.DOTALL)
 
 
@@ -110,9 +112,11 @@ def _files(folder: str) -> list[Path]:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead each link to where its target is in the site; MkDocs reports those that lead nowhere.
 
-    A bar in the code of a table is escaped for code hosts. Here the backslash would be shown.
+    Two things are written for code hosts: a bar in the code of a table is escaped, whose backslash would be shown here,
+    and code in a numbered list is indented by three spaces, where Python-Markdown wants four.
     """
     markdown = _TABLE_CODE.sub(lambda code: code[0].replace(r"\|", "|"), markdown)
+    markdown = _LIST_CODE.sub(lambda code: indent(code[0], " "), markdown)
     here, pieces, end = page.file.src_uri, [], 0
     for link, path in linked(here, markdown):
         uri = uri_of(path)
