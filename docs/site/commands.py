@@ -27,7 +27,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _page() -> Iterator[str]:
     with click.Context(main, info_name="keval", **main.context_settings) as parent:
-        yield _paragraphs(main)
+        yield f"{inspect.cleandoc(main.help or '')}\n"
         for name in sorted(main.list_commands(parent)):
             command = main.get_command(parent, name)
             if command is None:
@@ -39,7 +39,7 @@ def _command(command: click.Command, name: str, parent: click.Context) -> Iterat
     with click.Context(command, info_name=name, parent=parent) as context:
         path = context.command_path
         yield f"## {path}\n" if parent.parent is None else f"### {path}\n"
-        yield _paragraphs(command)
+        yield f"{inspect.cleandoc(command.help or '')}\n"
         usage = " ".join([path, *command.collect_usage_pieces(context)])
         yield f"```console\n{usage}\n```\n"
         records = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
@@ -49,17 +49,6 @@ def _command(command: click.Command, name: str, parent: click.Context) -> Iterat
             for child in command.list_commands(context):
                 if found := command.get_command(context, child):
                     yield from _command(found, child, context)
-
-
-def _paragraphs(command: click.Command) -> str:
-    """Return what a command says of itself. `\\b` begins a paragraph whose lines stay as they are."""
-    text = inspect.cleandoc(command.help or "")
-    return (
-        "\n\n".join(
-            f"```text\n{part[2:]}\n```" if part.startswith("\b\n") else part for part in re.split(r"\n{2,}", text)
-        )
-        + "\n"
-    )
 
 
 def _cell(text: str) -> str:

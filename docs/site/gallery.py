@@ -46,11 +46,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def plugins() -> Mapping[str, list[Plugin]]:
     """Return the plugins of all packages by group, in the order of keval's groups."""
     found: dict[str, list[Plugin]] = defaultdict(list)
-    for folder, told in members():
+    for folder, project in members():
         readme = f"../../{(folder / 'README.md').relative_to(ROOT)}"
-        for group, points in told.get("entry-points", {}).items():
+        for group, points in project.get("entry-points", {}).items():
             for name, target in sorted(points.items()):
-                found[group].append(Plugin(group, name, target, told["name"], readme))
+                found[group].append(Plugin(group, name, target, project["name"], readme))
     return {
         group: found[group]
         for group in (*GROUPS, *sorted(found.keys() - GROUPS))
@@ -97,8 +97,8 @@ def _source(target: str) -> griffe.Object:
 
 def _summary(source: griffe.Object) -> str:
     """Return the first sentence of an object's docstring, or of its module's."""
-    told = source.docstring or source.module.docstring
-    text = " ".join((told.value if told else "").partition("\n\n")[0].split())
+    docstring = source.docstring or source.module.docstring
+    text = " ".join((docstring.value if docstring else "").partition("\n\n")[0].split())
     return re.split(r"(?<=\.)\s+(?=[A-Z`])", text)[0]
 
 
@@ -119,9 +119,9 @@ def _default(value: str | griffe.Expr | None) -> str | None:
         return "required"
     if not isinstance(value, griffe.ExprCall) or not str(value.function).endswith("field"):
         return f"`{value}`"
-    given = {each.name: str(each.value) for each in value.arguments if isinstance(each, griffe.ExprKeyword)}
-    if given.get("init") == "False":
+    arguments = {each.name: str(each.value) for each in value.arguments if isinstance(each, griffe.ExprKeyword)}
+    if arguments.get("init") == "False":
         return None
-    if factory := given.get("factory"):
+    if factory := arguments.get("factory"):
         return {"dict": "`{}`", "list": "`[]`", "tuple": "`()`"}.get(factory, f"`{factory}()`")
-    return f"`{given['default']}`" if "default" in given else "required"
+    return f"`{arguments['default']}`" if "default" in arguments else "required"

@@ -43,8 +43,10 @@ def members() -> Iterator[tuple[Path, dict[str, Any]]]:
 @cache
 def packages() -> dict[str, str]:
     """Return the pages of the packages: the path of a README in the repository, and that of its page in the site."""
-    found = {str((folder / "README.md").relative_to(ROOT)): f"packages/{told['name']}.md" for folder, told in members()}
-    return found | _OWN
+    readmes = {
+        str((folder / "README.md").relative_to(ROOT)): f"packages/{project['name']}.md" for folder, project in members()
+    }
+    return readmes | _OWN
 
 
 @cache
@@ -56,8 +58,11 @@ def examples() -> dict[str, str]:
 
 def uri_of(path: str) -> str:
     """Return where a file of the repository lies in the site."""
-    known = {**packages(), **examples()}.get(path)
-    return known or (path.removeprefix("docs/") if path.startswith("docs/") else f"files/{path}")
+    if known := {**packages(), **examples()}.get(path):
+        return known
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return f"files/{path}/index.md" if (ROOT / path).is_dir() else f"files/{path}"
 
 
 def path_of(uri: str) -> str:
@@ -89,24 +94,22 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside docs/, and every file that a page links to."""
+    """Add the pages from outside docs/, and every other file that a page links to."""
     for path, uri in {**packages(), **examples()}.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
-    for page in list(files.documentation_pages()):
-        for _, path in linked(page.src_uri, page.content_string):
-            uri = uri_of(path)
-            if uri.startswith("files/") and (ROOT / path).is_dir():
-                listing = "\n".join(f"- [{file.name}]({file.name})" for file in _files(path))
-                files.append(File.generated(config, f"{uri}/index.md", content=f"# {path}\n\n{listing}\n"))
-                for file in _files(path):
-                    files.append(File.generated(config, f"{uri}/{file.name}", abs_src_path=str(file)))
-            elif uri.startswith("files/") and (ROOT / path).is_file():
-                files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    paths = {path for page in files.documentation_pages() for _, path in linked(page.src_uri, page.content_string)}
+    for path in sorted(paths):
+        uri, source = uri_of(path), ROOT / path
+        if not uri.startswith("files/"):
+            continue
+        contents = sorted(each for each in source.iterdir() if each.is_file()) if source.is_dir() else [source]
+        if source.is_dir():
+            listing = "\n".join(f"- [{each.name}]({each.name})" for each in contents)
+            files.append(File.generated(config, uri, content=f"# {path}\n\n{listing}\n"))
+        for file in contents:
+            if file.exists():
+                files.append(File.generated(config, f"files/{file.relative_to(ROOT)}", abs_src_path=str(file)))
     return files
-
-
-def _files(folder: str) -> list[Path]:
-    return sorted(path for path in (ROOT / folder).iterdir() if path.is_file())
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -119,10 +122,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = _LIST_CODE.sub(lambda code: indent(code[0], " "), markdown)
     here, pieces, end = page.file.src_uri, [], 0
     for link, path in linked(here, markdown):
-        uri = uri_of(path)
-        if uri.startswith("files/") and (ROOT / path).is_dir():
-            uri += "/index.md"
-        target = posixpath.relpath(uri, posixpath.dirname(here))
+        target = posixpath.relpath(uri_of(path), posixpath.dirname(here))
         pieces += [markdown[end : link.start()], f"]({target}{link[2] or ''})"]
         end = link.end()
     return "".join([*pieces, markdown[end:]])
