@@ -56,7 +56,7 @@ def main(beginnings: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         project = Path(scratch) / "keval"
         shutil.copytree(ROOT, project, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", "results"))
-        subprocess.run(["uv", "sync", "-q"], cwd=project, check=True)  # its own environment
+        subprocess.run(["uv", "sync", "-q", "--group", "dev"], cwd=project, check=True)  # its own environment
         for one in chosen:
             found = one.is_noticed(project)
             noticed += found

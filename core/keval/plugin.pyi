@@ -246,6 +246,16 @@ from keval.config.variables import filling as filling
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
+from keval.interactive.served_model import (
+    RepliesInJson as RepliesInJson,
+    ServedModel as ServedModel,
+    StructuredRequest as StructuredRequest,
+)
+from keval.interactive.question_review import (
+    ProvingCall as ProvingCall,
+    QuestionEntry as QuestionEntry,
+    QuestionFile as QuestionFile,
+)
 from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
 from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
 from keval.interactive.tried_agents import TriedAgent as TriedAgent, try_agents as try_agents
@@ -266,6 +276,7 @@ from keval.cli.options import (
     results_option as results_option,
     results_type as results_type,
 )
+from keval.report.terminal.console import print_json as print_json
 from keval.report.terminal.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data

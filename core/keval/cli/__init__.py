@@ -28,6 +28,7 @@ _COMMANDS = {
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
+    "review": "Accept or reject the questions that were generated.",
     "tools": "List the tools of a config's servers, as a model gets them.",
     "models": "List the providers of models, or say whether a model can be used.",
     "doctor": "Check that what a run needs is there.",

@@ -23,7 +23,8 @@ from keval.seams.infrastructure import DatasetReader, DatasetRequest, Rereadable
 class Dataset:
     """The samples of a file, in its order, and the SHA-256 of its bytes.
 
-    `expected` are the conditions that expectations of samples name, each with the first line that does.
+    `expected` are the conditions that expectations of samples name, each with the first line that does. `waiting` are
+    the questions that are no samples until a person accepts them.
     """
 
     path: Path | None
@@ -31,6 +32,7 @@ class Dataset:
     digest: str
     _lines: Sequence[int] = ()
     expected: Mapping[str, int] = attrs.field(factory=dict)
+    waiting: int = 0
 
     def place(self, sample: str) -> str:
         """Return the file and line of a sample, by its id."""
@@ -45,7 +47,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
 
     A record has the question under `question_key`, the golden answer under `answer_key`, and may have `id`, `history`,
     `turns`, `facts`, `metadata` and `expect`; other keys become metadata. A record without an `id` gets one that is
-    derived from its content without `expect`, which stays the same when lines are added or moved.
+    derived from its content without `expect`, which stays the same when lines are added or moved. One with
+    `accepted: false` is checked and left out; nothing may be left.
     """
     reader = _reader(file)
     rereadable = reader if isinstance(reader, RereadableDataset) else None
@@ -55,6 +58,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
     samples: list[Sample] = []
     positions = array("Q")
     expected: dict[str, int] = {}
+    left_out: dict[str, bool] = {}  # ids, and whether they wait for a person
     try:
         with open_input(file.path) as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -72,6 +76,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
                 problems.append(Problem(f"{file.path}:{record.line}", problem))
                 continue
             lines[sample.id] = record.line
+            if record.data.get("accepted") is False:
+                left_out[sample.id] = record.data.get("rejected") is not True
+                continue
             for label in (label for part in sample.expect for label in part.conditions):
                 expected.setdefault(label, record.line)
             if rereadable and record.position is not None:
@@ -89,7 +96,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
     def read(index: int) -> Sample:
         return sample_of(rereadable.read_again(request, positions[index]), file) if rereadable else samples[index]
 
-    return Dataset(file.path, Samples([*lines], read), digest, array("Q", lines.values()), expected)
+    kept = {name: line for name, line in lines.items() if name not in left_out} if left_out else lines
+    waiting = sum(left_out.values())
+    return Dataset(file.path, Samples([*kept], read), digest, array("Q", kept.values()), expected, waiting)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:

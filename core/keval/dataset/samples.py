@@ -81,7 +81,7 @@ class Samples(Sequence[Sample]):
         return self._ids.positions
 
 
-KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect")
+KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect", "accepted", "rejected")
 """Keys of a record that have a meaning, besides those of the question and the golden answer."""
 _ROLES: dict[str, Literal["user", "assistant"]] = {
     "user": "user",
@@ -111,9 +111,12 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         answer = json.dumps(answer, ensure_ascii=False)
     elif answer is not None and not answer.strip():
         answer = None  # as in a CSV file, where an empty cell is no value
+    if not isinstance(record.get("accepted", True), bool):
+        raise ValueError(f"'accepted' is true or false, got {record['accepted']!r}")
     metadata = {**_mapping(record.get("metadata"), "metadata")}
+    proof = ["proof"] if "accepted" in record else []  # it proves a generated answer, for the person who accepts it
     for key, value in record.items():
-        if key not in (*KNOWN_KEYS, file.question_key, file.answer_key):
+        if key not in (*KNOWN_KEYS, file.question_key, file.answer_key, *proof):
             metadata.setdefault(key, value)
     return Sample(
         id=_id(record),
@@ -130,7 +133,8 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
 def _id(record: Mapping[str, Any]) -> str:
     given = record.get("id")
     if given is None:
-        asked = {key: value for key, value in record.items() if key != "expect"}  # which changes no question
+        changing_nothing = ("expect", "accepted", "rejected")
+        asked = {key: value for key, value in record.items() if key not in changing_nothing}
         canonical = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():

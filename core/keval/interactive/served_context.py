@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import attrs
 
-from keval.config.evaluation import Execution
-from keval.config.load import load
+from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_config
 from keval.execute.bringup.preflight import open_context
 from keval.execute.bringup.resources import ResourceScope
@@ -32,14 +30,15 @@ class ServedContext:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Path, label: str, redactor: Redactor) -> AsyncIterator[ServedContext]:
+    async def open(cls, evaluation: Evaluation, label: str, redactor: Redactor) -> AsyncIterator[ServedContext]:
         """Bring up the context with this label, and hold it; `redactor` learns the secrets of the config.
+
+        What else an evaluation needs may be missing.
 
         Raises:
             ConfigError: the config is wrong, or has no such context.
             PreflightError: a server does not come up.
         """
-        evaluation = load(config)
         learn_config(redactor, evaluation)
         (context,) = make_contexts(evaluation, [label])
         scope = ResourceScope()

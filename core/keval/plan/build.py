@@ -46,7 +46,7 @@ def make_plan(
     scorers = constructor.scorers(needed=scored)
     constructor.check_models(agents)
     _check_characteristics(constructor, agents, scorers.metrics)
-    dataset = dataset or _dataset(evaluation, problems)
+    dataset = dataset or _dataset(evaluation, problems, constructor.notices)
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, () if samples_checked else samples)
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
@@ -219,13 +219,19 @@ def _check_clusters(constructor: Constructor, samples: Iterable[Sample]) -> None
     constructor.problem(("dataset", "cluster_key"), f"no sample has the metadata {file.cluster_key!r}{hint}")
 
 
-def _dataset(evaluation: Evaluation, problems: list[Problem]) -> Dataset:
+def _dataset(evaluation: Evaluation, problems: list[Problem], notices: list[Problem]) -> Dataset:
+    dataset = NO_DATASET
     if evaluation.dataset is not None:
         try:
-            return read_dataset(evaluation.dataset)
+            dataset = read_dataset(evaluation.dataset)
+            if dataset.waiting or not dataset.samples:
+                waiting = f"{dataset.waiting} question{'s are' if dataset.waiting > 1 else ' is'} not accepted yet"
+                told = f"{waiting}: keval review {evaluation.source.name} --questions"
+                told = told if dataset.waiting else "every question is rejected; add others"
+                (notices if dataset.samples else problems).append(Problem(str(dataset.path), told))
         except ConfigError as error:
             problems.extend(error.problems)
-    return NO_DATASET
+    return dataset
 
 
 def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) -> Samples:

@@ -77,11 +77,11 @@ class ServerSpec:
     `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. At most `max_clients` trials
     of a run use it at once. `folder` gives each process a folder of its own in place of `cwd`.
 
-    `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
-    environment variables or headers. A process is told so only with `isolation: trial` or without the tap, as others
-    may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in seconds;
-    progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
-    `server_instructions` says whether agents are told the server's instructions.
+    `meta` goes with every call through the tap as entries of `_meta`; `trial_facts` are the same for servers of one
+    trial, as variables `KEVAL_…` or headers `x-keval-…`: for a process only with `isolation: trial` or without the tap,
+    as others may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in
+    seconds; progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a
+    trial, `server_instructions` whether agents are told the server's instructions.
 
     `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
     is given the server, and yields the one to connect to, which may have another `command` or `url`. A `template` is
@@ -93,7 +93,7 @@ class ServerSpec:
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
     `trial`, by which whatever an intervention draws by chance is the same again; `shuffled_results`, if an intervention
     needs the results of other trials; `traffic_log`, which keeps what passes between the trial and the server, if the
-    run is recorded; `played`, from which the server is played; and `tell`, which takes the live events of the tap.
+    run is recorded; `cassette`, from which the server is played; and `emit`, which takes the live events of the tap.
     Nobody brings up, or connects to, a server that is played, unless it `asks_live` what that does not have.
     """
 

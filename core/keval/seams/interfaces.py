@@ -27,7 +27,7 @@ class Agent(Protocol):
     """Drives one agent framework. Group `keval.agents`.
 
     A class attribute `characteristics`, a mapping, describes the framework to metrics. A config can override single
-    keys.
+    keys. One named `flag_option` names the option that the text of `--agent acme/parrot:TEXT` sets.
     """
 
     async def run(self, sample: Sample, context: Context) -> Transcript:

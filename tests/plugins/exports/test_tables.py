@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 import tracemalloc
 from collections.abc import Iterable, Mapping
@@ -133,7 +134,8 @@ def test_a_folder_that_cannot_be_written_is_refused(project: Project, hostile: R
 
 def columns_of(page: str, heading: str) -> Iterable[str]:
     part = page.partition(heading)[2].partition("\n\n**")[0]
-    return [line.split("`")[1] for line in part.splitlines() if line.startswith("| `")]
+    rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+    return [name for row in rows for name in re.findall("`(.+?)`", row)]
 
 
 def test_the_columns_are_documented() -> None:

@@ -79,7 +79,7 @@ def test_a_key_that_is_set_is_offered(at_terminal: Project) -> None:
         "OPENAI_API_KEY": "a-key-of-mine",
     }
 
-    said = answered("1", "python server.py", "openai/gpt-4o", "", env=keys)
+    said = answered("1", "python server.py", "openai/gpt-4o", "asked.jsonl", env=keys)
 
     assert re.search(r"^  \d  openai/gpt-4o-mini  +OPENAI_API_KEY is set$", said, re.MULTILINE)
     assert "anthropic/" not in said
@@ -92,7 +92,7 @@ def test_the_file_of_a_client_is_offered(at_terminal: Project) -> None:
         '{"mcpServers": {"tarn": {"command": "python", "args": ["server.py"]}}}', encoding="utf-8"
     )
 
-    said = answered("1", "", "", "")
+    said = answered("1", "", "", "asked.jsonl")
 
     assert "[.mcp.json]" in said
     assert ["tarn"] == [*config(at_terminal)["contexts"]]

@@ -15,8 +15,11 @@ from importlib_metadata import metadata
 from jsonschema import Draft202012Validator
 
 from keval.cli import main
+from keval_start.servers import named_server
+from keval_start.variables import Variables
+from keval_start.workplace import Workplace
 from tests.conftest import Outcome, Project
-from tests.stdio_server import look_up
+from tests.stdio_server import ENVIRONMENT, look_up
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
 
@@ -38,6 +41,15 @@ QUESTIONS = """
 ANSWERS = """
 {"id": "ports", "response": "Port 7443.", "response_time": 1.5}
 {"id": "reload", "response": "I do not know.", "response_time": 2.5}
+"""
+PAGES = """
+import sys
+sys.path.append({path!r})
+from tests.stdio_server import Tool, serve, text
+pages = {pages!r}
+named = {{"page": {{"type": "string", "enum": list(pages), "description": "The name of the page."}}}}
+read = Tool(lambda given, meta: text(pages[given["page"]]), named, ("page",), "Read a page.", {{"readOnlyHint": True}})
+serve("pages", lambda: {{"read_page": read}})
 """
 GOALS: dict[str, list[str]] = {
     "server": ["--server", "python server.py"],
@@ -97,7 +109,7 @@ def test_what_is_written_is_valid_for_editors_and_for_ci(filled: Project, goal: 
     assert [] == [line for line in text.splitlines() if len(line) > 120]
     schema = json.loads((filled.root / "keval.schema.json").read_text(encoding="utf-8"))
     assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(config(filled.root))]
-    assert (filled.root / ".gitignore").read_text(encoding="utf-8") == "results/\n"
+    assert (filled.root / ".gitignore").read_text(encoding="utf-8") == "results/\n.*.lock\n"
     steps = workflow_steps(filled.root / ".github" / "workflows" / "keval.yaml")
     assert ["validate", "run", "report"] == [command for command, _ in keval_commands(steps)]
     (install,) = (step["run"] for step in steps if "pip install" in step.get("run", ""))
@@ -259,6 +271,46 @@ def test_a_gitignore_that_exists_is_left_as_it_is(filled: Project) -> None:
     assert "note: add results/ to .gitignore, which is there already" in outcome.stderr
 
 
+def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> None:
+    pytest.importorskip("keval_questions.command", reason="keval generate is not installed")
+    pages = {"ports": "Tarn listens on port 7443.", "logs": "Tarn keeps logs for 14 days in /var/log/tarn."}
+    filled.write(pages_py=PAGES.format(pages=pages, path=ENVIRONMENT["PYTHONPATH"]))
+
+    outcome = filled.keval("init", "--server", "python pages.py", "--generate", "2")
+    accepted = filled.keval(*next_command(outcome), "--accept-all")
+    ran = filled.keval("run", "eval.yaml")
+
+    assert (0, 0) == (accepted.code, ran.code), accepted.stderr + ran.stderr
+    questions = [
+        json.loads(line) for line in (filled.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    assert (True, {True}) == (0 < len(questions) <= 2, {record["accepted"] for record in questions})
+    assert "questions that wait for you to accept them" in outcome.stdout
+
+
+def test_where_no_question_can_be_made_samples_are_written(filled: Project) -> None:
+    pytest.importorskip("keval_questions.command", reason="keval generate is not installed")
+
+    outcome = filled.keval("init", *GOALS["server"], "--generate")
+
+    assert ["run", "eval.yaml"] == next_command(outcome)
+    assert "note: no question could be made, so three samples are written" in outcome.stderr
+    assert "replace-me-1" in (filled.root / "questions.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_package_that_generates_questions_is_named_if_it_is_not_installed(
+    filled: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keval_start.init_command.commands", dict)
+
+    outcome = filled.keval("init", *GOALS["server"], "--generate")
+
+    assert 2 == outcome.code
+    assert "--generate: it comes with keval-questions, which is not installed: `pip install keval-questions`" in (
+        outcome.stderr
+    )
+
+
 WRONG = {
     "no server": (
         ["--server", "python broken.py --fast"],
@@ -313,3 +365,22 @@ def test_what_is_wrong_is_told_and_nothing_is_written(filled: Project, case: str
     assert 2 == outcome.code, outcome.stdout
     assert [] == [text for text in told if text not in outcome.stderr.replace("\n", " ") and text not in outcome.stderr]
     assert before == files(filled.root)
+
+
+@pytest.mark.parametrize(
+    ("target", "label", "options"),
+    [
+        ("uvx mcp-server-time --local-timezone UTC", "time", {"args": ["mcp-server-time", "--local-timezone", "UTC"]}),
+        ("npx -y @modelcontextprotocol/server-filesystem@2 /", "filesystem", {"command": "npx"}),
+        ("env DEBUG=1 python -m acme.search", "acme.search", {"args": ["DEBUG=1", "python", "-m", "acme.search"]}),
+        ("docker run -i --rm -e KEY ghcr.io/acme/notes-mcp:1.2", "notes", {"command": "docker"}),
+        ("uv run tickets_server.py", "tickets", {"args": ["run", "tickets_server.py"]}),
+        ("https://mcp.acme.com/v1/mcp", "acme", {"type": "http", "url": "https://mcp.acme.com/v1/mcp"}),
+        ("http://127.0.0.1:8000/sse", "local", {"type": "sse", "url": "http://127.0.0.1:8000/sse"}),
+        ("acme --token abc", "acme", {"args": ["--token", "${TOKEN}"]}),
+    ],
+)
+def test_a_server_is_labelled_by_what_says_most(target: str, label: str, options: dict[str, Any]) -> None:
+    server = named_server(target, Workplace.of(Path()), Variables())
+
+    assert (label, options) == (server.label, {name: server.options[name] for name in options})

@@ -12,7 +12,7 @@ from attrs.validators import ge
 from keval.plugin import JudgeContext, Model
 from keval_clients import messages_usage, no_reply
 from keval_judges.grader import Api, LlmJudge, Reply
-from keval_judges.prompt import TOOL, Sheet
+from keval_judges.prompt import Sheet
 from keval_judges.refusals import Refusals
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class Messages:
             **self.settings,
         }
         tool = {
-            "tools": [{"name": TOOL, "description": "Gives your verdict.", "input_schema": sheet.schema}],
-            "tool_choice": {"type": "tool", "name": TOOL, "disable_parallel_tool_use": True},
+            "tools": [{"name": sheet.tool, "description": "Gives your verdict.", "input_schema": sheet.schema}],
+            "tool_choice": {"type": "tool", "name": sheet.tool, "disable_parallel_tool_use": True},
         }
         form = {"output_config": {"format": {"type": "json_schema", "schema": sheet.schema}}}
         data, refused = await self._refusals.post(

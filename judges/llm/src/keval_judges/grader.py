@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
-from keval.plugin import JudgeContext, TrialError
+from keval.plugin import JudgeContext, StructuredRequest, TrialError
 from keval_judges.prompt import CLAIMS, Sheet, prompt
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
@@ -35,13 +35,10 @@ class Verdict:
 
 def read_verdict(reply: str, sheet: Sheet) -> Verdict:
     """Read a reply that is JSON, at most in one Markdown fence. A part at fault leaves the other parts standing."""
-    fenced = _FENCED.fullmatch(reply)
     try:
-        data = json.loads(fenced[1] if fenced else reply, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        return Verdict.unusable(f"it is no JSON: {error}", sheet)
-    if not isinstance(data, dict):
-        return Verdict.unusable("it is no JSON object", sheet)
+        data = read_object(reply)
+    except ValueError as error:
+        return Verdict.unusable(str(error), sheet)
     scores: dict[str, Score] = {}
     faults: dict[str, str] = {}
     for key, rubric in sheet.rubrics.items():
@@ -54,6 +51,18 @@ def read_verdict(reply: str, sheet: Sheet) -> Verdict:
     if claims is None:
         faults[CLAIMS] = "it is no list of texts"
     return Verdict(scores, faults, claims)
+
+
+def read_object(reply: str) -> dict[str, Any]:
+    """Read the JSON object that a reply is, at most in one Markdown fence. Raises ValueError: why it is none."""
+    fenced = _FENCED.fullmatch(reply)
+    try:
+        data = json.loads(fenced[1] if fenced else reply, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")
+    return data
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -214,6 +223,15 @@ class LlmJudge(ABC):
     ) -> Mapping[str, Score | TrialError]:
         """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
         return await self._ready().grade(trial, rubrics, context)
+
+    async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
+        """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
+        sheet = Sheet({}, request.schema, request.instructions, tool="reply")
+        reply = await self._ready().api.ask(sheet, request.message, context)
+        context.builder.model_called(reply.usage)
+        if reply.fault is not None:
+            raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
+        return encodable(reply.text)
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""

@@ -12,7 +12,7 @@ from attrs.validators import ge, optional
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
 from keval_clients import completions_usage, no_reply
 from keval_judges.grader import Api, LlmJudge, Reply
-from keval_judges.prompt import TOOL, Sheet, Structured
+from keval_judges.prompt import Sheet, Structured
 from keval_judges.refusals import Refusals
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ class Completions:
                 form = {"name": "verdict", "strict": True, "schema": sheet.schema}
                 return {"response_format": {"type": "json_schema", "json_schema": form}}
             case "tool":
-                tool = {"name": TOOL, "description": "Gives your verdict.", "parameters": sheet.schema}
+                tool = {"name": sheet.tool, "description": "Gives your verdict.", "parameters": sheet.schema}
                 return {
                     "tools": [{"type": "function", "function": tool}],
-                    "tool_choice": {"type": "function", "function": {"name": TOOL}},
+                    "tool_choice": {"type": "function", "function": {"name": sheet.tool}},
                 }
             case "prompt":
                 return {}

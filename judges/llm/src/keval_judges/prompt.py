@@ -171,11 +171,15 @@ _LONGEST_KEY = 64
 
 @attrs.frozen
 class Sheet:
-    """Rubrics by their key in the verdict, the JSON Schema of the verdict and the system prompt."""
+    """Rubrics by their key in the verdict, the JSON Schema of the verdict and the system prompt.
+
+    `tool` is what a tool that takes the verdict is called, where a model is made to call one.
+    """
 
     rubrics: Mapping[str, Rubric]
     schema: Mapping[str, Any]
     instructions: str
+    tool: str = TOOL
 
     @classmethod
     def of(cls, rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:

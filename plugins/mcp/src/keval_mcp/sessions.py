@@ -32,7 +32,7 @@ class Tool:
     """A tool as its server lists it; `input_schema` is a JSON Schema of type object.
 
     `alias` is the name to offer it to a model under: of letters, digits, `_` and `-`, at most 64 of them, and no other
-    tool's. Every model API takes such a name; an MCP server may give any.
+    tool's. Every model API takes such a name; an MCP server may give any. `read_only` is its `readOnlyHint`.
     """
 
     server: str
@@ -40,6 +40,7 @@ class Tool:
     alias: str
     description: str
     input_schema: Mapping[str, Any]
+    read_only: bool = False
 
 
 @attrs.define(eq=False)
@@ -103,7 +104,9 @@ def _tools(listed: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterable[Tool]:
             name = definition["name"]
             alias = _alias(name, taken)
             taken.add(alias)
-            yield Tool(server, name, alias, definition.get("description") or "", definition["inputSchema"])
+            about, hints = definition.get("description") or "", definition.get("annotations") or {}
+            read_only = hints.get("readOnlyHint") is True
+            yield Tool(server, name, alias, about, definition["inputSchema"], read_only)
 
 
 def _alias(name: str, taken: set[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keval.plugin import ConfigError, McpServer, ServedContext, redactor
+from keval.plugin import ConfigError, McpServer, ServedContext, load, redactor
 
 if TYPE_CHECKING:
     import asyncio
@@ -43,7 +43,7 @@ async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
             listener = stack.enter_context(listen(port))
         except OSError as error:
             raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
-        served = await stack.enter_async_context(ServedContext.open(config, label, redactor()))
+        served = await stack.enter_async_context(ServedContext.open(load(config), label, redactor()))
         names = [name] if name else [*served.servers]
         if len(names) != 1 or names[0] not in served.servers:
             has = ", ".join(served.servers) or "no server behind the tap"

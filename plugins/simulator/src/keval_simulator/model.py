@@ -13,6 +13,7 @@ from keval_gateway import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
 from keval_simulator.conversation import Conversation, stated_in, states_preference, subject, understand
 from keval_simulator.documents import findings
 from keval_simulator.judge import Sections, judge, sections_of, suggestions
+from keval_simulator.questions import Brief, written
 from keval_simulator.replies import (
     Flaws,
     acknowledge,
@@ -119,13 +120,16 @@ class SimulatedModel:
         """Return a call that must be made: filled from the conversation, or else with whatever its schema allows."""
         place = conversation.places[0] if conversation.places else None
         filled = fill_arguments(tool.parameters, conversation, place)
-        if _prompt_sections(request, conversation).judging or filled.missing:
+        writes = Brief.of(request, tool.parameters) is not None
+        if writes or _prompt_sections(request, conversation).judging or filled.missing:
             return ChatCall(tool.name, self._structured(request, tool.parameters, conversation))
         return ChatCall(tool.name, filled.arguments)
 
     def _structured(self, request: ChatRequest, schema: Schema, conversation: Conversation) -> Any:
         """Return a value for a schema: a verdict when there is something to judge, else the answer in prose."""
         rng = self._rng(request, "structure")
+        if (brief := Brief.of(request, schema)) is not None:
+            return written(brief, rng)
         sections = _prompt_sections(request, conversation)
         if sections.judging:
             return conform(schema, suggestions(judge(sections, self._wobble(request))), rng)

@@ -25,6 +25,9 @@ from keval_start.questions import FILE
 from keval_start.servers import label_of
 from keval_start.workplace import Workplace
 
+_WITH_TARGET = ("a2a", "acp", "command", "http", "python")
+"""Agents of which a colon and the program, function or address say which one is meant."""
+
 
 @attrs.frozen
 class Agents:
@@ -40,8 +43,9 @@ class Agents:
 
 
 def installed_agents() -> list[str]:
-    """Return the names of the agents that are installed."""
-    return sorted(point.name for point in entry_points(group="keval.agents"))
+    """Return the names of the installed agents that ask a model."""
+    names = sorted(point.name for point in entry_points(group="keval.agents"))
+    return [name for name in names if name not in (*_WITH_TARGET, "recorded")]
 
 
 def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) -> Agents:
@@ -52,9 +56,9 @@ def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) 
     evaluation = _evaluation({model.loop: {"model": model.name}}, workplace)
     selected = select(evaluation, Selection(agents=tuple(_moved(text, workplace) for text in texts)))
     problems = [problem for problem in selected.problems if problem.place.startswith("--agent")]
-    needy = [text for text in texts if text in ("command", "http", "python", "a2a", "acp", "recorded")]
+    alone = [text for text in texts if text in _WITH_TARGET]
     problems += [
-        Problem(f"--agent {text}", f"say which one, as in {text}:…; see `keval init --help`") for text in needy
+        Problem(f"--agent {text}", f"say which one, as in {text}:…; see `keval init --help`") for text in alone
     ]
     if problems:
         raise ConfigError(problems)
@@ -116,7 +120,7 @@ def recorded_agents(files: Iterable[Path], workplace: Workplace) -> Agents:
     """Return an agent for each file of answers, with the name of the file."""
     options: dict[str, Mapping[str, Any]] = {}
     for file in files:
-        label = file.stem.replace(" ", "_")
+        label = label_of(file.stem)
         while label in options:
             label += "_2"
         options[label] = {"type": "recorded", "path": workplace.written(file)}

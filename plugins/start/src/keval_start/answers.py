@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import ConfigError, Problem, suggestion
+from keval.plugin import ConfigError, Problem
 from keval_start.agents import Agents, read_agents, recorded_agents
 from keval_start.mcp_files import is_mcp_file, read_servers
 from keval_start.models import SIMULATED, ChosenModel, chosen_model
@@ -77,13 +77,7 @@ class Flags:
         found: list[Server] = []
         if self.from_file is not None:
             with _collecting(problems, f"--from {self.from_file}"):
-                listed = read_servers(self.from_file, workplace, variables)
-                labels = [server.label for server in listed]
-                for name in self.only:
-                    if name not in labels:
-                        told = f"{self.from_file} has no server {name!r}{suggestion(name, labels, 'servers')}"
-                        problems.append(Problem(f"--only {name}", told))
-                found += [server for server in listed if not self.only or server.label in self.only]
+                found += read_servers(self.from_file, workplace, variables, self.only)
         elif self.only:
             problems.append(Problem("--only", "it chooses among the servers of a file; name that by --from"))
         for text in self.server:

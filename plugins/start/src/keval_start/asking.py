@@ -34,53 +34,62 @@ _GENERATED = 10
 def ask(workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
     """Ask what is to be evaluated, and by what. An answer that is wrong is asked for again, with the reason."""
     goal = _chosen("What do you want to evaluate?", _GOALS)
-    files: list[Path] = []
-    names: list[str] = []
-    servers: tuple[Server, ...] = ()
+    files = _files(workplace) if goal == "answers" else []
+    names = _agents(goal, workplace) if goal in ("agents", "agent") else []
+    servers = _servers(goal, workplace, variables) if goal != "answers" else ()
+    model = _model("Which model grades?" if goal == "answers" else "Which model?")
+    questions = _questions(workplace, files, can_generate=can_generate and bool(servers))
+    return Answers(goal, servers, agents_for(goal, names, files, model, workplace), model, questions)
 
-    def agents_named(text: str) -> list[str]:
-        agents_for(goal, (found := _words(text)), (), ChosenModel(SIMULATED), workplace)
-        if goal == "agents" and len(found) < 2:
+
+def _files(workplace: Workplace) -> list[Path]:
+    told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
+    return _asked(told, lambda text: [_file(word, workplace) for word in shlex.split(text)])
+
+
+def _agents(goal: Goal, workplace: Workplace) -> list[str]:
+    def read(text: str) -> list[str]:
+        names = shlex.split(text.replace(",", " ")) if goal == "agents" else [text.strip("'\"")]
+        if goal == "agents" and len(names) < 2:
             raise ValueError("name two agents or more, with spaces between them")
         if goal == "agent" and ":" not in text:
             raise ValueError("your own agent has a colon after its kind, as in python:my_agent.py:answer")
+        agents_for(goal, names, (), ChosenModel(SIMULATED), workplace)
+        return names
+
+    if goal == "agent":
+        return _asked("Which agent? python:FILE.py:FUNCTION, http:URL or command:PROGRAM {question}", read)
+    frameworks = installed_agents()
+    default = " ".join(name for name in ("gadk", "ms") if name in frameworks)
+    return _asked(f"Which agents? Installed are {', '.join(frameworks)}", read, default or None)
+
+
+def _servers(goal: Goal, workplace: Workplace, variables: Variables) -> tuple[Server, ...]:
+    def read(text: str) -> tuple[Server, ...]:
+        needed = Variables()
+        found = with_own_labels(read_target(text, workplace, needed)) if text else ()
+        variables.values.update(needed.values)
         return found
 
-    def served(text: str) -> tuple[Server, ...]:
-        return with_own_labels(read_target(text, workplace, variables)) if text else ()
-
-    if goal == "answers":
-        told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
-        files = _asked(told, lambda text: [_file(word, workplace) for word in _words(text)])
-    elif goal == "agents":
-        told = f"Which agents? Installed are {', '.join(installed_agents())}"
-        names = _asked(told, agents_named, "gadk ms" if {"gadk", "ms"} <= {*installed_agents()} else None)
-    elif goal == "agent":
-        told = "Which agent? python:FILE.py:FUNCTION, http:URL or 'command:PROGRAM {question}'"
-        names = _asked(told, lambda text: agents_named(text) if " " not in text else agents_named(f"'{text}'"))
-    if goal == "server":
-        there = next((place for place in PLACES if (workplace.here / place).is_file()), None)
-        told = "Which server? A command such as uvx mcp-server-time, a URL, or the mcp.json of a client"
-        servers = _asked(told, served, there)
-    elif goal != "answers":
-        told = "With which MCP server? A command, a URL, an mcp.json, or Enter for none"
-        servers = _asked(told, served, "")
-    model = _model("Which model grades?" if goal == "answers" else "Which model?")
-    agents = agents_for(goal, names, files, model, workplace)
-    return Answers(
-        goal, servers, agents, model, _questions(workplace, files, can_generate=can_generate and bool(servers))
-    )
+    if goal != "server":
+        return _asked("With which MCP server? A command, a URL, an mcp.json, or Enter for none", read, "")
+    there = next((place for place in PLACES if (workplace.here / place).is_file()), None)
+    told = "Which server? A command such as uvx mcp-server-time, a URL, or the mcp.json of a client"
+    return _asked(told, read, there)
 
 
 def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool) -> Questions | None:
+    there = workplace.folder / FILE
+
     def read(text: str) -> Questions | None:
         if can_generate and text == "generate":
+            if there.is_file():
+                raise ValueError(f"{workplace.shown(there)} exists already; move it away, or name it")
             return generated_questions(_GENERATED)
         if text:
             return read_questions(_file(text, workplace), workplace, None, None)
         return questions_beside_answers(answers[0], workplace, None, None) if answers else None
 
-    there = workplace.folder / FILE
     default = workplace.shown(there) if there.is_file() else "generate" if can_generate else ""
     made = f", or `generate`: the model makes {_GENERATED} of what the server returns" if can_generate else ""
     without = f", or Enter {'if the answers have them' if answers else 'for three samples'}" if not default else ""
@@ -120,10 +129,6 @@ def _file(text: str, workplace: Workplace) -> Path:
     if not (workplace.here / text).is_file():
         raise ValueError(f"there is no file {text}")
     return Path(text)
-
-
-def _words(text: str) -> list[str]:
-    return shlex.split(text.replace(",", " "))
 
 
 def _asked(text: str, read: Callable[[str], T], default: str | None = None) -> T:

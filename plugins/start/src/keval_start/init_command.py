@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
+from keval import KevalError
 from keval.plugin import ConfigError, Problem, counted, filling, foreign, run_to_end, tell
 
 if TYPE_CHECKING:
@@ -73,11 +75,11 @@ def init(*, folder: Path, **flags: Any) -> None:
     from keval_start.workplace import Workplace
 
     given, workplace, variables = Flags(**flags), Workplace.of(folder), Variables()
-    samples = [FILE] if given.given and not (given.questions or given.answers) else []
-    new = [workplace.folder / name for name in (CONFIG, *samples, SCHEMA)]
+    dataset = [FILE] if given.given and not (given.questions or given.answers) else []
+    new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
     workplace.check_absent(*new, workplace.workflow)
-    commands = _commands()
-    answers = _answers(given, workplace, variables, can_generate="generate" in commands)
+    installed = commands()
+    answers = _answers(given, workplace, variables, can_generate="generate" in installed)
     if variables.unset:
         told = "set in the environment what servers are started with"
         raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
@@ -85,9 +87,9 @@ def init(*, folder: Path, **flags: Any) -> None:
         draft = run_to_end(_brought_up(answers, workplace, variables))
         project = draft.project(workplace)
         with project.written(), filling(variables.known):
+            _call(installed["validate"], workplace.shown(project.config))
             if draft.questions.generate:
-                _generate(commands["generate"], draft, project)
-            _call(commands["validate"], workplace.shown(project.config))
+                _generate(installed["generate"], draft, project)
     _tell(draft, project)
 
 
@@ -113,11 +115,14 @@ async def _brought_up(answers: Answers, workplace: Workplace, variables: Variabl
 
     listed = await listed_servers(answers.servers, workplace, variables)
     agents = await tried(answers.agents, answers.model, workplace, served=bool(listed))
-    questions = answers.questions or sample_questions([tool for each in listed for tool in each.tools])
+    samples = sample_questions([tool for each in listed for tool in each.tools])
+    questions = answers.questions or samples
+    if questions.generate:
+        questions = attrs.evolve(questions, records=samples.records)
     return Draft(answers.goal, agents, listed, answers.model, questions, variables)
 
 
-def _commands() -> Mapping[str, click.Command]:
+def commands() -> Mapping[str, click.Command]:
     """Return the other commands of keval that this one calls, as far as they are installed."""
     root = click.get_current_context().find_root()
     group = root.command
@@ -132,15 +137,26 @@ def _call(command: click.Command, *args: str) -> None:
 
 
 def _generate(command: click.Command, draft: Draft, project: Project) -> None:
-    """Run `keval generate` for each server; it exits with 3 if it made fewer questions than it was asked for."""
-    number, config = draft.questions.generate, project.workplace.shown(project.config)
+    """Run `keval generate` for each server, which makes the file of the questions anew. If it makes none, samples stay.
+
+    It exits with 3 if it made fewer questions than it was asked for.
+    """
+    from keval_start.questions import FILE
+
+    file, config = project.workplace.folder / FILE, project.workplace.shown(project.config)
+    file.unlink()
+    share = -(-draft.questions.generate // len(draft.listed))
     for each in draft.listed:
-        share = -(-number // len(draft.listed))
         try:
             _call(command, config, "--context", each.server.label, "-n", str(share))
         except SystemExit as ended:
             if ended.code not in (0, 3):
                 raise
+        except KevalError as error:
+            tell(f"note: {error}")
+    if not file.exists():
+        tell("note: no question could be made, so three samples are written")
+        file.write_text(project.files[file], encoding="utf-8")
 
 
 def _tell(draft: Draft, project: Project) -> None:
@@ -148,14 +164,16 @@ def _tell(draft: Draft, project: Project) -> None:
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
 
-    workplace, questions = project.workplace, draft.questions
+    workplace = project.workplace
+    file = workplace.folder / FILE
+    waiting = draft.questions.generate and file.read_text(encoding="utf-8") != project.files[file]
     for each in draft.listed:
         click.echo(foreign(f"{each.server.label} has {counted(len(each.tools), 'tool')}: {', '.join(each.tools)}"))
         for note in each.server.notes:
             tell(f"note: {note}")
     about = {
         CONFIG: "what is asked, of whom, and how it is scored",
-        FILE: "three samples: replace them by questions of your own",
+        FILE: "questions that wait for you to accept them" if waiting else "three samples: replace them by your own",
         SCHEMA: "lets editors check and complete the config",
         ".gitignore": "leaves out results",
         workplace.workflow.name: "runs it for every pull request",
@@ -172,5 +190,5 @@ def _tell(draft: Draft, project: Project) -> None:
     if not draft.model.key_is_set:
         tell(f"note: export {draft.model.key}=… before you run it; keval models {draft.model.name} checks it")
     go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
-    then = f"keval review {CONFIG} --questions" if questions.generate else f"keval run {CONFIG}"
+    then = f"keval review {CONFIG} --questions" if waiting else f"keval run {CONFIG}"
     click.echo(f"next  {go}{then}")

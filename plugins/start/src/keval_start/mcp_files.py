@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from keval.plugin import suggestion
 from keval_start.servers import Server, label_of
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
@@ -32,8 +33,8 @@ def is_mcp_file(text: str, workplace: Workplace) -> bool:
     return text.endswith(".json") and (workplace.here / text).is_file()
 
 
-def read_servers(path: Path, workplace: Workplace, variables: Variables) -> list[Server]:
-    """Read the servers of a client's file; those that it disables are left out.
+def read_servers(path: Path, workplace: Workplace, variables: Variables, only: Sequence[str] = ()) -> list[Server]:
+    """Read the servers of a client's file, or `only` those of these names; those that it disables are left out.
 
     The file may have comments, and commas after the last entry. Servers under `projects`, as `~/.claude.json` has them,
     are those of the folder in which the user stands.
@@ -51,6 +52,10 @@ def read_servers(path: Path, workplace: Workplace, variables: Variables) -> list
     if not found:
         told = "it has no servers under `mcpServers` (Claude Code, Cursor) or `servers` (VS Code)"
         raise ValueError(f"{told}; name a file such as {', '.join(PLACES)}, or a server by --server")
+    for name in only:
+        if name not in found:
+            raise ValueError(f"it has no server {name!r}{suggestion(name, found, 'servers')}")
+    found = {name: entry for name, entry in found.items() if not only or name in only}
     wrong = [name for name, entry in found.items() if not isinstance(entry, dict)]
     if wrong:
         raise ValueError(f"the servers {', '.join(wrong)} are no objects with a command or a URL; correct them")

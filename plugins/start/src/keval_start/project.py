@@ -87,7 +87,7 @@ class Draft:
             files[folder / FILE] = "".join(f"{line}\n" for line in lines)
         files[folder / SCHEMA] = json.dumps(evaluation_schema(), indent=2, ensure_ascii=False) + "\n"
         if not (folder / ".gitignore").exists():
-            files[folder / ".gitignore"] = "results/\n"
+            files[folder / ".gitignore"] = "results/\n.*.lock\n"
         files[workplace.workflow] = self._workflow(workplace)
         return Project(workplace, files)
 
@@ -132,17 +132,17 @@ class Draft:
         )
 
     def _packages(self) -> tuple[list[str], list[str]]:
-        """Return keval's extras that install the plugins of the config, and the plugins that no extra installs."""
-        judged = "anthropic" if self.model.loop == "anthropic" else "openai"
-        wanted = [
-            *(f"agents-{name}" for name in self.agents.types),
-            *(f"contexts-{each.server.options['type']}" for each in self.listed),
-            *(f"judges-{judged}", "metrics-basic"),
-            f"models-{self.model.name.partition('/')[0]}".replace("_", "-"),
-        ]
+        """Return keval's extras that install the plugins of the config, and what they do not install."""
+        judge = "anthropic" if self.model.loop == "anthropic" else "openai"
+        provider = self.model.name.partition("/")[0].replace("_", "-")
+        wanted = {f"agents-{name}": f"the agent {name}" for name in self.agents.types}
+        wanted |= {f"contexts-{each.server.options['type']}": "" for each in self.listed}
+        wanted |= {f"judges-{judge}": "", "metrics-basic": "", f"models-{provider}": f"the provider {provider}"}
         known = {extra.replace("_", "-") for extra in metadata("keval").get_all("Provides-Extra") or ()}
-        distinct = sorted(dict.fromkeys(wanted))
-        return [name for name in distinct if name in known], [name for name in distinct if name not in known]
+        others = [told for extra, told in wanted.items() if extra not in known]
+        others += [f"what {label} needs" for label in sorted(self.agents.own)]
+        others += [f"what {each.server.label} needs" for each in self.listed if "command" in each.server.options]
+        return sorted(wanted.keys() & known), others
 
 
 def _render(template: str, **about: Any) -> str:

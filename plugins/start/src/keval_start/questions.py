@@ -19,7 +19,7 @@ FILE = "questions.jsonl"
 class Questions:
     """The section `dataset` of the config, and how many questions there are; `graded` says that some have answers.
 
-    `generate` is how many `keval generate` is to make, and `records` are what is written into `FILE`.
+    `records` are what is written into `FILE`, and `generate` is how many `keval generate` is to make in their place.
     """
 
     section: Mapping[str, Any]

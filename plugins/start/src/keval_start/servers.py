@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import attrs
 
 from keval.plugin import (
-    Evaluation,
     PreflightError,
     Source,
     ToolListing,
@@ -92,7 +91,7 @@ def named_server(text: str, workplace: Workplace, variables: Variables) -> Serve
 
 def _telling_word(words: Sequence[str]) -> str:
     """Return the word of a command that says which server it starts, without its folder, scope, version and suffix."""
-    told = [word for word in words if not word.startswith("-") and Path(word).stem not in _RUNNERS]
+    told = [word for word in words if word[:1] != "-" and "=" not in word and Path(word).stem not in _RUNNERS]
     word = (told[-1] if words[0] in ("docker", "podman") and told else next(iter(told), words[0])).rstrip("/")
     name = re.sub(r"(?<=.)@.*|:.*|==.*|\.(py|js|mjs|ts|sh|exe)$", "", word.rpartition("/")[2])
     return _AFFIXES.sub("", name) or name
@@ -100,26 +99,18 @@ def _telling_word(words: Sequence[str]) -> str:
 
 def label_of(name: str) -> str:
     """Return a label for something of this name."""
-    return re.sub(r"[^\w.-]+", "_", name).strip("_.-") or "server"
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.-") or "it"
 
 
 def with_own_labels(servers: Iterable[Server]) -> tuple[Server, ...]:
     """Number servers whose labels are the same."""
     found: dict[str, Server] = {}
     for server in servers:
-        label = server.label
+        label, number = server.label, 2
         while label in found:
-            stem, _, number = label.rpartition("_")
-            label = f"{stem}_{int(number) + 1}" if stem and number.isdigit() else f"{label}_2"
+            label, number = f"{server.label}_{number}", number + 1
         found[label] = attrs.evolve(server, label=label)
     return tuple(found.values())
-
-
-def context_evaluation(servers: Sequence[Server], workplace: Workplace) -> Evaluation:
-    """Return an evaluation that has these servers as its contexts; it is not in a file, so it has no places."""
-    contexts = {server.label: dict(server.options) for server in servers}
-    conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}
-    return read_evaluation(Source("", workplace.folder, {"contexts": contexts, "conditions": conditions}))
 
 
 async def listed_servers(
@@ -130,8 +121,11 @@ async def listed_servers(
     Raises:
         PreflightError: servers do not come up; each with its command and the end of its standard error.
     """
+    contexts = {server.label: dict(server.options) for server in servers}
+    conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}
     with filling(variables.known):
-        evaluation = context_evaluation(servers, workplace)
+        # It is not in a file, so that errors have no places.
+        evaluation = read_evaluation(Source("", workplace.folder, {"contexts": contexts, "conditions": conditions}))
         learn_config(redactor(), evaluation)
         found = await asyncio.gather(
             *(read_tool_listings(evaluation, [server.label], redactor()) for server in servers), return_exceptions=True

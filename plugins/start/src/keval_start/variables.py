@@ -18,6 +18,7 @@ _HARMLESS = re.compile(
     r"|test|stdio|utf-?8|https?://[\w.:-]+/?",
     re.IGNORECASE,
 )
+_PLAIN_HEADERS = ("accept", "accept-language", "content-type", "user-agent")
 _RANDOM = re.compile(
     r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[\w+=~-]{20,}|(?:sk|pk|ghp|gho|github_pat|glpat|xox[abp])[-_][\w-]{8,}"
 )
@@ -50,7 +51,7 @@ class Variables:
 
     def header(self, owner: str, name: str, value: str) -> str:
         """Return the value of a header as the config has it; `Bearer` and the like stay readable."""
-        if (found := self._referred(value)) or _harmless(name, value):
+        if (found := self._referred(value)) or _harmless(name, value) or name.lower() in _PLAIN_HEADERS:
             return found or value
         scheme = _SCHEME.fullmatch(value)
         hidden = self._hidden(owner, f"{owner}_{name}", scheme[2] if scheme else value)
@@ -62,8 +63,8 @@ class Variables:
         for index, word in enumerate(words):
             before = words[index - 1] if index else ""
             named = _LONG_OPTION.fullmatch(word)
-            if self._referred(word):
-                kept.append(word)
+            if (referred := self._referred(word)) is not None:
+                kept.append(referred)
             elif "://" in word:
                 kept.append(self.url(owner, word))
             elif named and (_is_secret(named[1]) or _RANDOM.fullmatch(named[2])):
@@ -79,8 +80,8 @@ class Variables:
 
     def url(self, owner: str, url: str) -> str:
         """Return a URL without passwords, values of its query, and parts of its path that look drawn by chance."""
-        if self._referred(url):
-            return url
+        if (referred := self._referred(url)) is not None:
+            return referred
         before, parts = len(self.values), urlsplit(url)
         user, at, host = parts.netloc.rpartition("@")
         name, colon, password = user.partition(":")
@@ -100,12 +101,18 @@ class Variables:
         return parts._replace(netloc=host, path=path, query=urlencode(query, safe="${}%/:")).geturl()
 
     def _referred(self, text: str) -> str | None:
-        """Return the text if it refers to variables, which are noted; else `None`."""
-        found = list(_REFERENCE.finditer(text))
-        for match in found:
-            if not match[2] and match[1] not in ("HOME", "USER", "PATH"):
-                self.values.setdefault(match[1], None)
-        return text if found else None
+        """Return the text if it refers to variables, which are noted, and without secret defaults; else `None`."""
+
+        def noted(match: re.Match[str]) -> str:
+            name, default = match[1], (match[2] or "").removeprefix(":-")
+            if default and not _is_secret(name) and not _RANDOM.fullmatch(default):
+                return match[0]
+            if name not in ("HOME", "USER", "PATH"):
+                self.values[name] = default or self.values.get(name)
+            return f"${{{name}}}"
+
+        found, count = _REFERENCE.subn(noted, text)
+        return found if count else None
 
     def _hidden(self, owner: str, name: str, value: str) -> str:
         """Return a reference to a new variable with this value, named after what it is of."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from keval.plugin import Evaluation, Selection
+    from keval.plugin import Evaluation, QuestionFile, Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,9 +38,12 @@ _browser_option = click.option(
 @click.command()
 @click.argument("results", type=results_type, default=Path("results"))
 @click.option("--run", "chosen", metavar="RUN", help="Begin at this run: a path, an id or its start, or `latest`.")
+@click.option(
+    "--questions", metavar="CONFIG", type=click.Path(path_type=Path), help="Decide on the questions of CONFIG."
+)
 @_port_option(_VIEW_PORT)
 @_browser_option
-def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) -> None:
+def view(*, results: Path, chosen: str | None, questions: Path | None, port: int | None, browser: bool) -> None:
     """Show the runs of RESULTS in the browser, those that are running as they go on.
 
     RESULTS is a folder, by default `results`, or a URL such as s3://bucket/prefix. The URL that is printed lets a
@@ -48,11 +51,13 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
     """
     import asyncio  # `keval --help` need not wait for these
 
-    from keval.plugin import find_run
+    from keval.plugin import QuestionFile, find_run, load
     from keval_viewer.app import listener_on
     from keval_viewer.page import run_url
+    from keval_viewer.pages.questions import PLACE
 
-    begin = "/"
+    file = None if questions is None else QuestionFile.of(load(questions))
+    begin = "/" if file is None else PLACE
     if chosen is not None:
         run = find_run(chosen, results)
         if "://" in chosen:
@@ -62,7 +67,7 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
         begin = run_url(run)
     listener = listener_on(port, _VIEW_PORT)
     with listener, suppress(KeyboardInterrupt):
-        asyncio.run(_view(results, begin, listener, browser=browser))
+        asyncio.run(_view(results, begin, file, listener, browser=browser))
 
 
 @click.command()
@@ -101,12 +106,16 @@ def play(
         asyncio.run(_play(selected, only, output_dir, listener, browser=browser))
 
 
-async def _view(results: Path, begin: str, listener: socket.socket, *, browser: bool) -> None:
+async def _view(
+    results: Path, begin: str, questions: QuestionFile | None, listener: socket.socket, *, browser: bool
+) -> None:
     from keval_viewer.app import build_app
     from keval_viewer.guard import session_of
     from keval_viewer.pages import VIEW_PAGES
 
-    await _serve(build_app(results, VIEW_PAGES), listener, begin, session_of(results), browser=browser)
+    app = build_app(results, VIEW_PAGES)
+    app.state.questions = questions
+    await _serve(app, listener, begin, session_of(results), browser=browser)
 
 
 async def _play(
