@@ -84,12 +84,14 @@ def navigation(config: MkDocsConfig) -> dict[str, Any]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add the packages and the examples to the navigation, so that no list of them need be kept."""
+    """Add packages, examples and decisions to the navigation, so that no list of them need be kept."""
     sections = navigation(config)
     readmes = {path: page for path, page in packages().items() if path not in _OWN}
     for folder, found in groupby(readmes, lambda path: path.partition("/")[0]):
         sections["Plugins"].append({folder.capitalize(): [readmes[path] for path in found]})
     sections["Tutorials"].append({"Examples": [*examples().values()]})
+    decisions = sorted(f"decisions/{file.name}" for file in (ROOT / "docs" / "decisions").glob("[!R]*.md"))
+    sections["Contributing"].append({"Decisions": ["decisions/README.md", *decisions]})
     return config
 
 
