@@ -42,13 +42,13 @@ CLAUDE_CODE = {
 HIDDEN_ERRORS = {"tool errors told": "the framework tells its model that a call failed, and not why"}
 NOT_TOLD = {
     "offered tools": "it does not tell which tools it offers",
-    **dict.fromkeys(("bad reply", "odd usage"), "the user's own code reads the replies"),
+    "bad reply": "the user's own code reads the replies",
 }
 ANSWER_ALONE = {**NOT_TOLD, "texts beside calls": "it tells its answer alone"}
 REMOTE = {
     **ANSWER_ALONE,
     **dict.fromkeys(
-        ("model calls", "model errors", "retry after", "why no answer", "truncated"),
+        ("model headers", "model calls", "model errors", "retry after", "why no answer", "truncated"),
         "nobody sees the model of a remote agent",
     ),
 }
@@ -125,7 +125,7 @@ OWN_AGENTS = {
         "tests.agents.bookkeeper",
         "python",
         {"function": "report"},
-        {rule: reason for rule, reason in NOT_TOLD.items() if rule != "offered tools"},
+        dict.fromkeys(("bad reply", "odd usage"), NOT_TOLD["bad reply"]),
     ),
     "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, REMOTE),
     "a2a": Adapter(

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import keval_metrics_weather
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial, Usage
+from keval.testing import check_metric
 from keval_metrics_basic import (
     ArgumentMatch,
     Contains,
@@ -160,14 +161,8 @@ def test_any_trial_gets_a_score(sample: Sample, transcript: Transcript) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
-def test_missing_texts_and_facts_get_a_score(metric: Any) -> None:
-    nothing: Any = None
-    hollow = Transcript(messages=(Message("assistant", nothing),), tool_calls=(ToolCall("x", nothing),))
-    message = (Message("user", nothing),)
-
-    assert_sound(metric.score(trial_of(Sample("s", ""))))
-    assert_sound(metric.score(trial_of(Sample("s", ""), Transcript())))
-    assert_sound(metric.score(trial_of(Sample("s", nothing, facts=KNOWN, history=message), hollow)))
+def test_every_metric_keeps_the_rules(metric: Any) -> None:
+    check_metric(metric)
 
 
 @pytest.mark.parametrize("metric", [*GIVEN, *TOOLS], ids=repr)

@@ -6,21 +6,23 @@ import asyncio
 import contextlib
 import io
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from ipaddress import ip_address
 from itertools import repeat
 from typing import Any
 from unittest import mock
 
+import attrs
+
 from keval.recording.request_comparison import ComparableRequest, first_difference, without_volatile
 from keval.records.trial import Sample
 from keval.seams.interfaces import ConcurrencyLimited, DeclaresVolatile
 from keval.testing.agent_trials import ADD, FIVE, BreaksOffError, Trials, error_text, messages_of
-from keval.testing.left_behind import Belongings
+from keval.testing.left_behind import Belongings, own_temporary_folder
 from keval.testing.scripted_model import ReceivedRequest, ScriptedReply, calls_tools, refuses, says
 
-_SETTLES = 3.0
-"""Seconds in which what was told to end may end."""
+_SETTLES, _ENDS, _MEET = 3.0, 10.0, 20.0
+"""Seconds for what was told to end, for a trial that is cancelled, and until trials that run at once have all asked."""
 
 
 async def cancellation(trials: Trials) -> None:
@@ -34,56 +36,55 @@ async def cancellation(trials: Trials) -> None:
         await never.wait()
         return FIVE
 
-    with _nothing_left(trials) as settled:
-        async with (
-            trials.stage.agent(trials.make, repeat(silent)) as staged,
-            staged.trial() as running,
-            asyncio.TaskGroup() as group,
-        ):
-            waiting = group.create_task(asked.wait())
-            await asyncio.wait((waiting, running.task), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if running.task.done():
-                raise BreaksOffError(f"it ends before the model answers: {running.task}")
-            running.task.cancel()
-            ended, _ = await asyncio.wait((running.task,), timeout=10)
-            if not ended:
-                raise BreaksOffError("a trial that is cancelled goes on for more than 10 s")
-            trials.same("whether a trial that is cancelled ends so", True, running.task.cancelled())
-            results = [call.result for call in running.transcript.tool_calls]
-            trials.same("the results before it", ["5"], results)
-        await settled()
+    async with (
+        _nothing_left(trials),
+        trials.stage.agent(trials.make, repeat(silent)) as staged,
+        staged.trial() as running,
+    ):
+        waiting = asyncio.create_task(asked.wait())
+        await asyncio.wait((waiting, running.task), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if running.task.done():
+            raise BreaksOffError(f"it ends before the model answers: {running.task}")
+        running.task.cancel()
+        ended, _ = await asyncio.wait((running.task,), timeout=_ENDS)
+        if not ended:
+            raise BreaksOffError(f"a trial that is cancelled goes on for more than {_ENDS:g} s")
+        trials.same("whether a trial that is cancelled ends so", True, running.task.cancelled())
+        trials.same("the results before it", ["5"], [call.result for call in running.transcript.tool_calls])
 
 
 async def nothing_left_behind(trials: Trials) -> None:
     """Close what a trial opens in `finally`, the rest in `aclose()`; change neither environment nor working folder."""
     await trials.play(ADD, FIVE)  # what is made for good at its first use is made now
-    with _nothing_left(trials) as settled:
+    async with _nothing_left(trials):
         await trials.play(ADD, FIVE)
-        await settled()
 
 
-@contextlib.contextmanager
-def _nothing_left(trials: Trials) -> Iterator[Callable[[], Awaitable[None]]]:
-    """Yield what notes, at the end of a block, the tasks and belongings that it leaves behind."""
-    tasks, before = asyncio.all_tasks(), Belongings.now()
+@contextlib.asynccontextmanager
+async def _nothing_left(trials: Trials) -> AsyncIterator[None]:
+    """Note the tasks, temporary files and belongings that the block leaves behind."""
+    with own_temporary_folder() as temporary:
+        tasks, before = asyncio.all_tasks(), _belongings()
 
-    def left() -> list[str]:
-        # The servers keep a connection until its client closes it; threads of pools wait for more work.
-        running = [repr(task.get_coro()) for task in asyncio.all_tasks() - tasks if "uvicorn" not in repr(task)]
-        more = [each for each in Belongings.now().more_than(before) if not any(name in each for name in _POOLS)]
-        return [*(f"the task {each} still runs" for each in running), *more]
+        def left() -> list[str]:
+            # A server keeps a connection until its client closes it.
+            running = [repr(task.get_coro()) for task in asyncio.all_tasks() - tasks if "uvicorn" not in repr(task)]
+            more = _belongings().more_than(before)
+            return [*(f"the task {each} still runs" for each in running), *more, *temporary()]
 
-    async def settled() -> None:
+        yield
         until = asyncio.get_running_loop().time() + _SETTLES
         while (found := left()) and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - it ends elsewhere
             await asyncio.sleep(0.02)
         trials.found += found
 
-    yield settled
 
-
-_POOLS = ("the thread asyncio_", "the thread AnyIO worker thread", "descriptor")
+def _belongings() -> Belongings:
+    """Return what the process has, but for connections, and the threads of pools, which wait for more work."""
+    now = Belongings.now()
+    threads = frozenset(name for name in now.threads if not name.startswith(("asyncio_", "AnyIO worker thread")))
+    return attrs.evolve(now, threads=threads, descriptors=frozenset())
 
 
 async def trials_at_once(trials: Trials) -> None:
@@ -93,13 +94,18 @@ async def trials_at_once(trials: Trials) -> None:
         number = next((number for number in range(9) if f"What is {number} +" in " ".join(request.texts)), 0)
         if request.messages[-1].role == "tool":
             return says(f"It is {number * 2}.")
-        await asyncio.wait_for(together.wait(), _SETTLES)
+        if number not in met:
+            met.add(number)
+            try:
+                await asyncio.wait_for(together.wait(), _MEET)
+            except (TimeoutError, asyncio.BrokenBarrierError):
+                return refuses(500, "the others have not asked yet: they wait until this trial ends")
         return calls_tools(("add", {"a": number, "b": number}))
 
     async with trials.stage.agent(trials.make, repeat(reply)) as staged:
         agent = staged.agent
         numbers = range(1, 1 + min(3, agent.max_concurrency() if isinstance(agent, ConcurrencyLimited) else 3))
-        together = asyncio.Barrier(len(numbers))
+        together, met = asyncio.Barrier(len(numbers)), set[int]()
         samples = {number: Sample(f"s{number}", f"What is {number} + {number}?") for number in numbers}
         outcomes = await asyncio.gather(
             *(staged.play(sample, instructions=f"You are number {number}.") for number, sample in samples.items())
@@ -141,25 +147,35 @@ async def same_requests(trials: Trials) -> None:
 
 async def no_other_address(trials: Trials) -> None:
     """Connect to the model's endpoint and to the context's servers alone; switch off what an SDK sends elsewhere."""
-    sought: list[str] = []
+    await trials.play(ADD, FIVE)
+    trials.same("the addresses besides", [], trials.sought)
+
+
+@contextlib.contextmanager
+def loopback_only(sought: list[str]) -> Iterator[None]:
+    """Refuse what this process sends elsewhere, and add the addresses to `sought`."""
     connect, resolve = socket.socket.connect, socket.getaddrinfo
 
-    def watched(host: object) -> None:
+    def watch(host: object) -> None:
         if not _is_local(host):
             sought.append(str(host))
-            raise ConnectionRefusedError(f"{host} is not on loopback")
+            raise ConnectionRefusedError(
+                f"{host} is not on loopback, and an agent that is checked reaches nothing else"
+            )
 
-    def connects(this: socket.socket, address: Any) -> None:
-        watched(address[0] if isinstance(address, tuple) else None)
+    def watched_connect(this: socket.socket, address: Any) -> None:
+        watch(address[0] if isinstance(address, tuple) else None)
         connect(this, address)
 
-    def resolves(host: Any, *args: Any, **rest: Any) -> Any:
-        watched(host)
+    def watched_resolve(host: Any, *args: Any, **rest: Any) -> Any:
+        watch(host)
         return resolve(host, *args, **rest)
 
-    with mock.patch.object(socket.socket, "connect", connects), mock.patch.object(socket, "getaddrinfo", resolves):
-        await trials.play(ADD, FIVE)
-    trials.same("the addresses besides", [], sought)
+    with (
+        mock.patch.object(socket.socket, "connect", watched_connect),
+        mock.patch.object(socket, "getaddrinfo", watched_resolve),
+    ):
+        yield
 
 
 def _is_local(host: object) -> bool:

@@ -12,12 +12,13 @@ from keval.records.transcript import Message, Usage
 from keval.testing.agent_conduct import (
     cancellation,
     key_kept_secret,
+    loopback_only,
     no_other_address,
     nothing_left_behind,
     same_requests,
     trials_at_once,
 )
-from keval.testing.agent_stage import INSTRUCTIONS, QUESTION, TOOLS, AgentStage, MakeAgent
+from keval.testing.agent_stage import HEADERS, INSTRUCTIONS, QUESTION, TOOLS, AgentStage, MakeAgent
 from keval.testing.agent_trials import ADD, FIVE, BreaksOffError, Rule, Trials, error_text, in_order, messages_of
 from keval.testing.scripted_model import (
     ScriptedReply,
@@ -86,6 +87,14 @@ async def prompt(trials: Trials) -> None:
     for request, wanted in zip(outcome.requests, ([QUESTION.question], [QUESTION.question, "5"]), strict=False):
         if not in_order(request.texts, wanted):
             trials.found.append(f"the model is not told {wanted} in this order: {request.texts}")
+
+
+async def model_headers(trials: Trials) -> None:
+    """Send `context.model_headers` with every model request, or be `requests_by_proxy`."""
+    outcome = await trials.answered(ADD, FIVE)
+    for request in outcome.requests:
+        sent = {name: request.headers.get(name) for name in HEADERS}
+        trials.same("the headers that mark the trial", HEADERS, sent)
 
 
 async def calls_of_one_reply(trials: Trials) -> None:
@@ -200,7 +209,8 @@ async def truncated(trials: Trials) -> None:
         ([cut_call, FIVE], False),
     ):
         outcome = await trials.answered(*replies)
-        trials.same(f"whether the answer to {replies} is truncated", wanted, outcome.transcript.truncated)
+        ends = [(reply.text, reply.cut) for reply in replies]
+        trials.same(f"whether the answer is truncated after {ends}", wanted, outcome.transcript.truncated)
 
 
 _BAD_REPLIES = (
@@ -274,6 +284,7 @@ _RULES: Sequence[Rule] = (
     offered_tools,
     model_calls,
     prompt,
+    model_headers,
     calls_of_one_reply,
     tool_errors,
     tool_errors_told,
@@ -302,8 +313,9 @@ async def broken_by(rule: str, stage: AgentStage, make: MakeAgent) -> list[str]:
     """Check one rule and return what breaks it."""
     trials = Trials(stage, make)
     try:
-        async with asyncio.timeout(_MOST_SECONDS):
-            await AGENT_RULES[rule](trials)
+        with loopback_only(trials.sought):
+            async with asyncio.timeout(_MOST_SECONDS):
+                await AGENT_RULES[rule](trials)
     except BreaksOffError as error:
         trials.found.append(str(error))
     except TimeoutError:

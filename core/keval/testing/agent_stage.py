@@ -37,6 +37,8 @@ SUMS = ServerSpec(
 )
 TOOLS = ("add", "divide")
 """The tools of that server."""
+HEADERS = {"x-keval-trial": "t1"}
+"""What marks the model requests of a trial."""
 
 MakeAgent: TypeAlias = Callable[[Model], Agent]
 
@@ -99,6 +101,7 @@ class StagedAgent:
             builder.relayed,
             metered=builder.metered,
             failed=builder.model_failed,
+            headers=lambda: HEADERS,
         )
         with asked as headers:
             async with self._server.open(SUMS) as server:
@@ -106,7 +109,7 @@ class StagedAgent:
                     "t1",
                     instructions,
                     (server,),
-                    headers,
+                    {**headers, **HEADERS},
                     history=sample.history,
                     streams=streams,
                     builder=builder,

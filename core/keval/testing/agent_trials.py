@@ -23,11 +23,15 @@ class BreaksOffError(Exception):
 
 @attrs.define(eq=False)
 class Trials:
-    """Trials of the agent that is checked, and what was found to break the rule."""
+    """Trials of the agent that is checked, and what was found to break the rule.
+
+    `sought` are the addresses beyond loopback that it wanted to reach.
+    """
 
     stage: AgentStage
     make: MakeAgent
     found: list[str] = attrs.field(factory=list, init=False)
+    sought: list[str] = attrs.field(factory=list, init=False)
 
     def same(self, what: str, expected: object, actual: object) -> None:
         """Note it if something is not as expected."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from keval.errors import suggestion
+
 _MOST_SHOWN = 3
 """How often a message shows a rule that is broken again and again."""
 
@@ -49,16 +51,25 @@ def _lines(broken: Sequence[BrokenRule]) -> list[str]:
 
 @attrs.define
 class Checklist:
-    """The rules of one seam, by name with the remedy of each, and what a plugin was seen to break."""
+    """The rules of one seam, by name with the remedy of each, and what a plugin was seen to break.
+
+    Those that it `cannot` keep, which have the reason in place of a remedy, are not noted.
+    """
 
     plugin: str
     remedies: Mapping[str, str]
+    cannot: Mapping[str, str] = attrs.field(factory=dict)
     found: list[BrokenRule] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for rule in self.cannot:
+            if rule not in self.remedies:
+                raise ValueError(f"there is no rule {rule!r}{suggestion(rule, self.remedies, 'the rules are')}")
 
     def broken(self, rule: str, what: str) -> None:
         """Note that the plugin breaks a rule. The same finding is noted once."""
         entry = BrokenRule(rule, what, self.remedies[rule])
-        if entry not in self.found:
+        if rule not in self.cannot and entry not in self.found:
             self.found.append(entry)
 
     def finish(self) -> None:

@@ -41,17 +41,23 @@ _CANCELLED_AFTER, _PATIENCE = 0.3, 30.0
 """Seconds after which a run is cancelled, and in which it must end then."""
 
 
-def check_executor(executor: str | type | object, *, options: Mapping[str, Any] | None = None) -> None:
+def check_executor(
+    executor: str | type | object,
+    *,
+    options: Mapping[str, Any] | None = None,
+    cannot: Mapping[str, str] | None = None,
+) -> None:
     """Check an executor, given by its name, as a class or as an instance: it runs an evaluation as `local` does.
 
-    The evaluation needs nothing but keval; some of its trials fail. `options` are those of a config.
+    The evaluation needs nothing but keval; some of its trials fail. `options` are those of a config. `cannot` names
+    rules that what the executor is built on does not allow it to keep, each with the reason.
 
     Raises:
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
         PluginError: no such executor is installed, or `options` do not construct it.
     """
     subject = Subject.of("keval.executors", executor, options)
-    checklist = Checklist(subject.told, EXECUTOR_RULES)
+    checklist = Checklist(subject.told, EXECUTOR_RULES, cannot or {})
     if subject.check_options(checklist):
         with tempfile.TemporaryDirectory() as folder:
             check = _Check(subject, checklist, Path(folder))

@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -79,23 +79,31 @@ def _descriptors() -> Iterator[str]:
 @contextmanager
 def nothing_left_behind(checklist: Checklist) -> Iterator[None]:
     """Note what the block leaves behind. What is made for good at its first use must be made before the block."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept, kept_variable = tempfile.tempdir, os.environ.get("TMPDIR")
-        tempfile.tempdir = os.environ["TMPDIR"] = folder
+    with own_temporary_folder() as temporary:
         gc.collect()
         before = Belongings.now()
         try:
             yield
         finally:
-            left = _settled(before)
-            left += [f"the temporary {each.name} is still there" for each in sorted(Path(folder).iterdir())]
+            left = [*_settled(before), *temporary()]
+        for each in left:
+            checklist.broken(LEFT_BEHIND, each)
+
+
+@contextmanager
+def own_temporary_folder() -> Iterator[Callable[[], list[str]]]:
+    """Let temporary files be made in a folder of the block's own; yield what returns those that are there, in words."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept, kept_variable = tempfile.tempdir, os.environ.get("TMPDIR")
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        try:
+            yield lambda: [f"the temporary {each.name} is still there" for each in sorted(Path(folder).iterdir())]
+        finally:
             tempfile.tempdir = kept
             if kept_variable is None:
                 os.environ.pop("TMPDIR", None)
             else:
                 os.environ["TMPDIR"] = kept_variable
-        for each in left:
-            checklist.broken(LEFT_BEHIND, each)
 
 
 def _settled(before: Belongings) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from keval.records.scores import Scale, Score, ScoreLine
+from keval.records.scores import Scale, Score, ScoreLine, marks_of
 from keval.records.trial import Sample, Trial
 from keval.score.judging import validate_score
 from keval.score.scoring import written_score
@@ -117,9 +117,9 @@ class _Check:
         outcome = await _outcome(metric, trial)
         if _content(trial) != before:
             self.checklist.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
-        return self._valid(outcome, f"for {trial.sample.id}")
+        return self._valid(outcome, f"for {trial.sample.id}", trial.output)
 
-    def _valid(self, outcome: object, where: str) -> Score | None:
+    def _valid(self, outcome: object, where: str, answer: str = "") -> Score | None:
         if isinstance(outcome, BaseException):
             self.checklist.broken("answers every trial", f"{where} it raised {excerpt(outcome)}")
             return None
@@ -137,13 +137,11 @@ class _Check:
             self.checklist.broken("reasons", f"{where} it gave {_shown(score)} without a reason")
         if score.value is None and score.neutral:
             self.checklist.broken("neutral", f"{where} the score is neutral and has no value")
-        self._check_marks(score, where)
+        marks = score.details.get("marks", ())
+        if not isinstance(marks, list | tuple) or len(marks_of(score, answer)) < len(marks):
+            told = f"{where} details['marks'] holds what is no mark, or lies outside the answer: {excerpt(marks)}"
+            self.checklist.broken("a score", told)
         return score
-
-    def _check_marks(self, score: Score, where: str) -> None:
-        marks = score.details.get("marks")
-        if marks is not None and not isinstance(marks, list | tuple):
-            self.checklist.broken("a score", f"{where} details['marks'] is no list")
 
     def _check_neutral(self, scores: Mapping[str, Score]) -> None:
         values = {score.value for score in scores.values() if score.neutral and score.value is not None}

@@ -34,6 +34,8 @@ def odd_trials() -> tuple[Trial, ...]:
         _trial("no golden answer", transcript, attrs.evolve(sample, answer=None)),
         _trial("a blank golden answer", transcript, attrs.evolve(sample, answer=" ")),
         _trial("no facts", transcript, attrs.evolve(sample, facts={}, metadata={})),
+        _trial("an empty question", transcript, attrs.evolve(sample, question="", facts={}, answer=None)),
+        _trial("an empty transcript", Transcript()),
         _trial("nothing known but the answer", Transcript(transcript.messages, unlisted_calls=None)),
         _trial("failed tool calls", attrs.evolve(transcript, tool_calls=_FAILED_CALLS)),
         _trial("an answer that was cut off", attrs.evolve(transcript, truncated=True)),

@@ -164,7 +164,7 @@ class ScriptedModel:
     def script(self, replies: Iterable[Reply]) -> Script:
         """Return a script of replies, of which there may be no end."""
         key = f"scripted-key-{len(self._scripts):04}"
-        model = Model("scripted", "model", Endpoint("model", self._urls, key, simulated=True))
+        model = Model("scripted", "model", Endpoint("model", self._urls, key, simulated=True, wants_trial=True))
         script = self._scripts[key] = Script(model, iter(replies))
         return script
 

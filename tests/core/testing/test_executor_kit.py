@@ -167,3 +167,9 @@ def test_an_executor_that_breaks_a_rule_is_told_which(
 
 def test_every_rule_is_planted_once() -> None:
     assert set(EXECUTOR_RULES) == set(PLANTED)
+
+
+def test_a_rule_that_cannot_be_kept_is_not_checked() -> None:
+    check_executor(Littering, cannot={"nothing left behind": "its workers are told by a variable"})
+    with pytest.raises(ValueError, match="there is no rule 'limit'; did you mean 'limits'"):
+        check_executor(Littering, cannot={"limit": "it has none"})

@@ -91,6 +91,12 @@ class Marking:
 
 
 @attrs.frozen
+class Overshooting:
+    def score(self, trial: Trial) -> Score:
+        return Score(1.0, details={"marks": [{"start": 0, "end": 10**6}]})
+
+
+@attrs.frozen
 class Stars:
     def score(self, trial: Trial) -> Score:
         return Score(5.0)
@@ -232,7 +238,7 @@ PLANTED: Mapping[str, list[tuple[object, Mapping[str, Any]]]] = {
     "options": [(Positional, {}), (Untyped, {})],
     "seam": [(Unmarked, {})],
     "answers every trial": [(Raising, {})],
-    "a score": [(Bare, {}), (Detailed, {}), (Marking, {})],
+    "a score": [(Bare, {}), (Detailed, {}), (Marking, {}), (Overshooting, {})],
     "scale": [(Stars, {}), (NoNumber, {}), (Ranged, {})],
     "reasons": [(Silent, {}), (Blank, {})],
     "neutral": [(Wavering, {}), (NeutralWithout, {})],

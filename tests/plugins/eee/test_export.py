@@ -506,20 +506,6 @@ def test_a_model_has_its_developer(model: str, developer: str) -> None:
     assert (developer, model.partition("/")[0]) == (info["developer"], info["inference_platform"])
 
 
-def test_exporting_twice_gives_the_same_bytes(project: Project) -> None:
-    prepare(project)
-
-    first = project.keval("export", "latest", "--format", "eee")
-    files = {path: Path(path).read_bytes() for path in first.stdout.splitlines()}
-    again = project.keval("export", "latest", "--format", "eee")
-
-    assert (0, first.stdout, first.stderr) == (again.code, again.stdout, again.stderr)
-    assert files == {path: Path(path).read_bytes() for path in again.stdout.splitlines()}
-    folder = project.run_directory().relative_to(project.root) / "export" / "eee"
-    assert files.keys() == {str(path) for path in folder.rglob("*") if path.is_file()}
-    assert 4 == len(files)
-
-
 def test_rows_stay_whole_for_readers_that_split_by_unicode(project: Project) -> None:
     pair = export(prepare(project))["terse"]
 
@@ -564,17 +550,6 @@ def test_an_unknown_format_is_refused_with_the_nearest(project: Project) -> None
 
     assert "no exporter named 'ee' is installed; did you mean 'eee'?" in near
     assert "no exporter named 'vellum-scroll' is installed; installed: csv, eee, html, junit, otlp, parquet" in far
-
-
-def test_a_folder_that_cannot_be_written_is_refused(project: Project) -> None:
-    prepare(project)
-    (project.root / "full").mkdir()
-    (project.root / "full" / "data").write_text("a file, where a folder is wanted", encoding="utf-8")
-
-    message = refused(project.keval("export", "latest", "--format", "eee", "--to", "full"))
-
-    assert message.startswith("error: the export cannot be written: ")
-    assert message.endswith("choose another folder with --to\n")
 
 
 def test_scores_of_a_trial_that_is_gone_are_refused(project: Project) -> None:

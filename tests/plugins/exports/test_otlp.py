@@ -200,12 +200,10 @@ def test_scores_have_the_labels_of_their_bands_and_the_failures_of_judges(export
     assert [HOSTILE] == by_slot[HOSTILE, "double/brevity", "reader"][1]["keval.unverified_claims"]
 
 
-def test_exporting_twice_gives_the_same_bytes_and_ids_of_two_runs_differ(hostile: Run, tmp_path: Path) -> None:
-    first, again = (Otlp().export(hostile, tmp_path / name).files for name in ("first", "again"))
-
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+def test_ids_of_two_runs_differ(hostile: Run) -> None:
     other = attrs.evolve(hostile.manifest, run="another")
     trial = next(hostile.trials())
+
     assert Trace(hostile.manifest, trial, content=True).id != Trace(other, trial, content=True).id
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from keval import Run
 from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exporter, score_row, trial_row
+from keval.testing import check_exporter
 from keval_exports.tables import Csv, Parquet
 from tests.conftest import Project
 from tests.plugins.exports.conftest import CONFIG, FORMULAS, prepare
@@ -120,15 +121,20 @@ def test_parquet_without_pyarrow_says_what_to_install(
     assert [] == [*(project.root / "out").iterdir()]
 
 
+@pytest.mark.parametrize("name", ["csv", "eee", "html", "junit", "otlp", "parquet"])
+def test_exporters_keep_the_rules(name: str) -> None:
+    check_exporter(name)
+
+
 def test_a_folder_that_cannot_be_written_is_refused(project: Project, hostile: Run) -> None:
     (project.root / "full").write_text("a file, where a folder is wanted", encoding="utf-8")
 
     outcomes = [
         project.keval("export", str(hostile.path), "--format", name, "--to", "full/deeper")
-        for name in ("csv", "parquet", "junit", "otlp")
+        for name in ("csv", "eee", "junit", "otlp", "parquet")
     ]
 
-    assert [(2, "")] * 4 == [(outcome.code, outcome.stdout) for outcome in outcomes]
+    assert [(2, "")] * 5 == [(outcome.code, outcome.stdout) for outcome in outcomes]
     assert all(outcome.stderr.startswith("error: the export cannot be written: ") for outcome in outcomes)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 
-from keval.plugin import ContextProvider
+from keval.testing import check_context
 from keval_mcp import Http, Sse, Stdio
 
 
@@ -22,16 +21,9 @@ def test_constructing_a_provider_imports_no_sdk() -> None:
     assert "set()\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize(("name", "provider"), [("stdio", Stdio), ("http", Http), ("sse", Sse)])
-def test_provider_is_found_by_name(name: str, provider: Any) -> None:
-    (found,) = entry_points(group="keval.contexts", name=name)
-
-    assert provider is found.load()
-
-
-@pytest.mark.parametrize("provider", [Stdio(command="x"), Http(url="http://x"), Sse(url="http://x")])
-def test_provider_is_a_context_provider(provider: Any) -> None:
-    assert isinstance(provider, ContextProvider)
+@pytest.mark.parametrize("name", ["http", "sse"])
+def test_providers_keep_the_rules_of_contexts(request: pytest.FixtureRequest, name: str) -> None:
+    check_context(name, options={"url": request.getfixturevalue(f"lasting_{name}")})
 
 
 @pytest.mark.parametrize("option", ["timeout", "startup_timeout"])

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from keval import Sample
-from keval.plugin import ContextProvider, McpServer, PreflightError, TrialInfo
+from keval.plugin import McpServer, PreflightError, TrialInfo
+from keval.testing import check_context
 from keval_weather import Weather
 from tests.contexts import Started, started
 
@@ -71,11 +71,8 @@ async def _trial(source: Started, sample: Sample, trial: str, **learned: bool) -
         return await _preferences(client)
 
 
-def test_it_is_found_by_name() -> None:
-    (found,) = entry_points(group="keval.contexts", name="weather")
-
-    assert Weather is found.load()
-    assert isinstance(Weather(), ContextProvider)
+def test_it_keeps_the_rules_of_contexts() -> None:
+    check_context("weather")
 
 
 @pytest.mark.parametrize(

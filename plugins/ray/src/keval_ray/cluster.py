@@ -88,13 +88,13 @@ async def connected(address: str | None, demand: Demand, manifest: Manifest) -> 
     logging.getLogger("ray").setLevel(logging.ERROR)
     folder = tempfile.mkdtemp(prefix="keval-ray-", dir=_SHORT) if address is None else None
     try:
-        # In a thread, as it blocks, and as it would handle SIGTERM in place of keval in the main one.
-        await _in_thread(_init, address, demand, folder)
         try:
+            # In a thread, as it blocks, and as it would handle SIGTERM in place of keval in the main one.
+            await _in_thread(_init, address, demand, folder)
             await _check_nodes(manifest)
             yield
         finally:
-            await _in_thread(ray.shutdown)
+            await _in_thread(ray.shutdown)  # also if this was cancelled while Ray started
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -114,7 +114,8 @@ def _init(address: str | None, demand: Demand, folder: str | None) -> None:
     started: dict[str, Any] = {}
     if folder is not None:
         # Ray listens on all interfaces. It admits who has the token, for which it would make a file in the user's home.
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        # It reads the token once, so a second run in this process has the same.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         count = demand.workers or max(1, math.floor((os.cpu_count() or 1) / demand.cpus))
         started = {
             "num_cpus": max(os.cpu_count() or 1, math.ceil(count * demand.cpus)),
