@@ -329,15 +329,22 @@ from keval.report.contexts import (
     servers_between as servers_between,
 )
 from keval.report.terminal.tools import entry_text as entry_text
-from keval.report.words import (
+from keval.findings.formats import (
+    chance as chance,
     counted as counted,
-    display_names as display_names,
+    expense as expense,
+    expense_interval as expense_interval,
     interval as interval,
     interval_of as interval_of,
     number as number,
-    show_command as show_command,
+    percent as percent,
+    short_number as short_number,
     signed as signed,
     time_span as time_span,
+)
+from keval.report.words import (
+    display_names as display_names,
+    show_command as show_command,
     with_units as with_units,
     witnesses as witnesses,
 )

@@ -99,7 +99,7 @@ class Evaluations:
         from keval.analysis.gates import were_all_made
         from keval.errors import KevalError
         from keval.report.gates import gate_rows, unmet_texts
-        from keval.report.totals import trial_lines, unscored_lines
+        from keval.report.totals import loss_texts, unrun_text
 
         subtests = self._subtests()
         run, problem = None, ""
@@ -124,8 +124,8 @@ class Evaluations:
                     pytest.skip(told)
         with subtests.test("all trials answered and scored"):
             if not were_all_made(summary):
-                lost = [line.plain for line in (*trial_lines(summary, under_way=False), *unscored_lines(summary))]
-                pytest.fail("\n".join([*lost, str(run.path)]), pytrace=False)
+                lost = [unrun_text(summary, under_way=False), *loss_texts(summary, run.path)]
+                pytest.fail("\n".join([*filter(None, lost), str(run.path)]), pytrace=False)
         return run
 
     def _subtests(self) -> pytest.Subtests:

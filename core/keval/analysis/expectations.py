@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
+from keval.findings.formats import time_span
 from keval.findings.summary import GateResult, UnmetExpectation
 from keval.records.trial import Expectation, Trial
 
@@ -138,7 +139,7 @@ def _in_time(most: float, trial: Trial) -> str | None:
     seconds = trial.transcript.duration if trial.transcript else None
     if seconds is None:
         raise _UnknownError("it is not known how long it took")
-    return None if seconds <= most else f"took {seconds:.3g} s"
+    return None if seconds <= most else f"took {time_span(seconds)}"
 
 
 def _excerpt(text: str, start: int = 0) -> str:

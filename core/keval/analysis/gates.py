@@ -13,6 +13,7 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gate_language import SHARES, Function, Gate, Names, Operator, parse
 from keval.errors import RunError
 from keval.findings.effects import SURE, Effect
+from keval.findings.formats import number, short_number
 from keval.findings.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scorer
@@ -467,11 +468,11 @@ def _regression_verdict(drop: Drop, scale: Scale, most: float) -> tuple[GateVerd
     if drop.high <= most + hair:
         return "held", ""
     unit = f" {scale.unit}" if scale.unit else ""
-    open_drop = f"a drop of {drop.high:.2g}{unit} is not excluded"
+    open_drop = f"a drop of {short_number(drop.high, 2)}{unit} is not excluded"
     if drop.low <= most + hair:
         return "undecided", open_drop
     if drop.p_adjusted is not None and drop.p_adjusted > SURE:
-        told = f"p {drop.p_adjusted:.2f} after adjustment for {effect.family_size} comparisons"
+        told = f"p {number(drop.p_adjusted)} after adjustment for {effect.family_size} comparisons"
         return "undecided", f"{told}; {open_drop}"
     return "failed", ""
 

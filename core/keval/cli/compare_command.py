@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import find_run
+
+if TYPE_CHECKING:  # it imports what `--help` does not need
+    from keval.report.claims import Level
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
@@ -34,9 +39,12 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     metavar="A=B",
     help="Compare agent B of the other runs with agent A of the first, and only agents that are so named.",
 )
+@click.option("--explain", is_flag=True, help="Print every effect, and what may be hidden in it.")
 @results_option
 @json_option
-def command(runs: tuple[str, ...], agents: dict[str, str] | None, output_dir: Path, as_json: bool) -> None:
+def command(
+    *, runs: tuple[str, ...], agents: dict[str, str] | None, explain: bool, output_dir: Path, as_json: bool
+) -> None:
     """Compare the arms of RUN, or of several runs: every arm with the same arm of the first RUN.
 
     Arms are the same by their names, or if each run has one agent, whatever its name. A RUN is a path, an id or its
@@ -50,17 +58,29 @@ def command(runs: tuple[str, ...], agents: dict[str, str] | None, output_dir: Pa
         print_arms,
         print_comparisons,
     )
-    from keval.report.terminal.console import data_console, print_json
+    from keval.report.terminal.console import data_console, print_json, safe
 
+    level: Level = "explained" if explain else "first"
     first, *others = (find_run(run, output_dir) for run in runs)
     named = [run.path.resolve() for run in (first, *others)]
     if len({*named}) < len(named):
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
     if others:
         comparisons = [compare_runs(run, first, agents) for run in others]
-        print_json(describe_comparisons(comparisons)) if as_json else print_comparisons(comparisons, data_console())
+        if as_json:
+            print_json(describe_comparisons(comparisons))
+            return
+        console = data_console()
+        print_comparisons(comparisons, console, level)
+        if not explain:
+            paired = [f"--agent={one}={other}" for other, one in (agents or {}).items()]
+            more = shlex.join(["keval", "compare", *runs, *paired, "--explain"])
+            console.print(safe(f"\nmore     all effects: {more}", "dim"), soft_wrap=True)
         return
     if agents is not None:
         raise click.UsageError("--agent pairs the agents of two runs; name another run")
     summary, questions = first.summary(), first.manifest.dataset.samples
-    print_json(describe_run(summary)) if as_json else print_arms(summary, data_console(), questions=questions)
+    if as_json:
+        print_json(describe_run(summary))
+    else:
+        print_arms(summary, data_console(), questions=questions, level=level)

@@ -23,6 +23,7 @@ from keval.config.secrets import learn_config
 from keval.errors import KevalError, PluginError, PreflightError, RunError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
+from keval.findings.formats import number, time_span
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 from keval.redaction import Redactor
@@ -85,7 +86,7 @@ def _disk(results: Path) -> Finding:
             free = shutil.disk_usage(folder).free
     except OSError as error:
         return Finding("disk", False, f"{folder} cannot be written: {error.strerror}", "choose another with -o")
-    found = f"{folder} can be written, {free / 1e9:.1f} GB are free"
+    found = f"{folder} can be written, {number(free / 1e9, 1)} GB are free"
     return Finding("disk", free >= _LITTLE_SPACE, found, "make room, or choose another disk with -o")
 
 
@@ -97,7 +98,7 @@ def _clock(results: Path) -> Finding:
     except OSError:
         return Finding("clock", None, "it cannot be compared with the disk's")
     remedy = "synchronise the clocks, or times in runs will not fit each other"
-    return Finding("clock", skew < _SKEW_SECONDS, f"{skew:.1f} s from the clock of the disk", remedy)
+    return Finding("clock", skew < _SKEW_SECONDS, f"{time_span(skew)} from the clock of the disk", remedy)
 
 
 def _mirrored(results: Path) -> Iterator[Finding]:

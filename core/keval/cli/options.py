@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import attrs
 import click
@@ -32,10 +32,25 @@ log_format_option = click.option(
     show_default=True,
     help="Progress, failures and messages on stderr: for people (`console` is k-eval's name), or as lines of JSON.",
 )
-wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
 executor_option = click.option(
     "--executor", metavar="NAME", help="Run and score trials by this executor, if not by that of the config."
 )
+Detail: TypeAlias = Literal["first", "explained", "wide"]
+"""How much of a report is printed: what one decides by, everything in sentences, or that with all figures as tables."""
+
+
+def detail_options(function: F) -> F:
+    """Add the options that ask for more of a report; the command gets one `detail`."""
+
+    @functools.wraps(function)
+    def with_detail(*, explain: bool, wide: bool, **rest: Any) -> Any:
+        return function(detail="wide" if wide else "explained" if explain else "first", **rest)
+
+    told = "Print all that was found, in sentences, and what may be hidden in it."
+    with_wide = click.option("--wide", is_flag=True, help="The same, and means and counts of everything, as tables.")
+    return click.option("--explain", is_flag=True, help=told)(with_wide(with_detail))  # type: ignore[return-value]
+
+
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 
 

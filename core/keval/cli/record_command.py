@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option, local_folder_type, results_type
+from keval.findings.formats import counted
 from keval.report.terminal.console import message_console, print_json, safe
-from keval.report.words import counted
 from keval.store.run import Run, find_run
 
 
@@ -78,7 +78,7 @@ def trim_command(
         print_json({"path": str(to), "trials": trimmed.trials, "without_traffic": list(trimmed.without_traffic)})
     else:
         size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
-        click.echo(f"{safe(str(to)).plain}: {counted(trimmed.trials, 'trial')}, {size / 1000:,.0f} kB")
+        click.echo(f"{safe(str(to)).plain}: {counted(trimmed.trials, 'trial')}, {round(size / 1000):,} kB")
 
 
 def _samples(run: Run, given: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gate_language import Names, read_gates
 from keval.analysis.gates import with_gates
 from keval.analysis.outline import Outline, summarise_with_outline
-from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
+from keval.cli.options import Detail, GateFlags, detail_options, gate_options, json_option, results_option
 from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
@@ -44,7 +44,7 @@ _STDOUT = Path("-")
 @click.option("--table", is_flag=True, help="Print mean ± standard deviation of each metric and arm, and ranks.")
 @gate_options
 @results_option
-@wide_option
+@detail_options
 @json_option
 def command(
     *,
@@ -54,7 +54,7 @@ def command(
     table: bool,
     gate_flags: GateFlags,
     output_dir: Path,
-    wide: bool,
+    detail: Detail,
     as_json: bool,
 ) -> None:
     """Show the report of RUN: a path, an id or its start, or `latest`.
@@ -74,7 +74,7 @@ def command(
     if table:
         print_plain_table(summary, data_console())
     written = table or html is not None or markdown is not None
-    finish(found, summary, wide=wide, as_json=as_json, quiet=written, under_way=under_way, strict=gate_flags.strict)
+    finish(found, summary, detail=detail, as_json=as_json, quiet=written, under_way=under_way, strict=gate_flags.strict)
 
 
 def _summary(run: Run, gate_flags: GateFlags, output_dir: Path, *, outlined: bool) -> tuple[Summary, Outline | None]:

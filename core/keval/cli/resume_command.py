@@ -9,8 +9,10 @@ import attrs
 import click
 
 from keval.cli.options import (
+    Detail,
     GateFlags,
     budget_option,
+    detail_options,
     executor_option,
     gate_options,
     json_option,
@@ -19,7 +21,6 @@ from keval.cli.options import (
     quiet_option,
     results_option,
     view_option,
-    wide_option,
 )
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.evaluation import Evaluation
@@ -58,7 +59,7 @@ _POSITIVE = click.IntRange(min=1)
 @executor_option
 @view_option
 @results_option
-@wide_option
+@detail_options
 @json_option
 @quiet_option
 @log_format_option
@@ -77,7 +78,7 @@ def command(
     executor: str | None,
     viewers: Watchers,
     output_dir: Path,
-    wide: bool,
+    detail: Detail,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -133,7 +134,7 @@ def command(
             grace=plan.evaluation.execution.grace_seconds,
         )
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(resumed, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    finish(resumed, summary, detail=detail, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

@@ -17,9 +17,9 @@ from keval.cli.options import json_option
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.errors import ConfigError, suggestion
+from keval.findings.formats import counted
 from keval.report.terminal.console import data_console, print_json, safe
 from keval.report.terminal.messages import redactor, tell
-from keval.report.words import counted
 
 if TYPE_CHECKING:
     from keval.interactive.question_review import QuestionEntry, QuestionFile

@@ -11,7 +11,9 @@ import attrs
 import click
 
 from keval.cli.options import (
+    Detail,
     GateFlags,
+    detail_options,
     gate_options,
     json_option,
     log_format_option,
@@ -19,7 +21,6 @@ from keval.cli.options import (
     results_option,
     selection_options,
     view_option,
-    wide_option,
 )
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.load import load
@@ -57,7 +58,7 @@ if TYPE_CHECKING:  # it imports what a dry run does not need
 )
 @view_option
 @results_option
-@wide_option
+@detail_options
 @json_option
 @quiet_option
 @log_format_option
@@ -72,7 +73,7 @@ def command(
     replay_misses: Literal["fail", "live"],
     viewers: Watchers,
     output_dir: Path,
-    wide: bool,
+    detail: Detail,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -120,7 +121,7 @@ def command(
             grace=plan.evaluation.execution.grace_seconds,
         )
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    finish(run, summary, detail=detail, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 @contextmanager

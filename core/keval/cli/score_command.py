@@ -8,8 +8,10 @@ import attrs
 import click
 
 from keval.cli.options import (
+    Detail,
     GateFlags,
     budget_option,
+    detail_options,
     executor_option,
     gate_options,
     json_option,
@@ -17,7 +19,6 @@ from keval.cli.options import (
     log_format_option,
     quiet_option,
     results_option,
-    wide_option,
 )
 from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
@@ -40,7 +41,7 @@ from keval.store.run import find_run
 @executor_option
 @click.option("--missing", is_flag=True, help="Only make scores that are missing or failed.")
 @results_option
-@wide_option
+@detail_options
 @json_option
 @quiet_option
 @log_format_option
@@ -56,7 +57,7 @@ def command(
     executor: str | None,
     missing: bool,
     output_dir: Path,
-    wide: bool,
+    detail: Detail,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -96,4 +97,4 @@ def command(
         progress,
         lambda: f"interrupted; run the same command again to continue scoring {found.path}",
     )
-    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    finish(found, summary, detail=detail, as_json=as_json, quiet=quiet, strict=gate_flags.strict)

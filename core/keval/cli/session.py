@@ -14,18 +14,21 @@ from rich.console import Console
 from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
 from keval.analysis.unverified_claims import unverified_claims
 from keval.cli.interruption import Interruption
+from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
 from keval.findings.summary import Summary
 from keval.records.cassettes import REPLAY_MISS
 from keval.redaction import MARK
+from keval.report.claims import Level
 from keval.report.gates import gate_lines, unmet_lines
+from keval.report.origin import decided_on
+from keval.report.remedies import remedy
 from keval.report.terminal.console import data_console, message_console, print_json, safe
-from keval.report.terminal.messages import log_as_json, tell
-from keval.report.terminal.overview import decided_on, print_report
+from keval.report.terminal.messages import log_as_json, logs_json, tell
+from keval.report.terminal.overview import print_report
 from keval.report.terminal.progress import EventLog
-from keval.report.terminal.tables import print_tables
 from keval.report.words import run_place
 from keval.store.run import Run
 from keval.store.serialization import to_plain
@@ -97,12 +100,12 @@ def finish(
     summary: Summary,
     *,
     as_json: bool,
-    wide: bool = False,
+    detail: Detail = "first",
     quiet: bool = False,
     under_way: bool = False,
     strict: bool = False,
 ) -> None:
-    """Print a run's summary, as tables if `wide`, and its verdicts, and exit with its code.
+    """Print a run's report and exit with its code; `detail` says how much of it, and `wide` is all of it, with tables.
 
     `under_way` says that a process is still writing to the run, and `strict` that an undecided gate fails.
     """
@@ -110,13 +113,19 @@ def finish(
     messages = message_console(quiet=quiet and not code)
     if as_json:
         print_json(to_plain(summary))
-    elif wide and not quiet:
-        print_tables(summary, data_console(), run.path, under_way=under_way)
-        _print_verdicts(summary, data_console())
     elif not quiet:
-        questions = run.manifest.dataset.samples
-        claims = unverified_claims(run, summary)
-        print_report(summary, data_console(), run.path, questions=questions, under_way=under_way, claims=claims)
+        level: Level = "first" if detail == "first" else "explained"
+        claims = unverified_claims(run, summary) if level == "explained" else ()
+        print_report(
+            summary,
+            data_console(),
+            run.path,
+            questions=run.manifest.dataset.samples,
+            under_way=under_way,
+            level=level,
+            claims=claims,
+            tables=detail == "wide",
+        )
     if (as_json or quiet) and code == _FAILED_GATE:
         _print_verdicts(summary, messages)
     if quiet and not were_all_made(summary):
@@ -127,31 +136,19 @@ def finish(
         left += f" ({summary.stopped})" if summary.stopped else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
     messages.print(safe(run_place(run.path)), soft_wrap=True)
-    if not under_way and (hint := _remedy(run, summary)):
-        messages.print(safe(hint), soft_wrap=True)
+    if summary.replay is not None and summary.replay.misses == "fail" and (missed := _missed(run, summary)):
+        messages.print(safe(missed), soft_wrap=True)
+    if (as_json or quiet or logs_json()) and not under_way and (lacking := remedy(summary, run.path)):
+        messages.print(safe(f"to {lacking.does}: `{shlex.join(lacking.command)}`"), soft_wrap=True)
     raise SystemExit(code)
 
 
 def _print_verdicts(summary: Summary, console: Console) -> None:
     for line in (
-        *gate_lines(summary.gates, console.width, decided_on(summary.replay)),
-        *unmet_lines(summary.unmet, console.width),
+        *gate_lines(summary.gates, console.width, "explained", decided_on(summary.replay)),
+        *unmet_lines(summary.unmet, console.width, "explained"),
     ):
         console.print(line, soft_wrap=True)
-
-
-def _remedy(run: Run, summary: Summary) -> str:
-    """Return the command that makes what a run lacks; nothing for a run that is whole."""
-    if (replay := run.manifest.replay) is not None:
-        return _missed(run, summary) if replay.misses == "fail" else ""
-    if run.manifest.play:
-        return ""  # a person asks again
-    command = f"keval resume {shlex.quote(run_place(run.path))}"
-    if sum(arm.trials for arm in summary.trials) < summary.planned:
-        return f"`{command}` runs the remaining trials"
-    if any(arm.failed for arm in summary.trials):
-        return f"`{command} --retry-failed` runs the failed trials again"
-    return ""
 
 
 def _missed(run: Run, summary: Summary) -> str:

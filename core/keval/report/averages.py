@@ -10,11 +10,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.findings.effects import Arm, ArmAverage, AverageDifference, Averages
+from keval.findings.formats import aligned, interval, number, signed
 from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale
 from keval.report.claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
 from keval.report.totals import lost_scores
-from keval.report.words import aligned, display_names, folded, number, one_line, padded, signed
+from keval.report.words import display_names, folded, one_line, padded
 
 
 @attrs.frozen
@@ -73,7 +74,7 @@ def average_lines(summary: Summary) -> list[str]:
     best = [] if summary.unfinished else [*winners(found)]
     by_agent = {each.within: each for each in best if each.among == "condition"}
     for agent in dict.fromkeys(arm.agent for arm in found.arms):
-        told = ", ".join(f"{arm.condition} {arm.average:.2f}" for arm in found.arms if arm.agent == agent)
+        told = ", ".join(f"{arm.condition} {number(arm.average)}" for arm in found.arms if arm.agent == agent)
         lines.append(f"  {agent}: {told}{_verdict(by_agent.get(agent))}")
     lines += [f"  {each.within}: {_verdict(each).lstrip('; ')}" for each in best if each.among == "agent" and each.sure]
     return lines
@@ -83,7 +84,7 @@ def _verdict(winner: Winner | None) -> str:
     if winner is None:
         return ""
     least = winner.leads[0]
-    lead = f"{signed(least.difference)} [{signed(least.ci_low)}, {signed(least.ci_high)}]"
+    lead = f"{signed(least.difference)} {interval(least.ci_low, least.ci_high, signs=True)}"
     statement = HIGHEST_AVERAGE if winner.sure else NO_HIGHEST_AVERAGE
     return f"; {statement.says.format(winner=winner.winner, lead=lead)}"
 
@@ -97,13 +98,13 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
     known = [entry for entry in scored if entry.mean is not None]
     arms = list(dict.fromkeys((entry.agent, entry.condition) for entry in summary.trials))
     means = dict(zip(map(id, known), aligned([number(entry.mean or 0.0) for entry in known]), strict=True))
-    intervals = {id(entry): _interval(entry) for entry in known}
+    intervals = {id(entry): interval(entry.ci_low, entry.ci_high) for entry in known}
     name = min(max((cell_len(names[entry.scorer]) for entry in known), default=0), width // 2)
     mean, within = (max(map(len, found.values()), default=0) for found in (means, intervals))
     for position, arm in enumerate(arms):
         yield from [Text()] if position else []
         title = f"{one_line(arm[0])}, {one_line(arm[1])}"
-        caption = "mean, 95 % interval, n questions"
+        caption = "mean [95 % interval], n questions"
         yield from (Text(line, "bold") for line in folded(title, width, hanging=2))
         yield Text(f"  {caption}", "dim")
         for entry in (entry for entry in known if (entry.agent, entry.condition) == arm):
@@ -118,15 +119,6 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
         absent = [names[e.scorer] for e in scored if (e.agent, e.condition) == arm and e.mean is None]
         if absent:
             yield from (Text(line, "dim") for line in folded(f"no score: {', '.join(absent)}", width, indent=2))
-
-
-def _interval(entry: ArmScore) -> str:
-    if entry.mean is None or entry.ci_low is None or entry.ci_high is None:
-        return ""
-    below, above = entry.mean - entry.ci_low, entry.ci_high - entry.mean
-    if abs(below - above) < 0.01:
-        return f"±{number(max(below, above))}"
-    return f"[{number(entry.ci_low)}, {number(entry.ci_high)}]"
 
 
 def _band(entry: ArmScore, scale: Scale) -> str:

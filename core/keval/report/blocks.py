@@ -9,28 +9,41 @@ from typing import Literal, TypeVar
 import attrs
 
 from keval.findings.effects import Effect
+from keval.findings.formats import expense, expense_interval, number, short_number
 from keval.findings.summary import ArmScore, ScorerScale, Summary
 from keval.report.claims import (
+    AMONG_MANY,
     BETTER,
+    CANNOT_TELL,
+    COSTS,
     COULD_SEE,
     DROPPED,
+    FEW_QUESTIONS,
+    MORE_QUESTIONS,
     NEUTRAL_BOUNDS,
     NO_DIFFERENCE,
+    NOT_SHARED,
     NOTHING_SHARED,
+    ONE_SOURCE,
     RESTS_ON_OTHERS,
+    SAME,
+    SAVES,
+    SMALLER,
     UNCHANGED,
     WORSE,
     Claim,
+    Level,
+    Statement,
     least_seen,
 )
 from keval.report.totals import lost_scores
-from keval.report.words import EXPENSE_UNITS, display_names, number, one_line, signed, with_units
+from keval.report.words import display_names, one_line, with_units
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_DECIMALS = {"seconds": 2, "tokens": 0, "usd": 4, "tool_calls": 1}
-"""How many decimals an expense is told with."""
+_MOST_OPEN = 3
+"""Rows of a first report for what it cannot tell, where a block has nothing that is decided."""
 
 
 @attrs.frozen
@@ -39,7 +52,7 @@ class Block:
 
     `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
     so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`, or
-    the tool that an arm is `without`.
+    the tool that an arm is `without`. At the level `first` it has rows for what is decided, and says the rest in lines.
     """
 
     title: str
@@ -47,9 +60,10 @@ class Block:
     remarks: tuple[tuple[str, str], ...]
     labelled: bool
     about: Literal["agent", "condition", "without"] = "agent"
+    level: Level = "explained"
 
 
-def blocks(summary: Summary) -> tuple[Block, ...]:
+def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
     conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
     agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
@@ -60,15 +74,18 @@ def blocks(summary: Summary) -> tuple[Block, ...]:
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
-        block = block_of(title + alone, claims)
+        block = block_of(title + alone, claims, level)
         spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
-        found.append(attrs.evolve(block, remarks=(*block.remarks, *costs(spent, several=len(listed) > 1))))
+        names = {each.agent: one_line(each.agent) if len(listed) > 1 else "" for each in spent}
+        found.append(with_costs(block, ((names[each.agent], each) for each in spent)))
     for agent, effects in agents.items():
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
         under = {effect.condition for effect in effects}
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
-        block = block_of(title, claims)
+        spent = [each for each in summary.expenses if each.kind == "agent" and each.agent == agent]
+        names = {each.condition: one_line(each.condition) if len(under) > 1 else "" for each in spent}
+        block = with_costs(block_of(title, claims, level), ((names[each.condition], each) for each in spent))
         found.append(attrs.evolve(block, about="condition"))
     return tuple(found)
 
@@ -102,44 +119,76 @@ def claims_of(
     return [claim(effect) for effect in effects]
 
 
-def block_of(title: str, claims: Sequence[Claim]) -> Block:
-    """Return a block whose claims have rows if they say something, and share lines if they do not."""
+def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") -> Block:
+    """Return a block whose claims have rows if they say something at a level, and share lines if they do not."""
     several = len({claim.label for claim in claims}) > 1
-    rows: list[Claim] = []
+    scored = _sorted([claim for claim in claims if claim.scored])
+    rows = [claim for claim in scored if _heading(claim, "explained") is None]
+    if level == "first":
+        undecided = sorted(rows, key=lambda claim: claim.effect.ci_low is None)
+        rows = [claim for claim in rows if claim.level == level] or undecided[:_MOST_OPEN]
+    chosen = set(map(id, rows))
     shared: dict[str, list[Claim]] = {}
     for claim in claims:
-        if not claim.scored:
-            continue
-        if heading := _heading(claim):
-            shared.setdefault(heading, []).append(claim)
-        else:
-            rows.append(claim)
-    # What tells least comes last.
-    shared = dict(sorted(shared.items(), key=lambda item: item[0] in (COULD_SEE.says, NOTHING_SHARED.says)))
-    remarks = []
-    for heading, group in shared.items():
-        seen = {least_seen(claim) for claim in group} if heading == COULD_SEE.says else set()
-        if len(seen) == 1:
-            remarks.append((f"{heading} {seen.pop()} or more", _listed(group, claims, several)))
-        else:
-            remarks.append((heading, _listed(group, claims, several, least_seen if seen else None)))
-    for statement, told in ((RESTS_ON_OTHERS, None), (NEUTRAL_BOUNDS, _neutral), (DROPPED, _dropped)):
-        if some := [claim for claim in rows if statement.holds(claim)]:
+        # At first, what has a row without a verdict is told with the others of its reason, too.
+        if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
+            shared.setdefault(_heading(claim, level) or CANNOT_TELL.says, []).append(claim)
+    order = [each.says for each in _SHARED[level]]
+    shared = dict(sorted(shared.items(), key=lambda item: order.index(item[0]) if item[0] in order else -1))
+    remarks = [_remark(heading, group, claims, several) for heading, group in shared.items()]
+    for statement, told in ((RESTS_ON_OTHERS, _nothing), (NEUTRAL_BOUNDS, _neutral), (DROPPED, _dropped)):
+        if level == statement.level and (some := [claim for claim in rows if statement.holds(claim)]):
             remarks.append((statement.says, _listed(some, claims, several, told)))
-    return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
+    return Block(title, tuple(rows), tuple(remarks), several, level=level)
 
 
-def _heading(claim: Claim) -> str | None:
+_SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
+    "first": (MORE_QUESTIONS, AMONG_MANY, FEW_QUESTIONS, ONE_SOURCE, SMALLER, SAME, NOT_SHARED),
+    "explained": (NO_DIFFERENCE, UNCHANGED, COULD_SEE, NOTHING_SHARED),
+}
+"""What claims without a row share a line for, at each level; what tells least comes last."""
+
+
+def _heading(claim: Claim, level: Level) -> str | None:
     """Return the heading of the line that a claim shares with others, if it needs no row."""
-    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
-    for statement in (NOTHING_SHARED, UNCHANGED, NO_DIFFERENCE, COULD_SEE):
+    # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
+    for statement in reversed(_SHARED[level]):
         if statement.holds(claim):
-            return statement.says.format(f"{claim.margin:.2g}{unit}")
+            unit = f" {claim.scale.unit}" if claim.scale.unit else ""
+            return statement.says.format(f"{short_number(claim.margin, 2)}{unit}")
     return None
+
+
+def _remark(heading: str, group: Sequence[Claim], every: Sequence[Claim], several: bool) -> tuple[str, str]:
+    """Return a line of claims, each with the figure that its heading is about."""
+    if heading == COULD_SEE.says and len(seen := set(map(least_seen, group))) == 1:
+        return f"{heading} {seen.pop()} or more", _listed(group, every, several)
+    spans = {name: _span(heading, claims) for name, claims in grouped(group, _name).items()}
+    told = least_seen if heading == COULD_SEE.says else (lambda claim: spans[claim.name])
+    return heading, _listed(group, every, several, told)
+
+
+def _span(heading: str, claims: Sequence[Claim]) -> str:
+    """Return the figure that a heading is about, from the least to the most of some claims; empty if it has none."""
+    if heading == SMALLER.says:
+        seen = sorted(claims, key=lambda claim: claim.effect.mde or 0.0)
+        return " to ".join(dict.fromkeys((least_seen(seen[0]), least_seen(seen[-1]))))
+    if heading == FEW_QUESTIONS.says:
+        counts = [(claim.effect.n, claim.effect.n) for claim in claims]
+    elif heading == MORE_QUESTIONS.says:
+        counts = [claim.needed for claim in claims if claim.needed is not None]
+    else:
+        return ""
+    ends = zip((min, max), zip(*counts, strict=True), strict=True)
+    return " to ".join(dict.fromkeys(f"{pick(end):,}" for pick, end in ends))
 
 
 def _name(claim: Claim) -> str:
     return claim.name
+
+
+def _nothing(claim: Claim) -> str:
+    return ""
 
 
 def _neutral(claim: Claim) -> str:
@@ -151,19 +200,23 @@ def _dropped(claim: Claim) -> str:
 
 
 def _listed(
-    group: Sequence[Claim], every: Sequence[Claim], several: bool, told: Callable[[Claim], str] | None = None
+    group: Sequence[Claim], every: Sequence[Claim], several: bool, told: Callable[[Claim], str] = _nothing
 ) -> str:
-    """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all."""
+    """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all.
+
+    Metrics with one value, or none, that are meant for the same labels share them.
+    """
     whole = Counter(claim.name for claim in every)
-    parts = []
+    parts: dict[str, list[str]] = {}
     for name, claims in grouped(group, _name).items():
-        values = dict.fromkeys(told(claim) for claim in claims) if told else {}
-        if told is None or len(values) == 1:
-            of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
-            parts.append(f"{name} {next(iter(values), '')}".rstrip() + of)
+        if len(values := dict.fromkeys(map(told, claims))) > 1:
+            parts.setdefault("", []).append(f"{name} {', '.join(f'{told(each)} ({each.label})' for each in claims)}")
         else:
-            parts.append(f"{name} {', '.join(f'{told(claim)} ({claim.label})' for claim in claims)}")
-    return "; ".join(parts) if any(", " in part for part in parts) else ", ".join(parts)
+            of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
+            parts.setdefault(of, []).append(f"{name} {next(iter(values))}".rstrip())
+    gap = "; " if any(", " in part for part in parts.get("", ())) else ", "
+    lists = [gap.join(names) + of for of, names in sorted(parts.items(), key=lambda item: item[0] != "")]
+    return "; ".join(lists)
 
 
 def _sorted(claims: Sequence[Claim]) -> list[Claim]:
@@ -193,19 +246,19 @@ def property_rows(summary: Summary) -> Iterator[tuple[str, str, str, str]]:
         yield names[each.scorer], one_line(each.agent), number(each.value), one_line(each.derivation or "")
 
 
-def costs(expenses: Iterable[Effect], *, several: bool) -> Iterator[tuple[str, str]]:
-    """Yield as a remark what a trial costs more, where that is known; with the names of agents if there are several."""
-    by_agent: dict[str, list[str]] = {}
-    for effect in expenses:
-        if effect.difference:
-            places, unit = _DECIMALS[effect.metric], EXPENSE_UNITS[effect.metric]
-            told = f"{signed(effect.difference, places)} {unit}"
-            if effect.ci_low is not None and effect.ci_high is not None:
-                told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
-            by_agent.setdefault(effect.agent, []).append(told)
-    if by_agent:
-        whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
-        yield (
-            "change in cost per trial",
-            "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items()),
-        )
+def with_costs(block: Block, expenses: Iterable[tuple[str, Effect]]) -> Block:
+    """Return a block with what an answer takes more, each effect with the label that it is told for, or none.
+
+    At the level `first` it says only what is sure.
+    """
+    by_label: dict[str, list[str]] = {}
+    for label, effect in expenses:
+        if effect.difference and (block.level == "explained" or COSTS.holds(effect) or SAVES.holds(effect)):
+            told = expense(effect.metric, effect.difference, signs=True)
+            if block.level == "explained":
+                told = f"{told} {expense_interval(effect.metric, effect.ci_low, effect.ci_high)}".rstrip()
+            by_label.setdefault(label, []).append(told)
+    if not by_label:
+        return block
+    told = "; ".join(f"{label} {', '.join(amounts)}".lstrip() for label, amounts in by_label.items())
+    return attrs.evolve(block, remarks=(*block.remarks, ("cost of an answer", told)))

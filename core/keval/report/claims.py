@@ -7,28 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
+from keval.findings.formats import counted, decimals, interval, number, percent
 from keval.findings.summary import Summary
 from keval.records.scores import Scale, named_band
-from keval.report.words import counted, decimals, number, signed
 
 About = TypeVar("About")
+
+Level: TypeAlias = Literal["first", "explained"]
+"""How much a report says: what one decides by, or everything, with the sentences that explain it."""
 
 
 @attrs.frozen
 class Statement(Generic[About]):
     """A sentence, or a part of one, with `{}` for what it is about, and the condition under which it may be printed.
 
-    `when` has the condition in words, and `holds` tests it.
+    `when` has the condition in words, and `holds` tests it. A short report says it only if its `level` is `first`.
     """
 
     says: str
     when: str
     holds: Callable[[About], bool]
+    level: Level = "explained"
 
 
 @attrs.frozen
@@ -57,6 +61,16 @@ class Claim:
         return abs(effect.difference) / largest if largest else 0.0
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is neither decided nor an interim figure."""
+        return all(each.level == "explained" for each in _VERDICTS if each.holds(self))
+
+    @property
+    def level(self) -> Level:
+        """The level from which on it may have a row: the first, if it is not open, or the run is to decide it."""
+        return "explained" if self.is_open and self.effect.family != "primary" else "first"
+
+    @property
     def band(self) -> str | None:
         """The name of the band that the arm's mean is in, if the other arm's is in another one."""
         mean, against = self.effect.mean, self.effect.against_mean
@@ -82,15 +96,14 @@ class Claim:
 
     @property
     def notes(self) -> list[str]:
-        """What was lost or left out, and what that may hide."""
+        """What was lost, and what that may hide."""
         effect, found = self.effect, [self.lost] if self.lost else []
         if LOST_BOUNDS.holds(self):
             found.append(LOST_BOUNDS.says.format(self._between(effect.bound_low, effect.bound_high)))
         return found
 
     def _between(self, low: float | None, high: float | None) -> str:
-        places = decimals(self.effect)
-        return f"{signed(low, places)} to {signed(high, places)}"
+        return interval(low, high, decimals(self.effect), signs=True)
 
     @property
     def needed(self) -> tuple[int, int] | None:
@@ -121,8 +134,11 @@ def _changed_nothing(claim: Claim) -> bool:
 
 
 def _rests_on_others(claim: Claim) -> bool:
-    worst = claim.effect.worst_case
-    return _is_sure(claim) and worst is not None and worst[0] <= 0 <= worst[1]
+    return _is_sure(claim) and _includes_0(*(claim.effect.worst_case or (None, None)))
+
+
+def _includes_0(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and low <= 0 <= high
 
 
 def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
@@ -130,13 +146,13 @@ def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
     return lambda claims: bool(claims) and all(statement.holds(claim) for claim in claims)
 
 
+FEW = 10
+"""Questions below which their number stands beside a figure, and nothing is said of how many would decide."""
 _SURE_WORDS = f"the p that is adjusted in its family is at most {SURE:g}, and the run is finished"
-_MARGIN_WORDS = (
-    f"the 95 % interval lies within {100 * SMALL_SHARE:.0f} % of the scale around 0, and the run is finished"
-)
+_MARGIN_WORDS = f"the 95 % interval lies within {percent(SMALL_SHARE)} of the scale around 0, and the run is finished"
 
-BETTER = Statement[Claim]("better", _SURE_WORDS, lambda claim: claim.effect.verdict == "better")
-WORSE = Statement[Claim]("worse", _SURE_WORDS, lambda claim: claim.effect.verdict == "worse")
+BETTER = Statement[Claim]("better", _SURE_WORDS, lambda claim: claim.effect.verdict == "better", "first")
+WORSE = Statement[Claim]("worse", _SURE_WORDS, lambda claim: claim.effect.verdict == "worse", "first")
 NO_DIFFERENCE = Statement[Claim](
     "no difference as large as {}",
     _MARGIN_WORDS,
@@ -147,6 +163,7 @@ INTERIM = Statement[Claim](
     "interim",
     "trials or scores are yet to be made, or a person asks",
     lambda claim: claim.effect.verdict == "interim" and not _changed_nothing(claim),
+    "first",
 )
 ONE_QUESTION = Statement[Claim](
     "one question", "a single question is compared", lambda claim: _lacks_interval(claim) and claim.effect.n == 1
@@ -165,7 +182,7 @@ NOTHING_SHARED = Statement[Claim](
     lambda claim: claim.effect.difference is None,
 )
 ADJUSTED = Statement[Claim](
-    "adjusted p {:.2f}",
+    "adjusted p {}",
     "the interval excludes 0, but the adjusted p is larger",
     lambda claim: _is_undecided(claim) and _excludes_0(claim.effect) and claim.effect.p_adjusted is not None,
 )
@@ -180,8 +197,27 @@ NEEDED = Statement[Claim](
 )
 COULD_SEE = Statement[Claim](
     "cannot tell; 80 of 100 such runs would see",
-    f"it cannot tell, and the difference is below {100 * SMALL_SHARE:.0f} % of the scale; at the level of the family",
+    f"it cannot tell, and the difference is below {percent(SMALL_SHARE)} of the scale; at the level of the family",
     lambda claim: _is_undecided(claim) and claim.effect.mde is not None and claim.size < SMALL_SHARE,
+)
+NOT_SHARED = Statement[Claim]("nothing to compare", NOTHING_SHARED.when, NOTHING_SHARED.holds, "first")
+SAME = Statement[Claim](
+    "no difference",
+    f"every question has the same score in both arms, or {_MARGIN_WORDS}",
+    lambda claim: UNCHANGED.holds(claim) or NO_DIFFERENCE.holds(claim),
+    "first",
+)
+SMALLER = Statement[Claim]("cannot tell differences of less than", COULD_SEE.when, COULD_SEE.holds, "first")
+AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.when, ADJUSTED.holds, "first")
+MORE_QUESTIONS = Statement[Claim]("cannot tell; questions needed", NEEDED.when, NEEDED.holds, "first")
+FEW_QUESTIONS = Statement[Claim](
+    "cannot tell from so few questions",
+    f"it cannot tell, and fewer than {FEW} questions are compared",
+    lambda claim: ONE_QUESTION.holds(claim) or (_is_undecided(claim) and claim.effect.n < FEW),
+    "first",
+)
+ONE_SOURCE = Statement[Claim](
+    "cannot tell from questions of a single source", NO_INTERVAL.when, NO_INTERVAL.holds, "first"
 )
 RESTS_ON_OTHERS = Statement[Claim](
     "sure only if no other question changes by more than these do",
@@ -201,6 +237,23 @@ LOST_BOUNDS = Statement[Claim](
     "more than 5 % of the scores are lost, and the scale has an end",
     lambda claim: claim.effect.bound_low is not None,
 )
+UNLIKE_QUESTIONS = Statement[Claim](
+    "{metrics}: judged on far fewer answers of one arm than of the other",
+    "the verdict is sure, the shares of neutral scores differ by more than 5 points between the arms, and the effect"
+    " with all of them the worst or the best may be 0",
+    lambda claim: _is_sure(claim) and _includes_0(claim.effect.neutral_low, claim.effect.neutral_high),
+    "first",
+)
+LOST_COULD_DECIDE = Statement[Claim](
+    "{metrics}: so many scores are lost that the verdict could be another with them",
+    "the verdict is sure, more than 5 % of the scores are lost, and the effect with all of them the worst or the best"
+    " may be 0",
+    lambda claim: _is_sure(claim) and _includes_0(claim.effect.bound_low, claim.effect.bound_high),
+    "first",
+)
+ONE_COULD_DECIDE = Statement[Claim](
+    "{metrics}: a single question more could change the verdict", RESTS_ON_OTHERS.when, RESTS_ON_OTHERS.holds, "first"
+)
 NEUTRAL_BOUNDS = Statement[Claim](
     "neutral more often in one arm; if every neutral score had been the worst or the best",
     "the shares of neutral scores differ by more than 5 points between the arms, and the scale has an end",
@@ -213,7 +266,7 @@ NOT_DECIDED = Statement[Sequence[Claim]](
     "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL)
 )
 EQUIVALENT = Statement[Sequence[Claim]](
-    f"{{between}}: no difference as large as {100 * SMALL_SHARE:.0f} % of the scale in {{metrics}}.",
+    f"{{between}}: no difference as large as {percent(SMALL_SHARE)} of the scale in {{metrics}}.",
     NO_DIFFERENCE.when,
     _all(NO_DIFFERENCE),
 )
@@ -287,8 +340,8 @@ NO_HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
     lambda leads: not HIGHEST_AVERAGE.holds(leads),
 )
 PRIMARY_WOULD = Statement[Summary](
-    "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {:.0f}."
-    " One metric under `primary:` would see it in {:.0f}.",
+    "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {}."
+    " One metric under `primary:` would see it in {}.",
     "the config names no primary metric, and several metrics are compared",
     lambda summary: summary.family_power is not None,
 )

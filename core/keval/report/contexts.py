@@ -14,6 +14,7 @@ from rich.text import Text
 from keval.analysis.listing_changes import ListingChange, listing_changes, renamed_by
 from keval.analysis.stats.contrasts import contrasts_of
 from keval.errors import RunError
+from keval.findings.formats import percent
 from keval.records.manifest import AnswersEntry, ServerEntry
 from keval.records.servers import ServerListing, ToolListing
 from keval.report.words import folded, one_line
@@ -76,7 +77,7 @@ def call_words(interventions: Iterable[Mapping[str, Any]], answers: AnswersEntry
             yield f"results are {one_line(str(results))}"
         if isinstance(faults, Mapping):
             if share := faults.get("error"):
-                yield f"{share:.0%} of calls fail"
+                yield f"{percent(share)} of calls fail"
             if seconds := faults.get("delay_seconds"):
                 yield f"calls wait {seconds:g} s"
 

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from keval.findings.effects import Contrast, Effect
+from keval.findings.formats import interval, number, signed
 from keval.findings.summary import Summary
-from keval.report.blocks import Block, block_of, blocks, claims_of, costs, grouped
+from keval.report.blocks import Block, block_of, blocks, claims_of, grouped, with_costs
 from keval.report.claims import (
     BETTER,
     EXPLORATORY,
@@ -22,24 +23,25 @@ from keval.report.claims import (
     TOOLS_NOT_MISSED,
     WORSE,
     Claim,
+    Level,
 )
 from keval.report.contexts import call_words, intervention_words
-from keval.report.words import interval, joined, number, one_line, signed
+from keval.report.words import joined, one_line
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""
 
 
-def all_blocks(summary: Summary) -> tuple[Block, ...]:
+def all_blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: conditions against the baseline, what was changed of contexts, then agents."""
-    found = blocks(summary)
+    found = blocks(summary, level)
     conditions = [block for block in found if block.about != "condition"]
     agents = [block for block in found if block.about == "condition"]
-    changed = [_changed(summary, each) for each in summary.contrasts if each.kind != "ablation"]
+    changed = [_changed(summary, each, level) for each in summary.contrasts if each.kind != "ablation"]
     return (
         *conditions,
         *changed,
-        *(_ranking(summary, of, group) for of, group in _ablations(summary).items()),
+        *(_ranking(summary, of, group, level) for of, group in _ablations(summary).items()),
         *agents,
     )
 
@@ -73,13 +75,13 @@ def _claims(summary: Summary, contrast: Contrast) -> list[Claim]:
     return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
 
 
-def _changed(summary: Summary, contrast: Contrast) -> Block:
+def _changed(summary: Summary, contrast: Contrast, level: Level) -> Block:
     title = f"{one_line(contrast.condition)} against {one_line(contrast.against)}"
-    block = block_of(title, _claims(summary, contrast))
     several = len({entry.agent for entry in summary.trials}) > 1
-    remarks = [*block.remarks, *costs(contrast.expenses, several=several)]
-    remarks.append(("changed", "; ".join(_words(contrast.changes))))
-    if contrast.kind == "placebo" and not summary.unfinished:
+    spent = ((one_line(each.agent) if several else "", each) for each in contrast.expenses)
+    block = with_costs(block_of(title, _claims(summary, contrast), level), spent)
+    remarks = [*block.remarks, ("changed", "; ".join(_words(contrast.changes)))]
+    if contrast.kind == "placebo" and not summary.unfinished and level == "explained":
         found = _placebo(summary, contrast)
         remarks += [(f"effect of the information{worth.agent}", worth.told) for worth in found]
     return attrs.evolve(block, remarks=tuple(remarks))
@@ -91,10 +93,11 @@ def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
         yield f"{one_line(server)}: {told}" if len(changes) > 1 else told
 
 
-def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
+def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level) -> Block:
     """Return the tools of a condition, by metric, those first whose absence costs most.
 
-    Metrics that no left-out tool measurably changes have no rows, unless none is changed: then the first has.
+    Metrics that no left-out tool measurably changes have no rows, unless none is changed: then the first has. At the
+    level `first`, only tools whose absence is measured have rows.
     """
     several = len({entry.agent for entry in summary.trials}) > 1
     claims = (claim for each in group for claim in _of_tool(summary, each, several=several))
@@ -102,14 +105,16 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     telling = [name for name, found in by_name.items() if any(map(_is_sure, found))]
     shown = telling or list(by_name)[:1]
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
+    if level == "first":
+        rows = [claim for claim in rows if claim.level == level]
     remarks: list[tuple[str, str]] = []
-    if others := [name for name in by_name if name not in shown]:
+    if level == "explained" and (others := [name for name in by_name if name not in shown]):
         remarks.append(("metrics that no left-out tool measurably changes", ", ".join(others)))
     unmissed = [_tool(each) for each, worse in _missed(summary, group) if not worse]
     if unmissed and not summary.unfinished:
         remarks.append(("tools with no measured effect", ", ".join(unmissed)))
     title = f"{one_line(of)} without one of its tools, compared with {one_line(of)}"
-    return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
+    return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without", level=level)
 
 
 def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Claim]:
@@ -201,7 +206,7 @@ def _turned(claims: Sequence[Claim]) -> str:
         ends = [None if end is None else -end for end in (effect.ci_high, effect.ci_low)]
         told = interval(ends[0], ends[1], signs=True)
         parts.append(
-            f"{_metric(claim)} {signed(-(effect.difference or 0.0))}{f' [{told}]' if told else ''} (n={effect.n})"
+            f"{_metric(claim)} {signed(-(effect.difference or 0.0))}{f' {told}' if told else ''} (n={effect.n})"
         )
     more = [f"{len(claims) - _MOST} more"] if len(claims) > _MOST else []
     return ", ".join([*parts, *more])
@@ -222,7 +227,7 @@ def _costs(costly: Iterable[tuple[Contrast, list[Claim]]]) -> Iterator[str]:
     for each, worse in costly:
         told = ", ".join(
             f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
-            f" [{interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}]"
+            f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
             for claim in worse[:_MOST]
         )
         yield f"without {_tool(each)} {told} worse"

@@ -9,9 +9,20 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
+from keval.findings.formats import aligned, decimals, interval_of, number, percent, short_number, signed
 from keval.report.blocks import Block
-from keval.report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
-from keval.report.words import aligned, bracketed, decimals, folded, interval_of, number, padded, signed
+from keval.report.claims import (
+    ADJUSTED,
+    BETTER,
+    CANNOT_TELL,
+    EXPLORATORY,
+    NEEDED,
+    WORSE,
+    Claim,
+    Level,
+    word,
+)
+from keval.report.words import flowed, folded, padded
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -79,9 +90,7 @@ class Axis:
     def _label(self, value: float) -> str:
         if not value:
             return "0"
-        if self.percent:
-            return f"{value:+.0%}"
-        return f"{value:+.10g}"
+        return percent(value, signs=True) if self.percent else short_number(value, 10, signs=True)
 
 
 def _step(largest: float) -> float:
@@ -91,7 +100,7 @@ def _step(largest: float) -> float:
 
 
 _STYLES = {BETTER.says: "green", WORSE.says: "red", CANNOT_TELL.says: "yellow"}
-_CAPTION = "difference, 95 % interval, paired by question"
+_CAPTION = "difference [95 % interval], n questions"
 _GAP = 2
 
 
@@ -145,7 +154,7 @@ def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> I
     claims = [claim for block in blocks for claim in block.claims]
     for position, block in enumerate(blocks):
         rows = _rows(block.claims)
-        layout = _layout(rows, width, labelled=block.labelled, plot=plot)
+        layout = _layout(rows, width, block, plot=plot)
         axis = _axis(block.claims, claims, layout.plot)
         yield from [Text()] if position else []
         yield from _heading(block, layout, axis, width, first=position == 0)
@@ -154,11 +163,10 @@ def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> I
 
 def _rows(claims: Sequence[Claim]) -> list[_Row]:
     effects = [claim.effect for claim in claims]
-    ends = bracketed(effects)
     befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
     afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
     changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
-    intervals = [interval_of(effect, ends=ends) for effect in effects]
+    intervals = list(map(interval_of, effects))
     columns = zip(claims, befores, afters, changes, intervals, strict=True)
     return [
         _Row(
@@ -191,7 +199,7 @@ def verdict_words(claim: Claim) -> str:
 def _beyond(claim: Claim, wording: int) -> str:
     """Return what a verdict tells beyond its word."""
     if wording > 1 and ADJUSTED.holds(claim):
-        return f": {ADJUSTED.says.format(claim.effect.p_adjusted)}"
+        return f": {ADJUSTED.says.format(number(claim.effect.p_adjusted))}"
     if wording > 1 and claim.needed is not None and NEEDED.holds(claim):
         return f": {NEEDED.says.format(*claim.needed)}"
     if claim.band and wording and (BETTER.holds(claim) or WORSE.holds(claim)):
@@ -199,22 +207,27 @@ def _beyond(claim: Claim, wording: int) -> str:
     return ""
 
 
-def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> _Layout:
-    """Return the richest layout that fits a width; if none does, the poorest, with shorter names."""
+def _layout(rows: Sequence[_Row], width: int, block: Block, *, plot: bool) -> _Layout:
+    """Return the richest layout that fits a width; if none does, the poorest, with shorter names.
+
+    At the level `first`, lines below the rows tell why a verdict is open, and no row does.
+    """
 
     def widest(texts: Iterator[str]) -> int:
         return max(map(cell_len, texts), default=0)
 
     name = widest(row.claim.name for row in rows)
-    label = widest(row.claim.label for row in rows) if labelled else 0
+    label = widest(row.claim.label for row in rows) if block.labelled else 0
     means, change, n = (widest(getattr(row, cell) for row in rows) for cell in ("means", "change", "n"))
     verdicts = [widest(row.verdict + _beyond(row.claim, wording) for row in rows) for wording in range(3)]
     choices = [(20, n, 2), (12, n, 1), (12, n, 0)] if plot else []
     choices += [(0, n, 2), (0, n, 1), (0, n, 0), (0, 0, 0)]
+    most = 1 if block.level == "first" else 2
     layouts = [
         _Layout(name, label, means, change, counts, least, verdicts[wording], wording, stacked)
         for stacked in (False, True)
         for least, counts, wording in choices
+        if wording <= most
     ]
     layouts.append(attrs.evolve(layouts[-1], means=0))
     for layout in layouts:
@@ -299,11 +312,13 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
             yield Text(f"{' ' * _GAP}{EXPLORATORY.says}:", "dim")
         if layout.stacked and claim.name != last:
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
-        yield from _lines(row, layout, axis, width, named=claim.name != last)
+        yield from _lines(row, layout, axis, width, block.level, named=claim.name != last)
         last = claim.name
-    for heading, told in (*(_unsaid(block.claims, layout) if layout.wording < 2 else ()), *block.remarks):
-        for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
-            yield Text(line, "dim")
+    unsaid = _unsaid(block.claims, layout) if block.level == "explained" and layout.wording < 2 else ()
+    remarks = [f"{heading}: {told}" for heading, told in (*unsaid, *block.remarks)]
+    for line in flowed(remarks, width - _GAP) if block.level == "first" else remarks:
+        whole = [" " * _GAP + line] if cell_len(line) <= width - _GAP else folded(line, width, indent=_GAP)
+        yield from (Text(part, "dim") for part in whole)
 
 
 def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
@@ -312,11 +327,11 @@ def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str
     needed = [(claim.needed, name) for claim, name in whole if NEEDED.holds(claim) and not ADJUSTED.holds(claim)]
     if needed:
         yield "questions needed to decide", ", ".join(f"{name} {of[0]:,} to {of[1]:,}" for of, name in needed if of)
-    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if ADJUSTED.holds(claim)]:
+    if clear := [f"{name} {number(claim.effect.p_adjusted)}" for claim, name in whole if ADJUSTED.holds(claim)]:
         yield "not significant after adjustment for the number of effects", ", ".join(clear)
 
 
-def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:
+def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, level: Level, *, named: bool) -> Iterator[Text]:
     """Yield a row, and below it what was lost, if there is no room at its end."""
     claim = row.claim
     line = Text(" " * _GAP + (" " * _GAP if layout.stacked else padded(claim.name if named else "", layout.name)))
@@ -327,7 +342,7 @@ def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: 
     line.append(padded(_bar(claim, axis), layout.plot) + " " * _GAP if layout.plot else "", row.style)
     line.append(row.verdict, row.style)
     line.append(_beyond(claim, layout.wording))
-    notes = claim.notes
+    notes = [note for note in claim.notes if level == "explained" or note == claim.lost]
     if claim.lost and line.cell_len + _GAP + cell_len(claim.lost) <= width:
         yield line.append(" " * _GAP + claim.lost, "yellow")
         notes = notes[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -10,12 +10,14 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.analysis.gate_language import SHARES
+from keval.findings.formats import counted, number, percent, short_number, signed
 from keval.findings.summary import GateResult, GateVerdict, UnmetExpectation
-from keval.report.words import counted, folded, one_line, padded
+from keval.report.claims import Level
+from keval.report.words import LABEL, folded, one_line, padded
 
 _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
-_LABEL = "gates  "
+_MOST_UNMET: Mapping[Level, int] = {"first": 3, "explained": 20}
 _MOST_DIGITS = 6
 _SELDOM = 0.01
 """From which probability on it is told that another run would decide otherwise."""
@@ -55,32 +57,43 @@ def _row(result: GateResult) -> GateRow:
     return GateRow(one_line(result.gate), result.verdict, one_line(_detail(result)))
 
 
-def gate_lines(results: Sequence[GateResult], width: int, decided_on: str = "") -> list[Text]:
-    """Return the rows of gates as lines, and on what they were decided; colours only repeat words."""
+def gate_lines(results: Sequence[GateResult], width: int, level: Level, decided_on: str = "") -> list[Text]:
+    """Return the rows of gates as lines, and on what they were decided; colours only repeat words.
+
+    At the level `first`, gates that held share a line.
+    """
     rows = gate_rows(results)
+    held = [row for row in rows if row.verdict == "held"]
+    if level == "first" and len(held) > 1:
+        rows = [row for row in rows if row.verdict != "held"]
+        count = f"{'' if rows else 'all '}{len(held)} held"
+        shared = [Text(line) for line in folded(f"{count}: {', '.join(row.gate for row in held)}", width - LABEL)]
+        shared[0].highlight_regex(r"\d+ held", _STYLES["held"])
+    else:
+        shared = []
     column = min(max((cell_len(row.gate) for row in rows), default=0), width // 2)
-    lines = [line for row in rows for line in _lines(*row, column, width - column - len(_LABEL) - 2)]
-    if rows and decided_on:
-        lines += [Text(line, "yellow") for line in folded(decided_on, width - len(_LABEL))]
-    return [Text.assemble(" " * len(_LABEL) if number else _LABEL, line) for number, line in enumerate(lines)]
+    lines = [line for row in rows for line in _lines(*row, column, width - column - LABEL - 2)] + shared
+    if lines and decided_on:
+        lines += [Text(line, "yellow") for line in folded(decided_on, width - LABEL)]
+    return [Text.assemble(f"{'' if place else 'gates':<{LABEL}}", line) for place, line in enumerate(lines)]
 
 
 def _lines(gate: str, verdict: str, detail: str, column: int, room: int) -> Iterator[Text]:
     """Yield a gate's line, both of its halves folded where they are too long."""
     left = folded(gate, column, hanging=0)
     right = folded(f"{verdict} ({detail})" if detail else verdict, room, hanging=0)
-    for number, (written, found) in enumerate(zip_longest(left, right, fillvalue="")):
+    for place, (written, found) in enumerate(zip_longest(left, right, fillvalue="")):
         line = Text(f"{padded(written, column)}  ")
-        first = len(verdict) if number == 0 else 0
+        first = len(verdict) if place == 0 else 0
         line.append(found[:first], _STYLES[verdict]).append(found[first:])
         line.rstrip()
         yield line
 
 
-def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -> list[Text]:
+def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, level: Level) -> list[Text]:
     """Return lines for each of the first expectations that were not met, and one for the others."""
-    told = unmet_texts(unmet, most)
-    return [Text(line) for each in told for line in folded(one_line(each), width, indent=len(_LABEL))]
+    told = unmet_texts(unmet, _MOST_UNMET[level])
+    return [Text(line) for each in told for line in folded(one_line(each), width, indent=LABEL)]
 
 
 def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
@@ -98,7 +111,7 @@ def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
 def _detail(result: GateResult) -> str:
     """Return what was found, why a gate is undecided, and how often another run would decide otherwise."""
     flakes = result.flakes or 0.0
-    told = f"another run would decide otherwise in {100 * flakes:.0f} of 100" if flakes >= _SELDOM else ""
+    told = f"another run would decide otherwise in {number(100 * flakes, 0)} of 100" if flakes >= _SELDOM else ""
     mark = "exploratory" if result.exploratory else ""
     return "; ".join(filter(None, (_found(result), result.reason, told, mark)))
 
@@ -106,26 +119,24 @@ def _detail(result: GateResult) -> str:
 def _found(result: GateResult) -> str:
     if result.value is None or result.kind == "expect":
         return ""
-    value = _number(result, result.value)
+    value = _figure(result, result.value)
     if result.ci_low is None or result.ci_high is None:
         return value
-    low, high = _number(result, result.ci_low), _number(result, result.ci_high)
+    low, high = _figure(result, result.ci_low), _figure(result, result.ci_high)
     if result.op is None or result.decided_on in ("low", "high"):
-        level = "" if result.level == 0.95 else f" ({100 * result.level:.0f} % interval)"
-        return f"{value}, {low} to {high}{level}"
+        level = "" if result.level == 0.95 else f" ({percent(result.level)} interval)"
+        return f"{value} [{low}, {high}]{level}"
     return f"{value}, low end {low}" if result.op in (">=", ">") else f"{value}, high end {high}"
 
 
-def _number(result: GateResult, value: float) -> str:
+def _figure(result: GateResult, value: float) -> str:
     """Return a number with two decimals, or with as many more as tell it from the threshold."""
     if result.kind == "resource" and result.metric in SHARES:
-        return f"{value:.1%}"
-    sign = "+" if result.kind in ("effect", "regression") else ""
-    if abs(value) >= 100:
-        return f"{value:{sign},.0f}"
+        return percent(value, 1)
+    signs = result.kind in ("effect", "regression")
     near = result.threshold is not None and abs(value - result.threshold) > 1e-9
     for digits in range(2, _MOST_DIGITS):
         shown = round(value, digits)
         if not (near and shown == result.threshold) and (shown or not value):
-            return f"{shown + 0.0:{sign}.{digits}f}"
-    return f"{value:{sign}.3g}"
+            return signed(value, digits) if signs else number(value, digits)
+    return short_number(value, 3, signs=signs)

@@ -11,9 +11,10 @@ import attrs
 from keval.analysis.composition import PartChange
 from keval.analysis.history.rows import PLAY, UNFINISHED
 from keval.analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
+from keval.findings.formats import counted, decimals_of, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
-from keval.report.words import counted, decimals_of, display_names, number, one_line, signed, with_units
+from keval.report.words import display_names, one_line, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
 """What the arrows of steps mean."""
@@ -107,8 +108,8 @@ def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend, places: int) ->
         return HistoryCell("–")
     told = signed if trend.effects else number
     parts = [told(point.value, places)]
-    if point.ci_low is not None and point.ci_high is not None:
-        parts.append(f"[{told(point.ci_low, places)}, {told(point.ci_high, places)}]")
+    if within := interval(point.ci_low, point.ci_high, places, signs=trend.effects):
+        parts.append(within)
     if point.n != run.samples:
         parts.append(f"n={point.n}")
     verdict: Literal["better", "worse", ""] = ""

@@ -7,18 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from keval.analysis.question_comparisons import QuestionComparison
+from keval.findings.formats import interval_of, number, signed
 from keval.findings.summary import Summary
+from keval.report.blocks import Block
+from keval.report.cautions import cautions
 from keval.report.claims import Claim
 from keval.report.contexts import difference_texts
 from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.gates import gate_rows, unmet_texts
+from keval.report.origin import decided_on, origin_label
 from keval.report.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
-from keval.report.terminal.overview import decided_on, origin_label
 from keval.report.terminal.tools import tool_texts
-from keval.report.words import interval, number, signed
+from keval.report.totals import totals
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
@@ -54,32 +57,65 @@ def _taken_apart(match: re.Match[str]) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
+    """Return a run as Markdown of less than 60,000 characters: what one decides by, and folded the rest.
+
+    Raises RunError.
+    """
     summary = report.summary
-    found = (_head(summary), _gates(summary), _effects(summary), _worse(report), _reviews(summary), _tools(summary))
-    blocks = chain(*found, _changed(report), _made(report))
-    return _cut(blocks)
+    short, decided = all_blocks(summary, "first"), list(_gates(summary))
+    first = (_head(summary, short), decided, _effects(summary, short), _totals(summary))
+    folded = (
+        ("What was found, in sentences", _sentences(summary)),
+        ("All effects", _effects(summary, report.blocks)),
+        ("Questions that got worse", _worse(report)),
+        ("Reviews by people", _reviews(summary)),
+        ("Use of tools", _tools(summary)),
+        ("What was changed", _changed(report)),
+        ("How it was made", _made(report)),
+    )
+    return _cut(chain(*first, *(_folded(title, parts) for title, parts in folded)))
+
+
+_END = "</details>"
+
+
+def _folded(title: str, parts: Iterable[str]) -> Iterator[str]:
+    """Yield parts that a reader unfolds; nothing without any."""
+    if found := [*parts]:
+        yield f"<details><summary>{title}</summary>"
+        yield from (*found, _END)
 
 
 def _cut(blocks: Iterable[str]) -> str:
     """Join blocks, each of whole lines, and stop before they become too long."""
     note = "\n\n*The rest is left out, because a comment has a maximum length; `keval report` shows all.*\n"
-    text = ""
+    text, is_folded = "", False
     for block in blocks:
         for line in [*block.splitlines(), ""]:
-            if len(text) + len(line) + len(note) >= MOST_CHARACTERS:
-                return text.rstrip() + note
+            if len(text) + len(line) + len(note) + len(_END) + 2 >= MOST_CHARACTERS:
+                return text.rstrip() + (f"\n\n{_END}" if is_folded else "") + note
             text += f"{line}\n"
+            is_folded = line.startswith("<details>") or (is_folded and line != _END)
     return text.rstrip() + "\n"
 
 
-def _head(summary: Summary) -> Iterator[str]:
+def _head(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
     yield f"## keval: {escaped(summary.evaluation)}"
     if summary.simulated:
         names = ", ".join(map(escaped, summary.simulated))
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
     if origin := origin_label(summary):
         yield f"**{escaped(origin)}**"
+    if told := cautions(summary, blocks):
+        yield "\n".join(f"- **caution**: {escaped(text, _SENTENCE)}" for text in told)
+
+
+def _totals(summary: Summary) -> Iterator[str]:
+    """Yield what the run took, and what failed."""
+    yield escaped(" · ".join(totals(summary)), _SENTENCE)
+
+
+def _sentences(summary: Summary) -> Iterator[str]:
     yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
 
 
@@ -90,7 +126,6 @@ def _gates(summary: Summary) -> Iterator[str]:
         (row.verdict if row.verdict == "held" else f"**{row.verdict}**", escaped(row.gate), escaped(row.detail))
         for row in gate_rows(summary.gates)
     ]
-    yield "### Gates"
     yield _table(("verdict", "gate", "found"), rows)
     if told := decided_on(summary.replay):
         yield f"*{escaped(told)}*"
@@ -99,9 +134,8 @@ def _gates(summary: Summary) -> Iterator[str]:
         yield "\n".join(f"- {escaped(text)}" for text in unmet)
 
 
-def _effects(summary: Summary) -> Iterator[str]:
-    yield "### Effects"
-    for block in all_blocks(summary):
+def _effects(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
         yield f"#### {escaped(block.title)}"
         if block.claims:
             heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
@@ -109,7 +143,8 @@ def _effects(summary: Summary) -> Iterator[str]:
             if not block.labelled:
                 heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
             yield _table(heads, rows)
-        yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
+        if block.remarks:
+            yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
     if not summary.effects:
         yield "Nothing is compared in this run."
 
@@ -124,7 +159,7 @@ def _row(claim: Claim) -> list[str]:
         escaped(claim.label),
         means,
         signed(effect.difference),
-        interval(effect.ci_low, effect.ci_high, signs=True) or "–",
+        interval_of(effect) or "–",
         str(effect.n),
         f"**{words}**" if effect.verdict in ("better", "worse") else words,
     ]
@@ -145,7 +180,6 @@ def _worse(report: Report) -> Iterator[str]:
         more = f"\n\n{len(rows) - _MOST_WORSE} more questions got worse." if len(rows) > _MOST_WORSE else ""
         blocks.append(f"#### {escaped(comparison.label)}")
         blocks.append(_table(("question", "what fell most", "asked"), rows[:_MOST_WORSE]) + more)
-    yield "### Questions that got worse"
     yield from blocks or ["None."]
 
 
@@ -165,7 +199,6 @@ def _reviews(summary: Summary) -> Iterator[str]:
     found = summary.reviews
     if found is None:
         return
-    yield "### Reviews by people"
     yield escaped(reviewed_text(found), _SENTENCE)
     if found.judges:
         rows = [(escaped(each.metric), escaped(each.judge), *agreement_cells(each)) for each in found.judges]
@@ -181,7 +214,6 @@ def _reviews(summary: Summary) -> Iterator[str]:
 def _tools(summary: Summary) -> Iterator[str]:
     told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
     if told:
-        yield "### Use of tools"
         yield "\n".join(told)
 
 
@@ -189,7 +221,6 @@ def _changed(report: Report) -> Iterator[str]:
     """Yield what the contexts of conditions differ in."""
     told = [f"- {escaped(what)}: {escaped(text, _SENTENCE)}" for what, text in difference_texts(report.run)]
     if told:
-        yield "### What was changed"
         yield "\n".join(told)
 
 

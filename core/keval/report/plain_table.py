@@ -10,10 +10,11 @@ from statistics import fmean
 
 import attrs
 
+from keval.findings.formats import aligned, counted, number
 from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale, Scorer
 from keval.report.blocks import grouped
-from keval.report.words import aligned, counted, display_names, number, with_units
+from keval.report.words import display_names, with_units
 
 CAPTION = "mean ± standard deviation over answers"
 NO_FINDING = "A rank does not say what may be chance."

@@ -12,20 +12,22 @@ from keval.analysis.question_comparisons import QuestionComparison, compare
 from keval.analysis.reviews import review_findings
 from keval.analysis.unverified_claims import UnverifiedClaim, unverified_claims
 from keval.findings.effects import Effect
+from keval.findings.formats import EXPENSE_UNITS
 from keval.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.findings.summary import ArmScore, Summary, ToolUse
 from keval.records.scores import Scale, Scorer
 from keval.report.blocks import Block, property_rows
+from keval.report.cautions import cautions
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks
 from keval.report.gates import GateRow, gate_rows, unmet_texts
+from keval.report.origin import decided_on, origin_label
 from keval.report.plain_table import PlainTable, plain_table
-from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, judging_lines, reviewed_text, rubric_name, warnings
+from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, judging_lines, reviewed_text, warnings
 from keval.report.sentences import sentences
-from keval.report.terminal.overview import decided_on, origin_label
 from keval.report.terminal.tools import HEADS, tool_cells, used_tools
 from keval.report.totals import PARETO, cost_effectiveness
-from keval.report.words import EXPENSE_UNITS, display_names
+from keval.report.words import display_names, rubric_name
 from keval.store.run import Run
 
 
@@ -100,6 +102,11 @@ class Report:
     def origin(self) -> str:
         """That the run was replayed or played by a person, as `label: more`; empty for any other run."""
         return origin_label(self.summary)
+
+    @cached_property
+    def cautions(self) -> Sequence[str]:
+        """What could change what somebody decides by the figures, a line each."""
+        return cautions(self.summary, self.blocks)
 
     @property
     def sentences(self) -> Sequence[str]:

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
+from keval.findings.formats import counted, interval, number, percent, signed
 from keval.findings.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
 from keval.findings.summary import Summary
 from keval.report.terminal.console import safe
-from keval.report.words import counted, display_names, joined, number, one_line, padded, signed
+from keval.report.words import display_names, joined, one_line, padded, rubric_name
 
 
 def judging_lines(summary: Summary) -> Iterator[str]:
@@ -53,7 +54,7 @@ def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:
-    return f"undefined ({reason})" if value is None else f"{value:.2f} (n={n})"
+    return f"undefined ({reason})" if value is None else f"{number(value)} (n={n})"
 
 
 AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same level", "within one", "judge - people")
@@ -86,11 +87,6 @@ def review_lines(summary: Summary) -> Iterator[str]:
     if scores := _thumb_scores(summary, _MOST_SCORERS):
         yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
     yield from warnings(found)
-
-
-def rubric_name(metric: str) -> str:
-    """Return a rubric's name as the report shows it."""
-    return one_line(metric.replace("_", " "))
 
 
 def reviewed_text(found: ReviewFindings) -> str:
@@ -135,11 +131,11 @@ def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
     return (
         str(found.n),
         number(found.kappa),
-        "–" if found.ci_low is None else f"{number(found.ci_low)} to {number(found.ci_high)}",
+        interval(found.ci_low, found.ci_high) or "–",
         number(found.alpha),
-        f"{found.same:.0%}",
-        f"{found.near:.0%}",
-        f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}",
+        percent(found.same),
+        percent(found.near),
+        _bias(found),
     )
 
 
@@ -165,18 +161,16 @@ def _people(count: int) -> str:
     return "1 person" if count == 1 else f"{count} people"
 
 
-def _bracketed(low: float | None, high: float | None, *, signs: bool = False) -> str:
-    if low is None or high is None:
-        return ""
-    told = signed if signs else number
-    return f" [{told(low)}, {told(high)}]"
-
-
 def _kappa_text(found: JudgeAgreementWithPeople) -> str:
     """Return a judge's kappa with its interval."""
     if found.kappa is None:
         return f"undefined ({found.reason})"
-    return f"{number(found.kappa)}{_bracketed(found.ci_low, found.ci_high)}"
+    return f"{number(found.kappa)} {interval(found.ci_low, found.ci_high)}".rstrip()
+
+
+def _bias(found: JudgeAgreementWithPeople) -> str:
+    """Return how much higher than people a judge grades, with its interval."""
+    return f"{signed(found.bias)} {interval(found.bias_low, found.bias_high, signs=True)}".rstrip()
 
 
 def _thumb_scores(summary: Summary, most: int) -> list[str]:
@@ -198,12 +192,11 @@ def _thumb_scores(summary: Summary, most: int) -> list[str]:
 
 
 def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
-    bias = f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}"
     return (
         f"{rubric_name(found.metric)} by {one_line(found.judge)}",
         _kappa_text(found),
-        f"{found.same:.0%}",
-        bias,
+        percent(found.same),
+        _bias(found),
         str(found.n),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.findings.effects import Effect, better_share
+from keval.findings.formats import EXPENSE_UNITS, counted, expense, interval_of, number, signed
 from keval.findings.summary import Summary
 from keval.records.scores import Scale, Scorer
 from keval.report.blocks import grouped
@@ -16,6 +17,7 @@ from keval.report.claims import (
     COULD_SEE,
     EQUIVALENT,
     EXPLORATORY,
+    FEW,
     GOT_WORSE,
     IMPROVES,
     INCOMPARABLE,
@@ -38,17 +40,25 @@ from keval.report.claims import (
     interim_words,
 )
 from keval.report.contrasts import contrast_sentences
-from keval.report.terminal.overview import replay_sentences
+from keval.report.origin import replay_sentences
 from keval.report.totals import remark_sentences
-from keval.report.words import EXPENSE_UNITS, counted, display_names, interval_of, joined, number, signed
+from keval.report.words import display_names, joined
 
 _MOST = 3
 """Metrics that one sentence names; the others are counted."""
-_FEW = 10
-"""Questions below which their number stands beside every figure."""
 
 
 def sentences(summary: Summary) -> list[str]:
+    """Tell what a run found, of what its answers are, and what was lost."""
+    return [
+        *replay_sentences(summary.replay),
+        *findings(summary),
+        *remark_sentences(summary),
+        *_trials(summary),
+    ]
+
+
+def findings(summary: Summary) -> list[str]:
     """Tell what a run found: per condition what got better, what got worse, what it costs, and what stays open.
 
     Losses are never left out. Nothing is said of better or worse in a run that is unfinished.
@@ -59,10 +69,7 @@ def sentences(summary: Summary) -> list[str]:
     found += [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
     found += [] if summary.unfinished else contrast_sentences(summary)
     found += told.agents([group for group in groups if group[0].kind == "agent"])
-    if not summary.effects:
-        found += told.arms()
-    remarks = remark_sentences(summary)
-    return [*replay_sentences(summary.replay), *found, *remarks, *_trials(summary)]
+    return found if summary.effects else [*found, *told.arms()]
 
 
 def _compared(effects: Iterable[Effect]) -> Iterator[list[Effect]]:
@@ -137,9 +144,7 @@ class _Told:
     def _so_far(self, metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
         parts = [
             f"{self._names[scorer]} "
-            + ", ".join(
-                f"{self._gain(claim.effect)} {interval_of(claim.effect, ends=True)}".rstrip() for claim in claims
-            )
+            + ", ".join(f"{self._gain(claim.effect)} {interval_of(claim.effect)}".rstrip() for claim in claims)
             for scorer, claims in [*metrics.items()][:_MOST]
         ]
         return "; ".join([*parts, *_more(len(metrics))])
@@ -167,8 +172,9 @@ class _Told:
 
     def arms(self) -> Iterator[str]:
         """Yield the means of a run in which nothing is compared."""
+        properties = {each.scorer for each in self._summary.properties}
         for (agent, condition), group in groupby(self._summary.arms, key=lambda arm: (arm.agent, arm.condition)):
-            known = [arm for arm in group if arm.mean is not None]
+            known = [arm for arm in group if arm.mean is not None and arm.scorer not in properties]
             means = [
                 f"{self._names[arm.scorer]} {number(arm.mean)} ({counted(arm.n, 'question')})" for arm in known[:_MOST]
             ]
@@ -274,7 +280,7 @@ def _whether(effect: Effect) -> str:
 
 def _on(metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
     """Return on how many questions effects are, if these are few."""
-    few = any(claim.effect.n < _FEW for claims in metrics.values() for claim in claims)
+    few = any(claim.effect.n < FEW for claims in metrics.values() for claim in claims)
     return f", on {_span(metrics)}" if few else ""
 
 
@@ -292,13 +298,8 @@ def _capital(text: str) -> str:
 def _amount(sizes: Sequence[float], name: str) -> str:
     """Return an amount, or the span of several agents' amounts."""
 
-    def told(size: float) -> str:
-        if name == "usd":
-            return f"${size:.2g}"
-        return f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
-
-    ends = list(dict.fromkeys([told(min(sizes)), told(max(sizes))]))
-    return " to ".join(ends) if name == "usd" else f"{' to '.join(ends)} {EXPENSE_UNITS[name]}"
+    least, most = expense(name, min(sizes)), expense(name, max(sizes))
+    return most if least == most else f"{least.removesuffix(f' {EXPENSE_UNITS[name]}')} to {most}"
 
 
 def _trials(summary: Summary) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from keval.findings.formats import counted, time_span
 from keval.findings.summary import Summary
 from keval.records.manifest import ServerStartsEntry
-from keval.report.words import counted, time_span
 
 LESS = (
     "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools); a"

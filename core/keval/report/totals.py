@@ -5,28 +5,28 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from rich.text import Text
 
+from keval.findings.formats import counted, number, percent, time_span, token_count
 from keval.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval.records.models import Cost, dollars
 from keval.records.transcript import ContentKind
 from keval.report.server_starts import start_total
 from keval.report.terminal.console import safe
-from keval.report.words import counted, flowed, joined, number, time_span
+from keval.report.words import flowed, joined, run_name
 
 
 def total_lines(summary: Summary, width: int) -> Iterator[Text]:
     """Yield what the run took: trials, time, calls, tokens and dollars, as far as they are known."""
-    for line in flowed(_parts(summary), width):
+    for line in flowed(totals(summary), width):
         text = Text(line)
         text.highlight_regex(r"[\d,]+ failed", "red")
         yield text
 
 
-def _parts(summary: Summary) -> Iterator[str]:
+def totals(summary: Summary) -> Iterator[str]:
     """Yield what a run took with failed attempts and judgements, as far as it is known."""
     trials, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
@@ -45,7 +45,7 @@ def _parts(summary: Summary) -> Iterator[str]:
         yield counted(tool_calls, "tool call")
     tokens, unknown = _tokens(summary)
     if tokens is not None:
-        yield f"{_short(tokens)} tokens{f' (unknown for {_those(unknown)})' if unknown else ''}"
+        yield f"{token_count(tokens)}{f' (unknown for {_those(unknown)})' if unknown else ''}"
     yield _money(summary)
 
 
@@ -89,11 +89,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _those(number: int) -> str:
     return "1 trial or judgement" if number == 1 else f"{number:,} trials or judgements"
-
-
-def _short(number: int) -> str:
-    """Return a number of tokens: whole below ten thousand, else in millions."""
-    return f"{number:,}" if number < 10_000 else f"{number / 1e6:,.2f} M"
 
 
 PARETO = "◆"
@@ -147,61 +142,66 @@ def lost_scores(arms: Sequence[ArmScore]) -> str:
     return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
-def unscored_lines(summary: Summary) -> Iterator[Text]:
-    """Yield how many scores have no value, and how often each scorer failed, by kind."""
+def loss_texts(summary: Summary, run: Path, *, under_way: bool = False, most: int | None = None) -> list[str]:
+    """Return which trials failed and which scores are lost, with the commands that show them; none if none are.
+
+    Of each, it names the first kinds of failure, or all.
+    """
+    name, lost = run_name(run), []
+    if failures := failure_lines(summary):
+        failed = counted(sum(entry.failed for entry in summary.trials), "trial")
+        lost += [f"{failed} failed: {shlex.join(['keval', 'show', name, '--failed'])}", *failures[:most]]
     if unscored := sum(entry.unscored for entry in summary.arms):
-        failed = sum(entry.failed for entry in summary.arms)
-        yield Text(f"{unscored} scores have no value ({failed} because the scorer failed): keval show --unscored")
-        yield from (safe(f"  {line}", "red") for line in scorer_failure_lines(summary))
-
-
-def missing_lines(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
-    """Yield how many scores are missing, and how to make them."""
+        failed_scores = sum(entry.failed for entry in summary.arms)
+        why = f" ({failed_scores} because the scorer failed)" if failed_scores else ""
+        told = f"{counted(unscored, 'score')} without a value{why}"
+        lost += [f"{told}: {shlex.join(['keval', 'show', name, '--unscored'])}", *scorer_failure_lines(summary)[:most]]
     if missing := sum(entry.missing for entry in summary.arms):
-        interrupted = f"scoring was interrupted: `{_completes(summary, run)}` completes it"
-        why = "scoring is still running" if under_way else interrupted
-        yield safe(f"{missing} scores are missing; {why}.")
+        why = "is still running" if under_way else "was interrupted"
+        lost.append(f"{counted(missing, 'score')} missing, because scoring {why}")
+    return lost
+
+
+def favours(arm: ArmTrials) -> bool:
+    """Return whether trials of an arm were repeated or left out because they used no tools, which is a bias for it."""
+    told = arm.compliance
+    return told is not None and (
+        bool(told.discarded) or (told.answered > told.complied and told.on_missing_tool_use != "keep")
+    )
+
+
+def compliance_text(arm: ArmTrials) -> str:
+    """Return how trials of an arm used tools; an empty text if its condition does not require that."""
+    told = arm.compliance
+    if told is None:
+        return ""
+    answered, first, lacking = told.answered, told.complied_first, told.answered - told.complied
+    share = f" ({percent(first / answered)})" if answered else ""
+    parts = [f"{first} of {answered} trials{share} used tools as required at the first attempt"]
+    if told.discarded:
+        parts.append(f"{told.discarded} answers were discarded, and their trials run again")
+    if lacking and told.on_missing_tool_use == "keep":
+        parts.append(f"{lacking} that did not are scored all the same")
+    elif lacking:
+        parts.append(f"{lacking} that never did failed and have no score")
+    end = ", which favours this condition." if favours(arm) else "."
+    return f"{arm.agent} {arm.condition}: {'; '.join(parts)}{end}"
 
 
 def compliance_lines(summary: Summary) -> Iterator[Text]:
-    """Yield how trials used tools, for conditions that require it. Repeating only those that did not is a bias."""
+    """Yield how trials used tools, for conditions that require it."""
     for arm in summary.trials:
-        told = arm.compliance
-        if told is None:
-            continue
-        answered, first, lacking = told.answered, told.complied_first, told.answered - told.complied
-        share = f" ({first / answered:.0%})" if answered else ""
-        used = f"{first} of {answered} trials{share} used tools as required at the first attempt"
-        parts = [f"{arm.agent} {arm.condition}: {used}"]
-        if told.discarded:
-            parts.append(f"{told.discarded} answers were discarded, and their trials run again")
-        if lacking and told.on_missing_tool_use == "keep":
-            parts.append(f"{lacking} that did not are scored all the same")
-        elif lacking:
-            parts.append(f"{lacking} that never did failed and have no score")
-        biased = bool(told.discarded) or (lacking and told.on_missing_tool_use != "keep")
-        line = "; ".join(parts) + (", which favours this condition." if biased else ".")
-        yield safe(line, "yellow" if len(parts) > 1 else "")
+        if told := compliance_text(arm):
+            yield safe(told, "yellow" if favours(arm) else "")
 
 
-def trial_lines(summary: Summary, *, under_way: bool) -> Iterator[Text]:
-    """Yield which trials were not run and why, and how trials failed."""
+def unrun_text(summary: Summary, *, under_way: bool) -> str:
+    """Return which trials were not run and why, or what else a limit left out; an empty text if all was done."""
     done = sum(entry.trials for entry in summary.trials)
     if done < summary.planned:
         why = "are still to be run" if under_way else f"were not run: {summary.stopped or 'the run was interrupted'}"
-        yield safe(f"{summary.planned - done} trials {why}.")
-    elif summary.stopped:
-        yield safe(f"{summary.stopped}.", "red")
-    yield from (safe(f"  {line}", "red") for line in failure_lines(summary))
-
-
-def _completes(summary: Summary, run: Path) -> str:
-    """Return the command that makes the scores that are missing, and runs the trials that are."""
-    if sum(entry.trials for entry in summary.trials) < summary.planned and summary.replay is None and not summary.play:
-        return shlex.join(["keval", "resume", str(run)])
-    lacking = [entry.scorer for entry in summary.arms if entry.missing]
-    flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
-    return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])
+        return f"{summary.planned - done} trials {why}."
+    return f"{summary.stopped}." if summary.stopped else ""
 
 
 _NOUNS: dict[ContentKind, str] = {

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.errors import RunError
+from keval.findings.formats import number, time_span
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.traffic_lines import read_traffic
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
@@ -20,8 +21,8 @@ from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
 from keval.records.transcript import ServerExchange, ToolCall
 from keval.records.trial import Trial
+from keval.report.origin import replay_label, replay_sentences
 from keval.report.terminal.console import safe
-from keval.report.terminal.overview import replay_label, replay_sentences
 from keval.report.terminal.tools import entry_text
 from keval.report.words import witnesses
 from keval.store.run import Run
@@ -70,8 +71,8 @@ def _worker(worker: WorkerEntry) -> str:
     """Say what a worker elsewhere did."""
     parts = [f"{worker.trials} trials", f"{worker.scored} scored"]
     parts += [f"{sum(worker.failures.values())} failed"] if worker.failures else []
-    parts += [f"{worker.cpu_seconds:.1f} s CPU"] if worker.cpu_seconds is not None else []
-    parts += [f"{worker.memory_bytes / 2**20:.0f} MiB"] if worker.memory_bytes is not None else []
+    parts += [f"{time_span(worker.cpu_seconds)} CPU"] if worker.cpu_seconds is not None else []
+    parts += [f"{round(worker.memory_bytes / 2**20):,} MiB"] if worker.memory_bytes is not None else []
     parts += [f"lost: {worker.lost}"] if worker.lost is not None else []
     return f"{worker.name} on {worker.node}: {', '.join(parts)}"
 
@@ -112,7 +113,7 @@ def print_trial(
         if trial.truncated:
             console.print(Text("the answer was cut off at a limit of length", "yellow"))
         usage = transcript.usage
-        took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
+        took = time_span(transcript.duration) if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
         console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
         if by := witnesses(transcript):
@@ -146,7 +147,7 @@ def verdict(score: Score, bands: Mapping[str, float]) -> str:
     if score.value is None:
         return "unscored"
     named = "neutral" if score.neutral else named_band(bands, score.value)
-    return f"{score.value:.2f} {named or ''}".strip()
+    return f"{number(score.value)} {named or ''}".strip()
 
 
 def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
@@ -169,10 +170,10 @@ def _read(score: Score, answer: str) -> Iterator[str]:
 
 def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:
     """Yield a line for each tool call; a bracket joins those that one reply of the model asked for."""
-    for number, group in groupby(calls, key=lambda call: call.model_call):
+    for reply, group in groupby(calls, key=lambda call: call.model_call):
         together = list(group)
         for position, call in enumerate(together, start=1):
-            if number is None or len(together) == 1:
+            if reply is None or len(together) == 1:
                 yield _call(call, "→")
             else:
                 yield _call(call, "┌" if position == 1 else "└" if position == len(together) else "├")
@@ -180,7 +181,7 @@ def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:
 
 def _call(call: ToolCall, mark: str) -> Text:
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
-    took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
+    took = f" in {time_span(call.duration)}" if call.duration is not None else ""
     ran = {None: "", 0: ", never ran", 1: ""}.get(call.executions, f", ran {call.executions} times")
     ran += f", {', '.join(call.dropped)} not shown to the model" if call.dropped else ""
     ran += ", on purpose" if call.error_kind == "injected" else f", {call.changed}" if call.changed else ""
@@ -294,7 +295,7 @@ def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Te
 
 def _head(exchange: Traffic, told: str) -> Text:
     ended = "never ended" if exchange.ended is None else f"ended {exchange.ended}"
-    took = "" if exchange.seconds is None else f", {1000 * exchange.seconds:.0f} ms"
+    took = "" if exchange.seconds is None else f", {time_span(exchange.seconds)}"
     return Text.assemble((f"{exchange.began:>3} ", "bold cyan"), safe(told), (f"  {ended}{took}", "dim"))
 
 
@@ -303,8 +304,8 @@ def _told(mark: str, data: Any) -> Iterator[Text]:
     if data is None or data == "":
         return
     text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
-    for number, line in enumerate(text.splitlines()):
-        yield safe(f"  {mark if number == 0 else ' '} {line}")
+    for place, line in enumerate(text.splitlines()):
+        yield safe(f"  {mark if place == 0 else ' '} {line}")
 
 
 def _parsed(body: bytes) -> Any:

@@ -51,10 +51,10 @@ def test_each_answer_that_is_not_as_expected_is_named(project: Project) -> None:
         ),
     )
 
-    outcome = project.keval("run", "eval.yaml")
+    outcome = project.keval("run", "eval.yaml", "--explain")
 
     assert 1 == outcome.code
-    assert "gates  expect  failed (14 of 18 expectations met)\n" in outcome.stdout
+    assert "gates    expect  failed (14 of 18 expectations met)\n" in outcome.stdout
     told = "unmet, scripted with_notes, repetition 2: expected: it does not contain 'cannot'; answer: "
     assert f"{told}As the notes say:I cannot tell.\n" in outcome.stdout
     unmet = project.read("summary.json")["unmet"]
@@ -64,7 +64,7 @@ def test_each_answer_that_is_not_as_expected_is_named(project: Project) -> None:
         ("unmet", "with_notes", 1),
         ("unmet", "with_notes", 2),
     ] == [*sorted((each["sample"], each["condition"], each["repetition"]) for each in unmet)]
-    assert outcome.stdout.splitlines()[-5:] == project.keval("report", "latest").stdout.splitlines()[-5:]
+    assert outcome.stdout.splitlines()[-5:] == project.keval("report", "latest", "--explain").stdout.splitlines()[-5:]
 
 
 @pytest.mark.parametrize(

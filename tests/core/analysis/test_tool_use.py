@@ -105,10 +105,8 @@ def test_the_report_says_how_many_complied_at_first_attempt(project: Project) ->
     outcome = project.keval("run", "eval.yaml")
 
     said = " ".join(outcome.stdout.split())
-    assert (
-        "scripted with_notes: 1 of 3 trials (33%) used tools as required at the first attempt; 4 answers were discarded"
-        in said
-    )
+    first = "scripted with_notes: 1 of 3 trials (33 %) used tools as required at the first attempt"
+    assert f"{first}; 4 answers were discarded" in said
     assert (
         "and their trials run again; 1 that never did failed and have no score, which favours this condition." in said
     )

@@ -47,7 +47,7 @@ def test_claims_are_listed_once_in_the_order_of_the_dataset(project: Project) ->
 
 def test_the_report_prints_the_first_five(project: Project) -> None:
     ran(project, z=["it is\nso", "x" * 300], m=[], a=["it is not"], b=["neither"])
-    told = project.keval("report", str(project.run_directory())).stdout
+    told = project.keval("report", str(project.run_directory()), "--explain").stdout
     lines = [" ".join(line.split()) for line in told.splitlines()]
 
     at = lines.index("wary flagged unverified claims in 12 of 16 judgements: keval show --sample")
@@ -65,7 +65,7 @@ def test_the_report_names_a_run_that_is_not_in_results_by_its_path(project: Proj
     ran(project, z=[])
     run = str(project.run_directory())
 
-    assert f"keval view --run {run}\n" in project.keval("report", run, env={"COLUMNS": "300"}).stdout
+    assert f"keval view --run {run}\n" in project.keval("report", run, "--explain", env={"COLUMNS": "300"}).stdout
 
 
 def test_a_run_without_claims_says_nothing_of_them(project: Project) -> None:

@@ -22,12 +22,12 @@ other differences, before → now:
   prompt of with_docs     none → Answer briefly.
   option agents.one.path  before.jsonl → now.jsonl
 
-one: every arm against the same of BEFORE
-  difference, 95 % interval, paired by question
+one: every arm against the same of BEFORE      difference [95 % interval], n questions
                                                              -0.4      0           +0.6
   rating  baseline   0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
           with_docs  0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
-  cannot tell; 80 of 100 such runs would see 4.53 characters or more: characters
+  cannot tell from so few questions: rating 6
+  cannot tell differences of less than: characters 4.53 characters
 
 got worse (4 scores of samples)
   d  one baseline   rating      0.75 → 0.50   -0.25
@@ -45,22 +45,24 @@ got better (14 scores of samples, the 10 most)
   a  one with_docs  rating      0.25 → 0.50   +0.25
   c  one baseline   rating      0.50 → 0.75   +0.25
   a  one baseline   rating      0.25 → 0.50   +0.25
+
+more     all effects: keval compare BEFORE NOW --explain
 """
 ONLY = """\
 only   6 questions × 1   one   baseline → with_docs
 
 with_docs against baseline
-  no difference on any question: rating, characters
+  no difference: rating, characters
 
 one, baseline
-  mean, 95 % interval, n questions
-  rating       0.46  [0.26, 0.67]  n=6
-  characters  10.50  ±1.72         n=6    characters, less is better
+  mean [95 % interval], n questions
+  rating       0.46  [0.26, 0.67]   n=6
+  characters  10.50  [8.78, 12.22]  n=6    characters, less is better
 
 one, with_docs
-  mean, 95 % interval, n questions
-  rating       0.46  [0.26, 0.67]  n=6
-  characters  10.50  ±1.72         n=6    characters, less is better
+  mean [95 % interval], n questions
+  rating       0.46  [0.26, 0.67]   n=6
+  characters  10.50  [8.78, 12.22]  n=6    characters, less is better
 """
 NOW = {"a": 0.5, "b": 1.0, "c": 0.75, "d": 0.5, "e": 1.0, "f": 0.75}
 

@@ -59,7 +59,7 @@ def test_a_run_is_told_as_lines_of_json_and_its_summary_stays_on_stdout(notes: P
     )
     messages = [event["message"] for event in told if event["event"] == "message"]
     assert [finished["directory"]] == messages[:1]
-    assert "--retry-failed` runs the failed trials again" in messages[1]
+    assert "to run the failed trials again: `keval resume " in messages[1]
 
 
 def test_resuming_and_scoring_log_alike(notes: Project) -> None:

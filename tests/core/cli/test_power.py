@@ -96,7 +96,7 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     )
     assert (8, 32, asked + judged) == tuple(round(found["expense"][key]) for key in ("questions", "trials", "tokens"))
     assert (None, pilot["elapsed"]) == (found["expense"]["usd"], pytest.approx(found["expense"]["seconds"]))
-    assert "With 8 questions, the scatter is only known to ±52%." in shown
+    assert "With 8 questions, the scatter is only known to ±52 %." in shown
 
 
 def test_what_is_planned_scales_what_the_pilot_took(notes: Project) -> None:

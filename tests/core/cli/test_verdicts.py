@@ -76,8 +76,10 @@ def test_a_verdict_that_one_unlike_question_could_undo_says_so(project: Project)
 
     few, much = (project.keval("run", f"{name}.yaml") for name in ("few", "much"))
 
-    note = "sure only if no other question changes by more than these do: rating"
+    explained = project.keval("report", few.stderr.splitlines()[-1], "--explain").stdout
+    note = "caution  rating: a single question more could change the verdict"
     assert (True, False) == (note in few.stdout, note in much.stdout)
+    assert "sure only if no other question changes by more than these do: rating" in explained
 
 
 def test_primary_metrics_stand_before_exploratory_ones(project: Project) -> None:
@@ -103,7 +105,7 @@ def test_a_config_without_a_primary_metric_is_told_what_one_would_bring(project:
     rises = [0.5 + 0.02 * n for n in range(12)]
     write(project, "eval", "number/balance, number/rating", {"baseline": [0.5] * 12, "docs": rises})
 
-    outcome = project.keval("run", "eval.yaml")
+    outcome = project.keval("run", "eval.yaml", "--explain")
 
     told = " ".join(outcome.stdout.split())
     assert "2 comparisons are judged together" in told
@@ -159,7 +161,7 @@ def test_an_unfinished_run_has_intervals_and_no_verdicts(project: Project) -> No
     assert "undecided (2 means: a run is unfinished)" in " ".join(outcome.stdout.split())
     for word in ("better", "worse", "cannot tell", "improves", "highest", "costs"):
         assert word not in outcome.stdout
-        assert word not in comment.partition("### Questions")[0]
+        assert word not in comment.partition("<summary>Questions")[0]
 
 
 def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) -> None:
@@ -180,7 +182,7 @@ def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) ->
         )
 
     agents(".")
-    constant = project.keval("run", "eval.yaml")
+    first, constant = project.keval("run", "eval.yaml"), project.keval("report", "latest", "--explain")
     data: Any = project.keval("report", "latest", "--json").data
     compared = project.keval("compare", "--json", data["run"], project.keval("run", "eval.yaml", "--json").data["run"])
     agents("effortless")
@@ -192,6 +194,7 @@ def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) ->
     assert (
         "properties of agents, which no answer changes\n  effort  one  0.25\n          two  0.75\n" in constant.stdout
     )
+    assert "properties of agents, which no answer changes (one, two): effort 0.25, 0.75\n" in first.stdout
     assert [] == varying["properties"]
     assert {"double/length", "number/effort"} == {effect["metric"] for effect in varying["effects"]}
 
@@ -217,7 +220,7 @@ def test_what_a_metric_says_of_agents_is_a_property_though_their_answers_change_
         },
     )
 
-    printed = project.keval("run", "eval.yaml", env={"COLUMNS": "140"}).stdout
+    printed = project.keval("run", "eval.yaml", "--explain", env={"COLUMNS": "140"}).stdout
     data: Any = project.keval("report", "latest", "--json").data
 
     told = {(each["metric"], each["agent"]): (each["value"], each["derivation"]) for each in data["properties"]}
@@ -227,7 +230,7 @@ def test_what_a_metric_says_of_agents_is_a_property_though_their_answers_change_
     assert {"gadk", "ms"} == {agent for _, agent in told}
     assert (
         0.35,
-        "0.5 to begin with, −0.1 manual error handling, −0.1 basic logging, +0.05 moderate documentation",
+        "0.5 to begin with, -0.1 manual error handling, -0.1 basic logging, +0.05 moderate documentation",
     ) == told["weather/debuggability", "ms"]
     assert not {metric for metric, _ in told} & {effect["metric"] for effect in data["effects"]}
     assert [0.35] < [
@@ -280,7 +283,9 @@ def test_a_property_of_the_only_agent_is_in_its_own_table_alone(project: Project
         """,
     )
 
-    lines = project.keval("run", "eval.yaml").stdout.splitlines()
+    first = project.keval("run", "eval.yaml").stdout
+    explained = project.keval("report", "latest", "--explain").stdout.splitlines()
 
-    assert ["  rated  known  0.50  as its author says"] == [line for line in lines if "rated" in line]
-    assert 1 == sum("length" in line for line in lines)
+    assert "properties of agents, which no answer changes (known): rated 0.50\n" in first
+    assert ["  rated  known  0.50  as its author says"] == [line for line in explained if "rated" in line]
+    assert 1 == first.count("rated")

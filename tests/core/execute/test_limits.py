@@ -104,7 +104,7 @@ def test_a_model_that_does_not_tell_its_tokens_is_taken_to_cost_most(project: Pr
     outcome = project.keval("run", "eval.yaml", "--budget", "tokens=1000")
 
     assert 10 == asked(project)
-    assert "1,000 of 1,000 tokens, guessed for 5 trials or judgements" in outcome.stdout
+    assert "1,000 of 1,000 tokens, guessed for 5 trials or judgements" in " ".join(outcome.stdout.split())
 
 
 def test_judgements_cost_tokens_too_and_what_needs_none_is_scored(project: Project) -> None:

@@ -141,10 +141,13 @@ def test_pytest_holds_a_config_to_each_of_its_gates(written: Project) -> None:
 
     assert (1, "") == (told.returncode, told.stderr)
     assert "6 failed, 1 passed, 1 skipped, 5 subtests passed" in told.stdout
-    undecided = "low(basic/contains) >= 0.75: undecided (1.00, 0.47 to 1.00; the threshold lies within the interval)"
+    undecided = "low(basic/contains) >= 0.75: undecided (1.00 [0.47, 1.00]; the threshold lies within the interval)"
     assert f"{undecided}\n" in told.stdout
     failed = dict(re.findall(r"^_+ (test_\w+(?: \[.*\])?) _+\n(.*)", told.stdout, re.MULTILINE))
     lacking = f"no_answer: {written.root.resolve()}/less.jsonl has no answer to 'q3' under 'baseline'"
+    lost = failed["test_lacks_an_answer [all trials answered and scored]"].removesuffix(" --failed")
+    assert lost.startswith("2 trials failed: keval show ")
+    assert f"\nlogged baseline: 1 × agent: {lacking}\n" in told.stdout
     assert {
         "test_fails [other/basic/contains >= +0.99]": (
             "other/basic/contains >= +0.99: failed (+0.50, low end -0.42; another run would decide otherwise in 4 of"
@@ -152,7 +155,7 @@ def test_pytest_holds_a_config_to_each_of_its_gates(written: Project) -> None:
         ),
         "test_fails": "contains 1 failed subtest",
         "test_has_no_gates": "inline has no gates to hold; add `gates:`, or give gates=[…]",
-        "test_lacks_an_answer [all trials answered and scored]": f"  logged baseline: 1 × agent: {lacking}",
+        "test_lacks_an_answer [all trials answered and scored]": f"{lost} --failed",
         "test_lacks_an_answer": "contains 1 failed subtest",
         "test_has_an_error": "eval.yaml cannot be run: --metric basic/containz: no metric named 'basic/containz' is"
         " installed; did you mean 'basic/contains'?",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keval.config.load import read
+from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plugin import ConfigError, ServedModel, StructuredRequest, TrialError
 from keval.records.models import Cost
@@ -29,7 +29,9 @@ ONCE = {"retry": {"max_attempts": 2, "initial_backoff_seconds": 0}}
 
 
 def evaluation(**more: Any) -> Any:
-    return read(Source("eval.yaml", Path.cwd(), {"agents": {"scripted": {}}, "conditions": {"a": {}}, **more}))
+    return read_evaluation(
+        Source("eval.yaml", Path.cwd(), {"agents": {"scripted": {}}, "conditions": {"a": {}}, **more})
+    )
 
 
 def ask(

@@ -126,7 +126,7 @@ def test_an_arm_is_highest_if_the_interval_over_questions_says_so(
         """,
     )
 
-    outcome = project.keval("run", "eval.yaml")
+    outcome = project.keval("run", "eval.yaml", "--explain")
 
     assert told in outcome.stdout
 
@@ -143,4 +143,4 @@ def test_one_metric_or_one_arm_has_no_average(project: Project) -> None:
         """,
     )
 
-    assert "Average over" not in project.keval("run", "eval.yaml").stdout
+    assert "Average over" not in project.keval("run", "eval.yaml", "--explain").stdout

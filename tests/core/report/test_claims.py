@@ -57,6 +57,25 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
         [claim(OPEN), claim(OPEN, needed_samples=(20, 30)), claim(SURE, needed_samples=(20, 44))],
     ),
     "COULD_SEE": ([claim(SMALL)], [claim(SMALL, mde=None), claim(SMALL, difference=0.06), claim(NONE, mde=0.2)]),
+    "NOT_SHARED": ([claim(ABSENT)], [claim(ONE), claim(FLAT)]),
+    "SAME": ([claim(NONE), claim(FLAT), claim(ONE, difference=0.0)], [claim(OPEN), claim(SURE), claim(ABSENT)]),
+    "SMALLER": ([claim(SMALL)], [claim(SMALL, mde=None), claim(SMALL, difference=0.06), claim(NONE, mde=0.2)]),
+    "AMONG_MANY": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
+    "MORE_QUESTIONS": ([claim(OPEN, needed_samples=(20, 44))], [claim(OPEN), claim(SURE, needed_samples=(20, 44))]),
+    "FEW_QUESTIONS": ([claim(ONE), claim(OPEN, n=9)], [claim(OPEN, n=10), claim(SURE, n=9), claim(SOURCE)]),
+    "ONE_SOURCE": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
+    "UNLIKE_QUESTIONS": (
+        [claim(SURE, neutral_low=-0.1, neutral_high=0.5)],
+        [claim(SURE, neutral_low=0.1, neutral_high=0.5), claim(OPEN, neutral_low=-0.1, neutral_high=0.5), claim(SURE)],
+    ),
+    "LOST_COULD_DECIDE": (
+        [claim(LOST, bound_low=-0.5, bound_high=0.1)],
+        [claim(LOST, bound_low=-0.5, bound_high=-0.1), claim(OPEN, bound_low=-0.5, bound_high=0.1), claim(LOST)],
+    ),
+    "ONE_COULD_DECIDE": (
+        [claim(SURE, worst_case=(-0.1, 0.5))],
+        [claim(SURE, worst_case=(0.1, 0.5)), claim(SURE), claim(OPEN, worst_case=(-0.1, 0.5))],
+    ),
     "RESTS_ON_OTHERS": (
         [claim(SURE, worst_case=(-0.1, 0.5)), claim(LOST, worst_case=(-0.5, 0.0))],
         [claim(SURE, worst_case=(0.1, 0.5)), claim(SURE), claim(OPEN, worst_case=(-0.1, 0.5))],
@@ -111,6 +130,9 @@ def test_every_claim_has_one_verdict() -> None:
         holding = [name for name in verdicts if STATEMENTS[name].holds(each)]
         assert 1 == len(holding)
         assert STATEMENTS[holding[0]].says == word(each)
+        assert (holding[0] not in ("BETTER", "WORSE", "INTERIM")) == each.is_open
+        primary = attrs.evolve(each, effect=attrs.evolve(each.effect, family="primary"))
+        assert ["explained" if each.is_open else "first", "first"] == [each.level, primary.level]
 
 
 def test_a_scale_without_an_end_has_no_margin() -> None:
@@ -120,8 +142,8 @@ def test_a_scale_without_an_end_has_no_margin() -> None:
 
 
 def test_the_documentation_lists_every_statement_with_its_condition() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reading-results.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "statements.md").read_text(encoding="utf-8")
 
     listed = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 3]
 
-    assert [] == [each for each in STATEMENTS.values() if f"| `{each.says}` | {each.when} |" not in listed]
+    assert [] == [row for each in STATEMENTS.values() if (row := f"| `{each.says}` | {each.when} |") not in listed]

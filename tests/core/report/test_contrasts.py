@@ -55,7 +55,7 @@ def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:
     told = summary(placebo(effect("sham", -0.4, "worse"), effect("sham", 0.02, "unclear", "acme/delay")))
 
     (said,) = contrast_sentences(told)
-    figures = "right +0.40 [+0.30 to +0.50] (n=20)"
+    figures = "right +0.40 [+0.30, +0.50] (n=20)"
     meaning = "The information in the results helps, beyond the effect of a longer prompt and more turns."
     assert f"docs compared with its placebo sham (results are scrambled): {figures}. {meaning}" == said
 
@@ -69,11 +69,9 @@ def test_a_placebo_that_does_as_well_leaves_it_open_agent_by_agent() -> None:
     )
 
     results = "(every result is 'No.')"
-    open_ = (
-        "right +0.05 [-0.05 to +0.15] (n=20). This run shows no clear difference between docs and its placebo (ada)."
-    )
+    open_ = "right +0.05 [-0.05, +0.15] (n=20). This run shows no clear difference between docs and its placebo (ada)."
     harm = (
-        "right -0.30 [-0.40 to -0.20] (n=20). The placebo scores better on these metrics, so the information in the"
+        "right -0.30 [-0.40, -0.20] (n=20). The placebo scores better on these metrics, so the information in the"
         " results does harm."
     )
     assert f"docs compared with its placebo sham (ada) {results}: {open_}" == same_said
@@ -96,8 +94,8 @@ def test_tools_are_ranked_by_what_their_absence_costs() -> None:
         ("metrics that no left-out tool measurably changes", "delay"),
         ("tools with no measured effect", "idle"),
     ) == block.remarks
-    vital = "without vital right by 0.60 [-0.70 to -0.50] worse"
-    some = "without some right by 0.20 [-0.30 to -0.10] worse"
+    vital = "without vital right by 0.60 [-0.70, -0.50] worse"
+    some = "without some right by 0.20 [-0.30, -0.10] worse"
     assert [
         f"Leaving out these tools of docs makes scores worse: {vital}; {some}.",
         "Leaving out idle has no clear effect in this run.",

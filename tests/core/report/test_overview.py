@@ -37,10 +37,16 @@ from keval.findings.summary import (
 from keval.records.manifest import JudgeEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale
+from keval.report.cautions import cautions
+from keval.report.claims import Level
+from keval.report.contrasts import all_blocks
+from keval.report.gates import gate_rows
+from keval.report.sentences import findings
 from keval.report.terminal.overview import print_report
 from keval.report.terminal.tables import print_tables
 from keval.report.words import display_names
 
+LEVELS: tuple[Level, ...] = ("first", "explained")
 PRINTED = Path(__file__).with_name("printed")
 SCALES = {
     ("acme/accuracy", None): Scale(bands={"poor": 0.0, "good": 0.7}),
@@ -145,9 +151,9 @@ def summary(**changes: Any) -> Summary:
     return attrs.evolve(found, **changes)
 
 
-def lines(found: Summary, width: int) -> list[str]:
+def lines(found: Summary, width: int, level: Level = "first") -> list[str]:
     console = Console(width=width, file=io.StringIO())
-    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False)
+    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False, level=level)
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue().splitlines()
@@ -215,56 +221,32 @@ def test_effects_are_rows_with_interval_plot_and_verdict_as_far_as_there_is_room
     assert expected.splitlines() == lines(summary(), width)
 
 
-ELSE = """\
-acme   12 questions × 2   ada, bob   baseline → docs
-SIMULATED MODEL: the figures test keval, not a model
+def test_what_explains_the_effects_follows_them() -> None:
+    expected = (PRINTED / "explained.txt").read_text(encoding="utf-8")
 
-docs against baseline, ada                  difference, 95 % interval, paired by question
-                                            0                                 +0.6
-  accuracy  0.45 → 0.97  +0.52 ±0.08  n=12  │                          ├────●────┤  better, now good
-  change in cost per trial: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
-
-properties of agents, which no answer changes
-  effort  ada  0.20
-          bob  0.90
-
-docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
-10 comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen
-  in 40. One metric under `primary:` would see it in 70.
-More questions would narrow the intervals.
-neutral scores (nothing to judge), excluded from the means: all of calls
-3 scores have no value (2 because the scorer failed): keval show --unscored
-  acme/answer_time: 2 × ValueError
-docs: the rows above include all trials (intention to treat). With only the trials that used tools
-  as required (per protocol; biased, because these trials are not a random sample): accuracy (ada)
-  +0.60 [+0.50, +0.70] n=9 in place of +0.52
-strict flagged unverified claims in 6 of 24 judgements: keval show --sample
-Average over 2 of 3 metrics as shares of their scales, no more than a summary:
-  ada: baseline 0.40, docs 0.60; docs is highest, by +0.20 [+0.10, +0.30]
-  bob: baseline 0.40, docs 0.60; none is surely highest: +0.20 [-0.10, +0.50]
-4 trials were not run: budget used: 92 of 92 trials.
-  ada docs: 2 × agent: timeout
-
-92 of 96 trials, 2 failed, 1 retried   1 min 23 s   168 model calls   72 tool calls   0.10 M tokens
-$0.79; cost of 3 trials or judgements unknown
-gates  docs/style >= +0.05  failed (0.01, -0.01 to 0.03)
-       usd <= 2             undecided (the price of 3 trials is unknown)
-       accuracy >= 0.8      held (0.97, 0.93 to 1.00)
-more   keval show r --worst acme/accuracy | keval report r --html report.html | keval view --run r
-"""
+    assert expected.splitlines() == lines(with_all_else(), 100, "explained")
 
 
-def test_what_the_effects_leave_out_follows_them() -> None:
-    assert ELSE.splitlines() == lines(with_all_else(), 100)
+def test_all_that_any_report_says_is_in_the_explained_one() -> None:
+    found = with_all_else()
+
+    told = " ".join(" ".join(lines(found, 100, "explained")).split())
+
+    said = [*findings(found), *cautions(found, all_blocks(found)), *(row.gate for row in gate_rows(found.gates))]
+    said += [f"{heading}: {text}" for block in all_blocks(found) for heading, text in block.remarks]
+    said += [claim.name for block in all_blocks(found) for claim in block.claims]
+    assert [] == [each for each in said if each not in told]
+    first = [line for line in lines(found, 100) if "--explain" not in line and not line.startswith("properties")]
+    assert [] == [word for line in first for word in line.split() if word not in told and word[0] not in "├●─┤+│"]
 
 
 AGENTS = """\
 acme   12 questions × 2   ada, bob   baseline
 
-bob against ada, baseline                   difference, 95 % interval, paired by question
-                                            -0.4          0                    +0.7
-  accuracy  0.80 → 0.60  -0.20 ±0.15  n=12    ├────●────┤ │                          worse, now poor
-  effort    0.20 → 0.90  +0.70 ±0.00  n=12                │                       ●  better
+bob against ada, baseline                            difference [95 % interval], n questions
+                                                     -0.4       0              +0.7
+  accuracy  0.80 → 0.60  -0.20 [-0.35, -0.05]  n=12   ├───●───┤ │                    worse, now poor
+  effort    0.20 → 0.90  +0.70 [+0.70, +0.70]  n=12             │                 ●  better
 """
 
 
@@ -276,8 +258,8 @@ MEANS = """\
 acme   12 questions × 2   ada   baseline
 
 ada, baseline
-  mean, 95 % interval, n questions
-  accuracy        0.50  ±0.10         n=12
+  mean [95 % interval], n questions
+  accuracy        0.50  [0.40, 0.60]  n=12
   answer time     0.50  [0.40, 0.70]  n=12   s, less is better
   acme/style      0.50  [0.40, 0.80]  n=12
   other/style     0.50  [0.40, 0.90]  n=12
@@ -286,13 +268,13 @@ ada, baseline
   effort          0.20  [0.40, 1.20]  n=12
   no score: calls
 
-neutral scores (nothing to judge), excluded from the means: all of calls
-3 scores have no value (2 because the scorer failed): keval show --unscored
-  acme/answer_time: 2 × ValueError
-
 24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
 1,000 tokens   $0.25
-more   keval report r --html report.html | keval view --run r
+lost     3 scores without a value (2 because the scorer failed): keval show r
+           --unscored
+         acme/answer_time: 2 × ValueError
+next     the lowest scores: keval show r --worst acme/accuracy
+more     all that was found: keval report r --explain
 """
 
 
@@ -316,10 +298,11 @@ LONG = "über die Maßen lange 名前" * 5
 def test_a_single_question_that_does_not_differ_needs_no_row() -> None:
     one = effect(("acme/accuracy", None), "ada", 0.5, 0.5, 0.0, n=1, stderr=None, ci_low=None, ci_high=None)
 
-    printed = "\n".join(lines(summary(effects=(one,)), 100))
+    first, explained = ("\n".join(lines(summary(effects=(one,)), 100, level)) for level in LEVELS)
 
-    assert "no difference on any question: accuracy" in printed
-    assert "one question" not in printed
+    assert "no difference: accuracy" in first
+    assert "no difference on any question: accuracy" in explained
+    assert "one question" not in first + explained
 
 
 @pytest.mark.parametrize("width", range(60, 141, 8))
@@ -366,9 +349,9 @@ def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ()
     found = attrs.evolve(found, arms=arms, effects=(*found.effects, against))
     console = Console(width=140, file=io.StringIO())
 
-    print_tables(found, console, Path("r"), under_way=False)
+    print_tables(found, console)
 
     file = console.file
     assert isinstance(file, io.StringIO)
     rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("  Δ")]
-    assert [["+0.52", "±0.04", "n=12"], ["+0.08", "±0.06", "n=12"]] == [row[2:] for row in rows]
+    assert [["+0.52", "n=12"], ["+0.08", "n=12"]] == [row[2:] for row in rows]

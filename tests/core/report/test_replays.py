@@ -44,7 +44,7 @@ def replayed(project: Project) -> Run:
 
 def test_reports_say_that_the_answers_are_recorded_ones(project: Project, replayed: Run) -> None:
     gate = ["--fail-under", "number/rating >= 0"]
-    table = project.keval("report", replayed.id, *gate).stdout
+    first, table = (project.keval("report", replayed.id, *more, *gate).stdout for more in ([], ["--explain"]))
     wide = project.keval("report", replayed.id, "--wide", *gate).stdout
     page = project.keval("report", replayed.id, "--html", "page.html", *gate)
     markdown = project.keval("report", replayed.id, "--markdown", *gate).stdout
@@ -58,7 +58,8 @@ def test_reports_say_that_the_answers_are_recorded_ones(project: Project, replay
     for printed in (table, wide):
         flowing = " ".join(printed.split())
         assert [1, 1, 1] == [flowing.count(told) for told in (*SENTENCES, DECIDED)]
-    assert LABEL in " ".join(table.split())
+    flowing = " ".join(first.split())
+    assert (1, 1, 1) == tuple(flowing.count(told) for told in (LABEL, SENTENCES[1], DECIDED))
 
 
 def test_data_for_programs_says_so_too(project: Project, replayed: Run) -> None:
@@ -101,7 +102,7 @@ def test_a_replay_without_misses_and_changes_says_that_nothing_was_asked(project
         replayed, live_trials=0, live_judgements=0, changes=[f"variable V{number}: it changed" for number in range(9)]
     )
 
-    told = " ".join(project.keval("report", replayed.id).stdout.split())
+    told = " ".join(project.keval("report", replayed.id, "--explain").stdout.split())
 
     assert "recorded on 2026-10-22; no request was sent to a model or server." in told
     assert "variable V5: it changed; 3 other changes." in told

@@ -172,7 +172,7 @@ def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
 
     said = told(effect("tone", 0.1, "better"), expenses=expenses)
 
-    assert ["It costs 1.4 s and 900 tokens more per answer.", "It costs 0.5 tool calls less per answer."] == said[1:]
+    assert ["It costs 1.40 s and 900 tokens more per answer.", "It costs 0.5 tool calls less per answer."] == said[1:]
 
 
 def test_a_condition_that_costs_and_improves_nothing_is_named() -> None:

@@ -41,6 +41,6 @@ def test_repetitions_and_worth_are_told_where_everything_is_told(project: Projec
     cells = [
         " ".join(line.replace("one baseline", "").replace("one with_docs", "").split()) for line in wide.splitlines()
     ]
-    assert ["sd 0.71 flip 100%", "sd 0.00 flip 0%"] == [cell for cell in cells if cell.startswith("sd 0")]
+    assert ["sd 0.71 flip 100 %", "sd 0.00 flip 0 %"] == [cell for cell in cells if cell.startswith("sd 0")]
     assert ["1.00/$ ◆", "0.50/$ ◆"] == [cell for cell in cells if cell.endswith("◆")]
     assert "1.00 per $, 1.00 per 1,000 tokens ◆" in page.read_text(encoding="utf-8")

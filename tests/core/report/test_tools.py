@@ -56,7 +56,7 @@ def test_report_page_and_markdown_tell_it(project: Project) -> None:
     project.keval("run", "eval.yaml", "-q")
     run = str(project.run_directory())
 
-    told = project.keval("report", run, env={"COLUMNS": "200"})
+    told = project.keval("report", run, "--explain", env={"COLUMNS": "200"})
     wide = project.keval("report", run, "--wide")
     markdown = project.keval("report", run, "--markdown", "--html", "page.html")
 

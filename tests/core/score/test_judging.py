@@ -189,7 +189,7 @@ def test_a_panel_is_scored_by_each_judge_and_its_agreement_told(project: Project
     project.write(eval_yaml=CONFIG.replace("judges: {reader: {}}\n", judges), questions_jsonl=questions)
 
     outcome = project.keval("run", "eval.yaml", "--json")
-    table = project.keval("report", "latest")
+    table = project.keval("report", "latest", "--explain")
 
     means = {arm["judge"]: arm["mean"] for arm in outcome.data["arms"]}
     (rubric,) = outcome.data["agreement"]

@@ -226,7 +226,7 @@ def test_a_report_of_scores_that_are_missing_with_trials_names_the_command_that_
     report = project.keval("report", "latest")
 
     where = project.run_directory().relative_to(project.root)
-    said = f"1 scores are missing; scoring was interrupted: `keval resume {where}` completes it."
+    said = f"1 score missing, because scoring was interrupted next run the remaining trials: keval resume {where}"
     assert said in " ".join(report.stdout.split())
     assert (0, 3) == (project.keval("resume", "latest").code, len(project.lines("scores.jsonl")))
 

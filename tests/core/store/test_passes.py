@@ -272,7 +272,7 @@ def test_the_command_that_completes_a_scoring_can_be_pasted(project: Project) ->
 
     report = project.keval("report", "latest", "-o", "my runs")
 
-    (command,) = re.findall(r"`keval ([^`]*--missing)`", " ".join(report.stdout.split()))
+    (command,) = re.findall(r"keval (score .*--missing)", " ".join(report.stdout.split()))
     assert (3, 0) == (report.code, project.keval(*shlex.split(command)).code)
 
 

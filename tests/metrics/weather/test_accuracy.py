@@ -44,7 +44,7 @@ def test_temperatures_cost_nothing_a_tenth_or_three(answer: str, actual: float, 
 def test_the_reason_names_what_was_said_what_is_true_and_the_cost() -> None:
     score = Accuracy().score(trial("It is 25 °C.", weather=now(20)))
 
-    assert "said 25 °C, actual 20 °C: −0.3" == score.reason
+    assert "said 25 °C, actual 20 °C: -0.3" == score.reason
     assert [{"when": "now", "said": "25 °C", "actual": "20 °C", "off": 5.0, "penalty": 0.3}] == score.details[
         "compared"
     ]
@@ -126,9 +126,9 @@ def test_only_the_asked_city_and_day_count(answer: str) -> None:
     [
         ("Today it's 12 °C.", "said 12 °C, actual 12 °C to 21 °C"),
         ("Today it's 20 °C.", "said 20 °C, actual 20 °C"),
-        ("Today it's 8 °C.", "said 8 °C, actual 12 °C to 21 °C: −0.3"),
-        ("It's 12 °C.", "said 12 °C, actual 20 °C: −0.3"),
-        ("It's 12 °C right now.", "said 12 °C, actual 20 °C: −0.3"),
+        ("Today it's 8 °C.", "said 8 °C, actual 12 °C to 21 °C: -0.3"),
+        ("It's 12 °C.", "said 12 °C, actual 20 °C: -0.3"),
+        ("It's 12 °C right now.", "said 12 °C, actual 20 °C: -0.3"),
     ],
 )
 def test_a_temperature_of_today_is_held_to_now_or_to_the_day(answer: str, expected: str) -> None:
@@ -151,9 +151,9 @@ def test_a_table_of_days_is_read_row_by_row() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("Yesterday it was 5 °C. It's 25 °C.", "said 25 °C, actual 20 °C: −0.3"),
+        ("Yesterday it was 5 °C. It's 25 °C.", "said 25 °C, actual 20 °C: -0.3"),
         ("Yesterday it was rainy, with 5 °C. It's 20 °C.", "said 20 °C, actual 20 °C"),
-        ("It's 25 °C (12 °C tomorrow).", "said 25 °C, actual 20 °C: −0.3"),  # a day stands for what is next to it
+        ("It's 25 °C (12 °C tomorrow).", "said 25 °C, actual 20 °C: -0.3"),  # a day stands for what is next to it
     ],
 )
 def test_a_day_holds_for_what_it_is_said_of(answer: str, expected: str) -> None:
@@ -167,7 +167,7 @@ def test_a_past_day_leaves_the_one_named_before_it_in_force() -> None:
 
     score = Accuracy().score(trial(answer, "Forecast for Helsinki?", weather=WEATHER))
 
-    assert "said 27 °C for 2026-06-19, actual 10 °C to 17 °C: −0.3" == score.reason
+    assert "said 27 °C for 2026-06-19, actual 10 °C to 17 °C: -0.3" == score.reason
 
 
 def test_both_cities_of_a_comparison_are_told_apart() -> None:

@@ -82,7 +82,7 @@ def test_only_asking_back_is_no_advice_no_plan_and_not_off_topic() -> None:
 def test_a_follow_up_to_a_weather_question_wants_weather() -> None:
     score = ActionPlanning().score(trial("Which city?", "And tomorrow?", history=[("Weather in Oslo?", "5 °C")]))
 
-    assert "0 to begin with, −0.2 no weather data" == score.reason
+    assert "0 to begin with, -0.2 no weather data" == score.reason
 
 
 def test_an_assistants_examples_do_not_tell_where_the_user_is() -> None:

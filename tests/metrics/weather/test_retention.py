@@ -62,10 +62,10 @@ def test_a_message_that_wants_nothing_of_the_history_is_neutral(question: str) -
 @pytest.mark.parametrize(
     ("history", "question", "answer", "expected"),
     [
-        (IN_SAN_FRANCISCO, "And now?", ASKING_BACK, "−0.2 city ignored (San Francisco)"),
+        (IN_SAN_FRANCISCO, "And now?", ASKING_BACK, "-0.2 city ignored (San Francisco)"),
         (IN_SAN_FRANCISCO, "And now?", "It's 12 °C in San Francisco.", "+0.2 city remembered (San Francisco)"),
         ([("Hi!", "Ask about the weather in Oslo.")], "Yes?", "It rains in Oslo.", "+0.2 city remembered (Oslo)"),
-        ([("Sorry, I meant Rome.", "Sure.")], "And now?", "I'm sorry, which city?", "−0.2 city ignored (Rome)"),
+        ([("Sorry, I meant Rome.", "Sure.")], "And now?", "I'm sorry, which city?", "-0.2 city ignored (Rome)"),
         ([("Rome?", "It's 9 °C.")], "Dry?", "It's fine in Rome, dry.", "+0.2 city remembered (Rome)"),
     ],
 )
@@ -113,11 +113,11 @@ def test_times_are_ignored_only_where_they_are_due(
     [
         (["I love museums."], "As you love art, visit a museum.", "+0.15 preference acknowledged (you love, museums)"),
         (["I hate hikes."], "You hate hiking, so take the bus.", "+0.15 preference acknowledged (you hate, hikes)"),
-        (["I hate rain.", "I love museums."], "Take a coat.", "−0.15 preference ignored (rain, museums)"),
-        (["I love hiking.", "I no longer enjoy hikes.", "I hate rain."], "Hm.", "−0.15 preference ignored (rain)"),
+        (["I hate rain.", "I love museums."], "Take a coat.", "-0.15 preference ignored (rain, museums)"),
+        (["I love hiking.", "I no longer enjoy hikes.", "I hate rain."], "Hm.", "-0.15 preference ignored (rain)"),
         (["I hate the rain. Sorry, I don't mind the rain any more."], "Hm.", ""),
         (["I like heat and I like cold snow.", "I don't like snow anymore."], "Hm.", "heat, cold)"),
-        (["I no longer like hiking.", "I love hiking again."], "Hm.", "−0.15 preference ignored (hiking again)"),
+        (["I no longer like hiking.", "I love hiking again."], "Hm.", "-0.15 preference ignored (hiking again)"),
     ],
 )
 def test_a_preference_holds_until_it_is_taken_back(stated: list[str], answer: str, expected: str) -> None:

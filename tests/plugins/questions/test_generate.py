@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 from tests.conftest import Project
 from tests.plugins.questions.conftest import ScriptedWriter, call, draft, dropped, records
 from tests.plugins.questions.library import HOSTILE
 
+ROOT = Path(__file__).parents[3]
 LAMP = draft("Who wrote The Lamp?", "Ada Quill wrote it in 1911.", [1, 2], "The Lamp was written by Ada Quill in 1911.")
 TIDE = draft("How long is the book The Tide?", "It has 198 pages.", [3], "It has 198 pages.")
 
@@ -323,3 +326,15 @@ def test_the_context_must_be_named_if_there_are_several(library: Callable[..., P
     assert (2, 2) == (several[0], unknown[0])
     assert "eval.yaml has library, second; name one with --context" in several[2]
     assert "no context named 'librery'; did you mean 'library'" in unknown[2]
+
+
+def test_the_simulated_model_searches_for_what_a_server_says_of_itself_and_reads_what_an_error_names(
+    project: Project,
+) -> None:
+    shutil.copytree(ROOT / "examples" / "context-ab", project.root, dirs_exist_ok=True)
+
+    outcome = project.keval("generate", "context-ab.yaml", "-n", "12", "--to", "made.jsonl")
+
+    made = [json.loads(line) for line in (project.root / "made.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (0, 12) == (outcome.code, len(made))
+    assert {"search_docs", "read_page"} == {call["tool"] for each in made for call in each["proof"]}

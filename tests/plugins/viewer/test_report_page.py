@@ -155,7 +155,7 @@ def test_effects_show_their_interval_and_verdict_or_that_there_is_none(report: R
 
     shown = " ".join(Elements(str(FRAGMENTS["effects"](Report(report.run, summary)))).text.split())
 
-    wanted = ("-0.25 -0.35 to -0.15 30 worse", "-0.25 -0.35 to -0.15 30 cannot tell: 38 to 44 questions would")
+    wanted = ("-0.25 [-0.35, -0.15] 30 worse", "-0.25 [-0.35, -0.15] 30 cannot tell: 38 to 44 questions would")
     places = [shown.find(text) for text in (*wanted, "+0.50 – 1 one question")]
     assert -1 < min(places)
     assert places[0] < places[1]  # what is sure comes first
@@ -168,7 +168,7 @@ def test_gates_show_their_verdict_and_what_they_were_decided_on(report: Report) 
 
     shown = " ".join(Elements(str(FRAGMENTS["gates"](gated))).text.split())
 
-    assert "failed length >= 0.8 0.70, 0.60 to 0.80; 0.70 is less" in shown
+    assert "failed length >= 0.8 0.70 [0.60, 0.80]; 0.70 is less" in shown
     assert "q1, a docs, repetition 2: expected: it contains '<b>'; answer: no" in shown
     assert "" == str(FRAGMENTS["gates"](report)).strip()
 
@@ -179,7 +179,7 @@ def test_slices_go_by_each_key_that_divides_the_questions(report: Report) -> Non
     assert f"by kind {hostile.LABEL}" in shown
     assert f"even {hostile.LABEL} 3 odd {hostile.LABEL} 3" in shown
     assert "by level" in shown
-    assert re.search(r"length \+0\.99 -0\.\d\d to \+0\.99 \+0\.99 -0\.\d\d to \+0\.99 n=2 equals", shown)
+    assert re.search(r"length \+0\.99 \[-0\.\d\d, \+0\.99\] \+0\.99 \[-0\.\d\d, \+0\.99\] n=2 equals", shown)
 
 
 def test_slices_count_questions_of_one_source_together(project: Project) -> None:
@@ -207,7 +207,7 @@ def test_slices_count_questions_of_one_source_together(project: Project) -> None
         )
         run = open_run(project.keval("run", "eval.yaml", "--json").data["run"])
         shown = " ".join(Elements(str(FRAGMENTS["slices"](Report(run, run.summary())))).text.split())
-        found = re.search(r"rating \+0\.40 ([-+]\d\.\d\d) to ([-+]\d\.\d\d)", shown)
+        found = re.search(r"rating \+0\.40 \[([-+]\d\.\d\d), ([-+]\d\.\d\d)\]", shown)
         assert found is not None, shown
         widths[keys] = float(found[2]) - float(found[1])
 

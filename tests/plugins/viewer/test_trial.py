@@ -119,7 +119,7 @@ def test_unknown_times_and_waits_are_told(client: httpx2.Client) -> None:
 
     (told,) = texts(page, r'<p class="legend-line dim">(.*?)</p>')
     assert told.startswith("A pale bar ends when the model had answered")
-    assert told.endswith("The axis leaves out 2.00 s of waiting after refusals. The time of one step is not known.")
+    assert told.endswith("The axis leaves out 2.0 s of waiting after refusals. The time of one step is not known.")
 
 
 def test_hostile_text_is_text_everywhere(served: Serving, hostile_results: Path) -> None:

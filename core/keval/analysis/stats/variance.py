@@ -10,6 +10,8 @@ from operator import add, mul, sub, truediv
 
 import attrs
 
+from keval.findings.formats import percent
+
 
 def pass_at_k(n: Sequence[int], c: Sequence[int], k: int) -> float | None:
     """Return pass@k: the probability that at least one of k repetitions passes, as a mean over samples.
@@ -165,7 +167,7 @@ def advice(
     if total <= 0:
         return "All scores are the same, so neither more questions nor more repetitions help."
     most = max(parts, key=lambda part: parts[part])
-    share = f"{parts[most] / total:.0%} of the variance of {what} comes from"
+    share = f"{percent(parts[most] / total)} of the variance of {what} comes from"
     if most == "judging":
         return f"Have answers graded more often: {share} the judge, who grades the same answer differently."
     if most == "repetition":

@@ -15,24 +15,17 @@ from keval.analysis.comparison import ArmComparison, Comparison, RunArms, Sample
 from keval.analysis.composition import Difference
 from keval.analysis.run_diff import Change, DifferentItem, RunDiff, Tally
 from keval.findings.effects import Effect
+from keval.findings.formats import counted, number, signed
 from keval.findings.summary import Summary
 from keval.report.averages import mean_lines
 from keval.report.blocks import Block, block_of, blocks, claims_of
+from keval.report.claims import Level
 from keval.report.effects import effect_lines
+from keval.report.origin import replay_label
 from keval.report.terminal.console import print_sections, safe
 from keval.report.terminal.messages import foreign
-from keval.report.terminal.overview import headline, replay_label
-from keval.report.words import (
-    changed_parts,
-    changed_words,
-    counted,
-    display_names,
-    folded,
-    number,
-    one_line,
-    padded,
-    signed,
-)
+from keval.report.terminal.overview import headline
+from keval.report.words import changed_parts, changed_words, display_names, folded, one_line, padded
 from keval.store.serialization import dump, to_plain
 
 _MOST = 10
@@ -86,16 +79,16 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def print_arms(summary: Summary, console: Console, *, questions: int | None) -> None:
+def print_arms(summary: Summary, console: Console, *, questions: int | None, level: Level = "first") -> None:
     """Print the effects and the means of one run, and nothing else."""
     width = console.width
     plot = not console.options.ascii_only
-    found = blocks(summary)
+    found = blocks(summary, level)
     sections = [headline(summary, questions, width), effect_lines(found, width, plot=plot), mean_lines(summary, width)]
     print_sections(sections, console)
 
 
-def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+def print_comparisons(comparisons: Sequence[Comparison], console: Console, level: Level = "first") -> None:
     """Print what each run differs in from the one that all are compared with, and what that makes."""
     width = console.width
     for position, each in enumerate(comparisons):
@@ -103,7 +96,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
             console.print()
         sections = [
             _differences(each, width),
-            effect_lines([comparison_block(each)], width, plot=not console.options.ascii_only),
+            effect_lines([comparison_block(each, level)], width, plot=not console.options.ascii_only),
             _changes(each, width),
         ]
         print_sections(sections, console)
@@ -169,7 +162,7 @@ def arm_block(found: ArmComparison) -> Block:
     return block_of("", claims_of(found.effects, found.scorers, means, lambda effect: effect.agent))
 
 
-def comparison_block(found: Comparison) -> Block:
+def comparison_block(found: Comparison, level: Level = "explained") -> Block:
     """Return the block of the effects between two runs."""
     now, before = found.runs
     agents = [agent if agent == other else f"{agent} against {other}" for agent, other in found.agents.items()]
@@ -188,7 +181,7 @@ def comparison_block(found: Comparison) -> Block:
     else:
         title = f"{agents[0] if len(agents) == 1 else 'agents against others'} of {before.run}"
         title += f", {next(iter(conditions))}" if len(conditions) == 1 else ""
-    return block_of(one_line(title), claims)
+    return block_of(one_line(title), claims, level)
 
 
 def _changes(found: Comparison, width: int) -> Iterator[Text]:

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.analysis.history.trends import Trend
+from keval.findings.formats import counted, short_number
 from keval.report.history import STEPS, HistoryCell, HistoryTable, change_texts, history_table
 from keval.report.terminal.console import print_sections
 from keval.report.terminal.plain_table import column_parts
-from keval.report.words import counted, folded, one_line, padded, run_name
+from keval.report.words import folded, one_line, padded, run_name
 from keval.store.serialization import to_plain
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -82,7 +83,7 @@ def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
 def _field(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
+    return short_number(value) if isinstance(value, float) else one_line(str(value))
 
 
 def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from keval.findings.formats import number
 from keval.findings.summary import Summary
 from keval.report.plain_table import CAPTION, NO_FINDING, PlainTable, plain_table
 from keval.report.terminal.console import safe
@@ -24,9 +25,9 @@ def print_plain_table(summary: Summary, console: Console) -> None:
         console.print(safe(f"simulated model: {', '.join(summary.simulated)}; the figures test keval, not a model"))
     names = max((cell_len(row.metric) for _, rows in table.categories for row in rows), default=0)
     first = min(names + 2, width // 2)
-    columns = [_column(table, number) for number in range(len(table.arms))]
+    columns = [_column(table, place) for place in range(len(table.arms))]
     for part in column_parts([max(map(cell_len, column)) for column in columns], width - first):
-        for line in _lines(table, [columns[number] for number in part], part, first):
+        for line in _lines(table, [columns[place] for place in part], part, first):
             console.print(line, soft_wrap=True)
         console.print()
     for line in _notes(table, summary, width):
@@ -43,12 +44,12 @@ def column_parts(widths: Sequence[int], width: int, gap: int = _GAP) -> Iterator
     """Yield the numbers of the columns that fit side by side, with a gap between."""
     part: list[int] = []
     used = 0
-    for number, cells in enumerate(widths):
+    for place, cells in enumerate(widths):
         needed = max(cells, _NARROWEST) + gap
         if part and used + needed > width:
             yield part
             part, used = [], 0
-        part.append(number)
+        part.append(place)
         used += needed
     if part:
         yield part
@@ -80,5 +81,5 @@ def _notes(table: PlainTable, summary: Summary, width: int) -> Iterator[Text]:
     yield Text()
     yield from (Text(line, "bold") for line in folded(f"rank by {table.ranked_by}", width, hanging=2))
     for place, arm in enumerate(table.ranking, 1):
-        yield safe(f"  {place}  {arm.share:.2f}  {one_line(arm.agent)}, {one_line(arm.condition)}")
+        yield safe(f"  {place}  {number(arm.share)}  {one_line(arm.agent)}, {one_line(arm.condition)}")
     yield from (Text(line, "dim") for line in folded(f"{NO_FINDING} `keval report` does.", width, hanging=0))

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from keval.analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval.findings.formats import counted, number, percent, short_number, time_span
 from keval.plan.plan import Plan
 from keval.records.models import dollars
 from keval.records.servers import Sharing
 from keval.report.server_starts import LESS
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_text
-from keval.report.words import counted, time_span
 from keval.seams.interfaces import PlansSharing
 
 _MOST = 20
@@ -176,14 +176,14 @@ def print_power(plan: PowerPlan, console: Console) -> None:
     table.add_column("metric")
     table.add_column("scatter", justify="right")
     sizes = {power.effect for power in plan.metrics if power.effect is not None}
-    size = f"to see {next(iter(sizes)):g}" if len(sizes) == 1 else "to see the effect"
+    size = f"to see {short_number(next(iter(sizes)))}" if len(sizes) == 1 else "to see the effect"
     if sizes:
         table.add_column(size, justify="right")
         table.add_column("trials", justify="right")
     table.add_column(f"{plan.questions} questions show", justify="right")
     told = sorted((power for power in plan.metrics if power.sd), key=lambda power: power.family != "primary")
     for names, power in _rows(told):
-        figures = [f"{power.sd:.2f}"]
+        figures = [number(power.sd)]
         if sizes:
             many = power.reason or "unknown" if power.questions is None else f"{power.questions:,} questions"
             figures += [many, "" if power.trials is None else f"{power.trials:,}"]
@@ -198,14 +198,14 @@ def print_power(plan: PowerPlan, console: Console) -> None:
 def _detectable(power: MetricPower) -> str:
     if power.detectable is None or power.detectable > power.scale.high - power.scale.low:
         return "nothing"
-    return f"{power.detectable:.2f} or more"
+    return f"{number(power.detectable)} or more"
 
 
 def _rows(told: list[MetricPower]) -> Iterator[tuple[str, MetricPower]]:
     """Yield names and figures; metrics of one scale have the same ones where the scatter is assumed."""
     for power in told:
         if power.assumed is None:
-            notes = [] if power.scored in (None, 1.0) else [f"scores {power.scored:.0%}"]
+            notes = [] if power.scored in (None, 1.0) else [f"scores {percent(power.scored)}"]
             notes += [] if power.family == "all" else [power.family]
             told_of = f" ({', '.join(notes)})" if notes else ""
             yield f"{_name(power)}{told_of}", power
@@ -215,7 +215,10 @@ def _rows(told: list[MetricPower]) -> Iterator[tuple[str, MetricPower]]:
         scale = same[0].scale
         who = _name(same[0]) if len(same) == 1 else f"{len(same)} metrics"
         family = "" if same[0].family == "all" else f", {same[0].family}"
-        yield f"{who} from {scale.low:g} to {scale.high:g}, {same[0].assumed} case{family}", same[0]
+        yield (
+            f"{who} from {short_number(scale.low)} to {short_number(scale.high)}, {same[0].assumed} case{family}",
+            same[0],
+        )
 
 
 def _kind(power: MetricPower) -> tuple[bool, float, float, str]:
@@ -236,15 +239,15 @@ def _untold(plan: PowerPlan) -> Iterator[str]:
 
 def _notes(plan: PowerPlan) -> Iterator[str]:
     yield (
-        f"Scatter is the standard deviation of a question's difference between two arms. The power is {plan.power:.0%},"
-        f" by simulation of the rule that gives the verdicts, {_judged(plan)}."
+        "Scatter is the standard deviation of a question's difference between two arms. The power is"
+        f" {percent(plan.power)}, by simulation of the rule that gives the verdicts, {_judged(plan)}."
     )
     if fewer := _primary(plan):
         yield f"As the only metric under `primary:`, it would need fewer questions: {fewer}."
     if plan.pilot is None:
         yield "It is assumed here, not measured; --pilot RUN takes it from an earlier run:"
         for assumption in sorted(ASSUMPTIONS, key=lambda assumption: assumption.share):
-            yield f"  {assumption.name} case: {assumption.share:.2f} of the scale: {assumption.meaning}"
+            yield f"  {assumption.name} case: {number(assumption.share)} of the scale: {assumption.meaning}"
         return
     yield f"It is taken from the pilot {plan.pilot}, for the pair of arms with the largest scatter."
     if plan.simulated:
@@ -253,11 +256,11 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
     counts = [power.pilot_n for power in plan.metrics if power.sd and power.pilot_n]
     if counts and (few := min(counts)) < _FEW:
         # The standard error of a standard deviation of normal values is its share 1/sqrt(2(n-1)).
-        yield f"With {few} questions, the scatter is only known to ±{1.96 / math.sqrt(2 * (few - 1)):.0%}."
+        yield f"With {few} questions, the scatter is only known to ±{percent(1.96 / math.sqrt(2 * (few - 1)))}."
     shares = {_name(power): power for power in plan.metrics if power.sd}
     helped = [power for power in shares.values() if (power.repetition_share or 0.0) >= _NOTABLE]
     if helped:
-        each = ", ".join(f"{_name(power)} {power.repetition_share:.0%}" for power in helped)
+        each = ", ".join(f"{_name(power)} {percent(power.repetition_share or 0.0)}" for power in helped)
         yield f"More repetitions help; their share of the variance: {each}."
     if any(power.repetition_share is None for power in shares.values()):
         yield "The pilot has one repetition, so it is unknown whether more repetitions help."
@@ -312,7 +315,7 @@ def _expense(expense: Forecast, *, known: bool) -> str:
     parts = [f"{expense.questions:,} questions", f"{expense.trials:,} trials"]
     if not known:
         return ", ".join(parts)
-    parts.append("unknown tokens" if expense.tokens is None else f"{expense.tokens:,.0f} tokens")
-    parts.append("unknown price" if expense.usd is None else f"${expense.usd:,.2f}")
+    parts.append("unknown tokens" if expense.tokens is None else f"{round(expense.tokens):,} tokens")
+    parts.append("unknown price" if expense.usd is None else dollars(expense.usd))
     parts.append("unknown time" if expense.seconds is None else f"about {time_span(expense.seconds)}")
     return ", ".join(parts)

@@ -11,6 +11,7 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, TaskID, TextColumn, TimeRemainingColumn
 
+from keval.findings.formats import number
 from keval.findings.summary import Summary
 from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
@@ -115,7 +116,7 @@ class Progress:
         if self._display.disable:
             return
         speed = self._display.tasks[task].speed
-        self._display.update(task, advance=1, failed=failed, rate=f"{speed:.1f}/s" if speed else "")
+        self._display.update(task, advance=1, failed=failed, rate=f"{number(speed, 1)}/s" if speed else "")
 
 
 class EventLog:

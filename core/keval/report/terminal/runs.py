@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.findings.effects import Effect, Verdict, better_share
+from keval.findings.formats import interval_of, short_number, signed
 from keval.findings.summary import Summary
 from keval.records.manifest import Manifest
-from keval.report.words import display_names, interval_of, one_line, padded, signed
+from keval.report.words import display_names, one_line, padded
 from keval.store.serialization import to_plain
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
@@ -99,7 +100,7 @@ class ListedRun:
             metric=display_names(entry.scorer for entry in self.summary.scorers)[effect.scorer],
             whose=one_line(f"{effect.agent} {whose}"),
             difference=signed(effect.difference or 0.0),
-            interval=interval_of(effect, ends=True),
+            interval=interval_of(effect),
             verdict=effect.verdict,
             told=_VERDICTS[effect.verdict],
         )
@@ -177,4 +178,4 @@ def _told(run: ListedRun) -> tuple[str, str, str, str]:
 
 
 def _field(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
+    return short_number(value) if isinstance(value, float) else one_line(str(value))

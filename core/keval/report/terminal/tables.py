@@ -1,51 +1,30 @@
-"""The wide report of a run: a table of means with arms as rows and metrics as columns, and each condition's effect."""
+"""The tables of a wide report: means with arms as rows and metrics as columns, effects, uses of tools, grades."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from keval.findings.effects import Effect, Repetitions
+from keval.findings.formats import interval_of, number, percent, short_number, signed
 from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale, Scorer
-from keval.report.averages import average_lines
 from keval.report.blocks import grouped
-from keval.report.reviews import confusion_tables, judging_lines, review_lines
-from keval.report.server_starts import start_total
+from keval.report.reviews import confusion_tables
 from keval.report.terminal.console import safe
-from keval.report.terminal.overview import replay_lines
 from keval.report.terminal.tools import tool_tables
-from keval.report.totals import (
-    PARETO,
-    compliance_lines,
-    cost_effectiveness,
-    missing_lines,
-    remark_sentences,
-    trial_lines,
-    unscored_lines,
-)
-from keval.report.words import number, signed, time_span
+from keval.report.totals import PARETO, cost_effectiveness
 
-_CELL = 17
+_CELL = 18
 
 
-def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
-    """Print the summary of a run; `run` is its directory.
-
-    `under_way` says that missing trials and scores are still being made.
-    """
-    if summary.simulated:
-        names = ", ".join(summary.simulated)
-        told = f": {names}. The figures show that keval works, not what a model can do."
-        console.print(Text.assemble(("Simulated model", "bold"), safe(told)))
-    for line in replay_lines(summary.replay, console.width):
-        console.print(line)
+def print_tables(summary: Summary, console: Console) -> None:
+    """Print all means, effects, uses of tools and grades of a run as tables, and what their figures are."""
     scorers = list(dict.fromkeys(entry.scorer for entry in summary.arms))
     arms = [(entry.agent, entry.condition) for entry in summary.trials]
     first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
@@ -53,12 +32,14 @@ def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bo
     for _, group in groupby(scorers, key=_whose):
         shared = list(group)
         for start in range(0, len(shared), columns):
-            console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
+            console.print(_table(summary, arms, shared[start : start + columns]))
     for part in (*tool_tables(summary), *confusion_tables(summary)):
-        console.print(part)
         console.print()
-    _print_footer(summary, console, run, under_way=under_way)
+        console.print(part)
+    console.print()
+    for line in _legend(summary):
+        console.print(safe(line, "dim"))
 
 
 def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[Scorer]) -> Table:
@@ -80,14 +61,18 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
         for _, condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
             cells = [Text.assemble(safe(agent), " ", safe(condition, "dim")), *map(_mean, found)]
-            height = max(cell.plain.count("\n") for cell in cells)
-            # The label and the means stand on the first line.
-            table.add_row(*(cell.append("\n" * (height - cell.plain.count("\n"))) for cell in cells))
+            table.add_row(*_level(cells))
         for _, condition in group:
             if condition != summary.baseline:
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
-                table.add_row(safe(f"  Δ {condition}", "dim"), *map(_change, changes), end_section=True)
+                table.add_row(*_level([safe(f"  Δ {condition}", "dim"), *map(_change, changes)]), end_section=True)
     return table
+
+
+def _level(cells: Sequence[Text]) -> Iterator[Text]:
+    """Yield cells of the same height, so that the label and the figures stand on the first line."""
+    height = max(cell.plain.count("\n") for cell in cells)
+    yield from (cell.append("\n" * (height - cell.plain.count("\n"))) for cell in cells)
 
 
 def _whose(scorer: Scorer) -> tuple[str, str | None]:
@@ -98,7 +83,7 @@ def _whose(scorer: Scorer) -> tuple[str, str | None]:
 def _scale(scale: Scale) -> Iterator[str]:
     """Yield the lines of a heading that describe a scale; the usual one, from 0 to 1 with 1 best, has none."""
     usual = (scale.low, scale.high) == (0.0, 1.0)
-    span = "" if usual or math.isinf(scale.high) else f"{scale.low:g}-{scale.high:g} "
+    span = "" if usual or math.isinf(scale.high) else f"{short_number(scale.low)}-{short_number(scale.high)} "
     if unit := f"{span}{scale.unit}".strip():
         yield unit
     if scale.better == "lower":
@@ -123,62 +108,42 @@ def _mean(entry: ArmScore | None) -> Text:
 
 def _repeated(repetitions: Repetitions | None) -> Iterator[str]:
     if repetitions is not None and repetitions.sd is not None:
-        flips = "" if repetitions.flip_rate is None else f" flip {repetitions.flip_rate:.0%}"
+        flips = "" if repetitions.flip_rate is None else f" flip {percent(repetitions.flip_rate)}"
         yield f"sd {number(repetitions.sd)}{flips}"
 
 
 def _count(count: int) -> str:
-    return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
+    return str(count) if count < 10_000 else f"{round(count / 1000)}k"
 
 
 def _change(entry: Effect | None) -> Text:
     if entry is None or entry.difference is None:
         return Text("–", style="dim")
-    error = f" ±{number(entry.stderr)}" if entry.stderr is not None else ""
-    return Text.assemble(f"{signed(entry.difference)}{error}", (f" n={_count(entry.n)}", "dim"))
+    within = f"\n{found}" if (found := interval_of(entry)) else ""
+    return Text.assemble(signed(entry.difference), (f" n={_count(entry.n)}{within}", "dim"))
 
 
 def _bands(scales: Iterable[Scale]) -> list[str]:
     """Return the meaning of bands, once for all metrics that share them."""
-    told = ((f"{name} from {begin:g}" for name, begin in scale.bands.items()) for scale in scales)
+    told = ((f"{name} from {short_number(begin)}" for name, begin in scale.bands.items()) for scale in scales)
     return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
 
-def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
-    console.print(
-        f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
-        f" judge; {'included in' if summary.neutral == 'count' else 'excluded from'} the means), 1 unscored.[/]"
+def _legend(summary: Summary) -> Iterator[str]:
+    use = "included in" if summary.neutral == "count" else "excluded from"
+    yield (
+        "n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to judge; "
+        f"{use} the means), 1 unscored."
     )
     if any(effect.kind == "condition" for effect in summary.effects):
-        console.print(
-            safe(
-                f"Δ is the mean difference to {summary.baseline} ± its standard error, over the samples that both"
-                " have scores for.",
-                "dim",
-            )
-        )
+        told = f"Δ is the mean difference to {summary.baseline} and its 95 % interval"
+        yield f"{told}, over the samples that both have scores for."
     if any(arm.repetitions for arm in summary.arms):
         told = "sd is the standard deviation over the repetitions of a question; flip is how often two differ"
-        console.print(safe(f"{told} in passing the metric's threshold.", "dim"))
+        yield f"{told} in passing the metric's threshold."
     if any(cost_effectiveness(arm) for arm in summary.arms):
         told = f"/$ and /1k tokens: the mean for each dollar or 1,000 tokens of an answer. {PARETO} marks the"
-        console.print(safe(f"{told} Pareto front: no other arm is at least as good at lower cost.", "dim"))
-    for named in _bands(entry.scale for entry in summary.scorers):
-        console.print(safe(named, "dim"))
-    for line in (*unscored_lines(summary), *missing_lines(summary, run, under_way=under_way)):
-        console.print(line)
-    for told in average_lines(summary):
-        console.print(safe(told))
-    for told in (*judging_lines(summary), *review_lines(summary)):
-        console.print(safe(told))
-    for line in compliance_lines(summary):
-        console.print(line)
-    for told in remark_sentences(summary):
-        console.print(safe(told, "yellow"))
-    done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
-    retried = sum(entry.retried for entry in summary.trials)
-    took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""
-    started = f", {starts}" if (starts := start_total(summary)) is not None else ""
-    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried{started}.{took}")
-    for line in trial_lines(summary, under_way=under_way):
-        console.print(line)
+        yield f"{told} Pareto front: no other arm is at least as good at lower cost."
+    yield from _bands(entry.scale for entry in summary.scorers)
+    if summary.simulated:
+        yield f"Simulated: {', '.join(summary.simulated)}. The figures show that keval works, not what a model can do."

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from keval.analysis.listing_changes import ListingChange, listing_changes, renamed_by
 from keval.execute.bringup.preflight import ContextToolListings
+from keval.findings.formats import counted
 from keval.findings.summary import Summary, ToolUse
 from keval.records.manifest import ServerEntry
 from keval.records.servers import ServerListing, Sharing, ToolListing
@@ -20,7 +21,7 @@ from keval.report.blocks import grouped
 from keval.report.contexts import call_words, change_lines, definition_tokens, instruction_tokens
 from keval.report.terminal.console import safe
 from keval.report.terminal.messages import foreign
-from keval.report.words import counted, folded, one_line
+from keval.report.words import folded, one_line
 
 _MOST = 8
 """Tools of one kind that a line names."""

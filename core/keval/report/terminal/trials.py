@@ -17,11 +17,12 @@ from rich.text import Text
 
 from keval.analysis.named_scorers import named_scorers
 from keval.errors import RunError, suggestion
+from keval.findings.formats import time_span
 from keval.records.manifest import ReplayEntry
 from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
+from keval.report.origin import replay_label
 from keval.report.terminal.console import safe
-from keval.report.terminal.overview import replay_label
 from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
@@ -370,7 +371,7 @@ def _costs(side: Side) -> Iterator[Text]:
     transcript = side.trial.transcript
     if transcript is None:
         return
-    known = [] if transcript.duration is None else [f"{transcript.duration:.1f} s"]
+    known = [] if transcript.duration is None else [time_span(transcript.duration)]
     if (calls := transcript.model_calls) is not None:
         known.append(f"{calls} model call{'' if calls == 1 else 's'}")
     usage = transcript.usage

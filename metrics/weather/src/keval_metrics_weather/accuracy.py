@@ -307,8 +307,8 @@ def _compare_now(temperature: Statement, truth: Truth, of_today: bool) -> tuple[
 
 
 def celsius(value: float) -> str:
-    """Return a temperature as reasons show it: `−5 °C`."""
-    return f"{'−' if value < 0 else ''}{abs(value):g} °C"
+    """Return a temperature as reasons show it: `-5 °C`."""
+    return f"{value + 0.0:g} °C"
 
 
 def moment_of(day: str | None, about: Asked, truth: Truth, temperature: Statement | None) -> Moment:

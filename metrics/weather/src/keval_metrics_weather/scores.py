@@ -61,8 +61,8 @@ It counts when something was found: words of the answer, which are shown, or the
 
 @lru_cache(maxsize=256)
 def signed(value: float) -> str:
-    """Return a number of points with its sign: `+0.2`, `−0.3`."""
-    return f"{'−' if value < 0 else '+'}{abs(value):g}"
+    """Return a number of points with its sign: `+0.2`, `-0.3`."""
+    return f"{value:+g}"
 
 
 @lru_cache(maxsize=64)

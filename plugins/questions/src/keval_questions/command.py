@@ -142,7 +142,9 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             file.append([redactor().data(record) for record in records])
 
         dropped: Counter[str] = Counter()
-        writer = Writer(model, toolbox.tools, _about(evaluation, order), lambda: dropped.update([_LOST_REPLY]))
+        writer = Writer(
+            model, toolbox.tools, toolbox.instructions, _about(evaluation, order), lambda: dropped.update([_LOST_REPLY])
+        )
         taken, used = {entry.id for entry in entries}, {call.tool for entry in entries for call in entry.proof}
         generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used)
         unanswerable = round(order.count * order.unanswerable)

@@ -116,11 +116,12 @@ def _calls_schema(tools: Iterable[str]) -> dict[str, Any]:
 class Writer:
     """Asks a model, and once more where its reply cannot be used; `lost` is called where that cannot be, either.
 
-    `about` is what a person says of the tools.
+    `instructions` are what the servers say of themselves, `about` what a person says of the tools.
     """
 
     model: ServedModel
     tools: Mapping[str, Tool]
+    instructions: str
     about: str
     lost: Callable[[], object]
 
@@ -167,6 +168,8 @@ class Writer:
             for tool in self.tools.values()
         ]
         sections = {"tools": "\n".join(shown(_json(tool)) for tool in tools)}
+        if self.instructions:
+            sections["server_instructions"] = shown(self.instructions)
         for call, text in results:
             label = f"{'failed_call' if call.failed else 'call'}_{call.number}"
             sections[label] = shown(f"{call.proposed.tool} {_json(call.proposed.arguments)}\n{text}")

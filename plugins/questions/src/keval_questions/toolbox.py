@@ -52,11 +52,15 @@ class Call:
 
 @attrs.frozen
 class Toolbox:
-    """The tools of a context that may be called, by name; `left_out` are the names of those that may write."""
+    """The tools of a context that may be called, by name; `left_out` are the names of those that may write.
+
+    `instructions` are what the servers say of themselves.
+    """
 
     served: ServedContext
     tools: Mapping[str, Tool]
     left_out: tuple[str, ...]
+    instructions: str
 
     @classmethod
     async def of(cls, served: ServedContext, *, allow_writes: bool) -> Toolbox:
@@ -68,6 +72,7 @@ class Toolbox:
         """
         async with served.open_servers() as servers, open_sessions(servers) as sessions:
             every = sessions.tools
+            instructions = "\n\n".join(server.instructions for server in servers if server.instructions)
         usable = {tool.alias: tool for tool in every if tool.read_only or allow_writes}
         left_out = tuple(tool.alias for tool in every if tool.alias not in usable)
         if not usable:
@@ -78,7 +83,7 @@ class Toolbox:
                 else "it has no MCP server; name another with --context"
             )
             raise ConfigError(f"the context {served.label!r} has no tool to call: {why}")
-        return cls(served, usable, left_out)
+        return cls(served, usable, left_out, instructions)
 
     @asynccontextmanager
     async def fresh_servers(self) -> AsyncIterator[FreshServers]:

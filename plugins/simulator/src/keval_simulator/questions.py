@@ -33,6 +33,8 @@ _SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\
 _PLACES = ("Helsinki", "Paris", "Tokyo", "Cairo", "Oslo")
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
 _TIMES = {"HH:MM": ("09:30", "18:00"), "YYYY-MM-DD": ("2026-01-15", "2026-07-15")}
+_ALTERNATIVES = re.compile(r"\b(?:there (?:are|is)|one of|available|valid|choose from)\b:?(.+)", re.IGNORECASE)
+_NAME = re.compile(r"[\w./-]*\w")
 _QUERY = lexicon("query queries search keyword keywords topic term terms q text subject")
 _FEWEST_WORDS = 4
 _LONGEST = 200
@@ -53,12 +55,14 @@ class _Made:
 class Brief:
     """A request to write calls or questions.
 
-    It has the tools, the calls that were `made` or `failed`, what a person says of the tools, and what was asked.
+    It has the tools, the calls that were `made` or `failed`, what servers say of themselves (`instructions`), what a
+    person says of the tools (`about`), and what was asked.
     """
 
     tools: Sequence[Mapping[str, Any]]
     made: Sequence[_Made]
     failed: Sequence[_Made]
+    instructions: str
     about: str
     asked: Sequence[str]
     schema: Mapping[str, Any]
@@ -75,12 +79,12 @@ class Brief:
         for found in re.finditer(_CALL.format(tools["code"]), message, re.DOTALL):
             call = _Made(int(found["number"]), found["tool"], json.loads(found["given"]), found["text"])
             (failed if found["failed"] else made).append(call)
-        about, asked = (
+        instructions, about, asked = (
             "".join(re.findall(_SECTION.format(tools["code"], name), message, re.DOTALL))
-            for name in ("about", "asked_already")
+            for name in ("server_instructions", "about", "asked_already")
         )
         listed = [json.loads(line) for line in tools["body"].splitlines()]
-        return cls(listed, made, failed, about, asked.splitlines(), schema)
+        return cls(listed, made, failed, instructions, about, asked.splitlines(), schema)
 
 
 def written(brief: Brief, rng: Random) -> dict[str, Any]:
@@ -135,13 +139,18 @@ def _values(name: str, schema: Mapping[str, Any], tool: Mapping[str, Any], brief
     told = "\n".join(call.text for call in brief.made)
     pattern = rf'^{re.escape(name)}: (.+)$|"{re.escape(name)}"\s*:\s*"([^"\\]+)"'
     found = [line or quoted for line, quoted in re.findall(pattern, told, re.MULTILINE)]
+    for call in brief.failed:  # whose errors may say what there is
+        if call.tool == tool["name"] and name in call.arguments:
+            found += [
+                each for told in _ALTERNATIVES.findall(call.text) for each in _NAME.findall(told) if each != "and"
+            ]
     if words & lexicon("path file folder directory repo repository"):
         found += _PATH.findall(brief.about)
     found += [time for form, times in _TIMES.items() if form in about for time in times] or _EXAMPLE.findall(about)
     if words & PLACE_WORDS:
         found += _PLACES
     if words & _QUERY:
-        text = f"{brief.about} {told}" if told else f"{brief.about} {tool['description']}"
+        text = f"{brief.about} {brief.instructions} {told or tool['description']}"
         found += [word for word in _WORD.findall(text) if word.lower() not in STOP][:40:3]
     return list(dict.fromkeys(found))[: _AT_ONCE * 4]
 

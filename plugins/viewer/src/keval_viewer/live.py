@@ -56,7 +56,7 @@ def event_stream(events: AsyncGenerator[Sent, None], retry: float = 1.0) -> Stre
 
 
 async def _lines(events: AsyncGenerator[Sent, None], retry: float) -> AsyncIterator[bytes]:
-    yield f"retry: {retry * 1000:.0f}\n\n".encode()
+    yield f"retry: {round(retry * 1000)}\n\n".encode()
     waiting: asyncio.Future[Sent] | None = None
     try:
         while True:

@@ -14,7 +14,6 @@ from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Route
 
 from keval import Run
-from keval.plugin import dollars, time_span
 from keval_viewer.live import Following
 from keval_viewer.report_page.rendering import environment
 from keval_viewer.runs import Listing, Runs
@@ -69,7 +68,6 @@ class Viewer:
         templates = environment(
             ChoiceLoader([PackageLoader("keval_viewer"), PackageLoader("keval_viewer.report_page")])
         )
-        templates.filters |= {"dollars": dollars, "span": time_span}
         templates.globals |= {each.__name__: each for each in (evaluation_url, raw_url, run_url, sample_url, trial_url)}
         runs = Runs(root)
         return cls(runs, Listing(runs), Following(), templates, tabs)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from keval.plugin import Lane, Step, Timeline
+from keval.plugin import Lane, Step, Timeline, short_number, time_span
 
 HEIGHT = 24
 """The height of a row, in pixels."""
@@ -119,22 +119,10 @@ def lane_name(lane: Lane) -> str:
     return lane.kind if lane.kind != "server" else lane.name or "a server"
 
 
-def seconds_told(seconds: float) -> str:
-    """Return a time as one reads it: `340 µs`, `34 ms`, `3.4 s`, `2 min 5 s`."""
-    if seconds < 0.000_5:
-        return f"{seconds * 1e6:.0f} µs" if seconds else "0 s"
-    if seconds < 0.999_5:
-        return f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
-    if seconds < 99.95:
-        return f"{seconds:.{2 if seconds < 9.995 else 1}f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes:,} min {rest} s" if rest else f"{minutes:,} min"
-
-
 def _took(step: Step) -> str:
     if step.duration is None or step.kind in ("asked", "said") or (step.kind == "exchange" and step.duration == 0.0):
         return ""
-    return f"{'≤ ' if step.is_bound else ''}{seconds_told(step.duration)}"
+    return f"{'≤ ' if step.is_bound else ''}{time_span(step.duration)}"
 
 
 def _bar(step: Step, seconds: float | None) -> Bar | None:
@@ -166,4 +154,6 @@ def _ticks(seconds: float | None) -> Iterator[Tick]:
 def _round_time(seconds: float, distance: float) -> str:
     if not seconds:
         return "0"
-    return f"{round(seconds, 9):g} s" if distance >= 0.1 else f"{round(seconds * 1000, 6):g} ms"
+    if distance >= 0.1:
+        return f"{short_number(round(seconds, 9))} s"
+    return f"{short_number(round(seconds * 1000, 6))} ms"

@@ -88,10 +88,10 @@ def test_what_was_not_repeated_is_unknown_and_negative_estimates_are_zero() -> N
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (Components(4.0, 1.0, None), "Ask more questions: 89% "),
-        (Components(1.0, 4.0, 0.1), "Repeat more, or ask more questions: 66% "),
-        (Components(0.1, 0.1, 4.0), "Have answers graded more often: 93% "),
-        (Components(4.0, None, None), "Ask more questions, or repeat: 100% "),
+        (Components(4.0, 1.0, None), "Ask more questions: 89 % "),
+        (Components(1.0, 4.0, 0.1), "Repeat more, or ask more questions: 66 % "),
+        (Components(0.1, 0.1, 4.0), "Have answers graded more often: 93 % "),
+        (Components(4.0, None, None), "Ask more questions, or repeat: 100 % "),
         (Components(0.0, 0.0, None), "All scores are the same"),
         (Components(None, None, None), "Ask more questions: results on one question"),
     ],

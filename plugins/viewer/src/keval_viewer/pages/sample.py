@@ -19,11 +19,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, RunError, Trial
-from keval.plugin import asked_samples, show_command
+from keval.plugin import asked_samples, show_command, time_span
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
-from keval_viewer.tracks import seconds_told
 
 Arm: TypeAlias = tuple[str, str]
 _ROUNDS = 20
@@ -173,7 +172,7 @@ def _effort(trial: Trial) -> Iterator[str]:
     if transcript is None:
         return
     if transcript.duration is not None:
-        yield seconds_told(transcript.duration)
+        yield time_span(transcript.duration)
     if transcript.model_calls is not None:
         yield f"{transcript.model_calls:,} model call{'' if transcript.model_calls == 1 else 's'}"
     if transcript.tool_calls:

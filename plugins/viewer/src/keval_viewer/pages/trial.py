@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import TrialKey, show_command, timelines, traffic_of, witnesses
+from keval.plugin import TrialKey, show_command, time_span, timelines, traffic_of, witnesses
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
 from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
-from keval_viewer.tracks import HEIGHT, Track, lane_name, seconds_told, track_of
+from keval_viewer.tracks import HEIGHT, Track, lane_name, track_of
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ def _trial(request: Request) -> Response:
         command=show_command(run.path, trial.id),
         HEIGHT=HEIGHT,
         lane_name=lane_name,
-        seconds_told=seconds_told,
+        time_span=time_span,
     )
 
 
@@ -142,7 +142,7 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     if trial.truncated:
         yield "answer", "cut off at a limit of length"
     if transcript.duration is not None:
-        yield "time", seconds_told(transcript.duration)
+        yield "time", time_span(transcript.duration)
     if transcript.model_calls is not None:
         yield "model calls", f"{transcript.model_calls:,}"
     if transcript.unlisted_calls:
@@ -156,7 +156,7 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
         yield "told by keval", told
     if transcript.refusals:
         waited = sum(refusal.waited for refusal in transcript.refusals)
-        yield "refused requests", f"{len(transcript.refusals):,}, waited {seconds_told(waited)}"
+        yield "refused requests", f"{len(transcript.refusals):,}, waited {time_span(waited)}"
     if trial.attempts:
         yield "discarded attempts", f"{len(trial.attempts):,}"
     if trial.complied is False:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.plugin import ScorerEntry, counted, display_names, dollars, number, with_units
+from keval.plugin import ScorerEntry, counted, display_names, dollars, number, time_span, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.play_page.progress import Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks
@@ -163,7 +163,7 @@ def _cell(
 def _facts(answer: Answer) -> Iterator[str]:
     """Yield what an answer took."""
     if answer.seconds is not None:
-        yield f"{answer.seconds:.1f} s"
+        yield time_span(answer.seconds)
     transcript = answer.record.transcript if answer.record else None
     if transcript is None:
         return

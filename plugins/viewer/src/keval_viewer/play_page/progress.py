@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import ToolCall, Transcript
-from keval.plugin import Feed, LiveEvent
+from keval.plugin import Feed, LiveEvent, time_span
 
 _BRIEF = 60
 """Characters of a call's arguments that stand in its line."""
@@ -50,9 +50,7 @@ class Called:
     @property
     def took(self) -> str:
         """How long it took, in words; empty while that is unknown."""
-        if self.seconds is None:
-            return ""
-        return f"{self.seconds:.1f} s" if self.seconds >= 0.0995 else f"{self.seconds * 1000:.0f} ms"
+        return "" if self.seconds is None else time_span(self.seconds)
 
 
 @attrs.frozen

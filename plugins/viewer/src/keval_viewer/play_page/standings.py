@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.plugin import ArmScore, Effect, display_names, interval_of, is_flat, number, signed, with_units
+from keval.plugin import ArmScore, Effect, display_names, interval, interval_of, is_flat, number, signed, with_units
 from keval_viewer.play import Column, Standings
 
 _EXPENSES = {
@@ -124,7 +124,7 @@ def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> St
         return Standing("–")
     spread = ""
     if arm.ci_low is not None and arm.ci_high is not None:
-        spread = f"{number(arm.ci_low)} to {number(arm.ci_high)}"
+        spread = interval(arm.ci_low, arm.ci_high)
     return _with_difference(Standing(number(arm.mean), spread, arm.n if arm.n != questions else None), effect, 2)
 
 
@@ -138,7 +138,7 @@ def _with_difference(standing: Standing, effect: Effect | None, places: int) -> 
     return attrs.evolve(
         standing,
         difference=signed(effect.difference, places),
-        interval=interval_of(effect, ends=False),
+        interval=interval_of(effect),
     )
 
 

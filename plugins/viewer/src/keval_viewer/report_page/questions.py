@@ -23,6 +23,7 @@ from keval.plugin import (
     number,
     show_command,
     signed,
+    time_span,
 )
 from keval_viewer.report_page.rendering import PITCH, anchor, embedded, embedded_items, parts, render, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
@@ -323,7 +324,7 @@ def _facts(trial: Trial) -> Iterator[str]:
     elif transcript.tool_calls or transcript.tools:
         yield counted(len(transcript.own_calls), "tool call")
     if transcript.duration is not None:
-        yield f"{transcript.duration:.1f} s"
+        yield time_span(transcript.duration)
     usage = transcript.usage
     if usage.input_tokens is not None and usage.output_tokens is not None:
         yield f"{usage.input_tokens + usage.output_tokens:,} tokens"

@@ -15,7 +15,20 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Temp
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import Scorer, Tile, interval, number, signed
+from keval.plugin import (
+    Scorer,
+    Tile,
+    chance,
+    dollars,
+    expense,
+    expense_interval,
+    interval,
+    number,
+    percent,
+    short_number,
+    signed,
+    time_span,
+)
 from keval_viewer.markdown import formatted
 
 TILE = 14
@@ -103,7 +116,8 @@ def histogram(values: Sequence[float], axis: Axis, height: int = 26) -> Histogra
     for place, count in enumerate(counts):
         if count:
             tall = max(2.0, round(height * count / most, 1))
-            bars.append(f"M{place * pitch + 1:.1f} {height}v-{tall:g}h{pitch - 2:.1f}v{tall:g}z")
+            left, wide = round(place * pitch + 1, 1), round(pitch - 2, 1)
+            bars.append(f"M{left} {height}v-{tall}h{wide}v{tall}z")
     ranked = sorted(values)
     half = len(ranked) // 2
     median = ranked[half] if len(ranked) % 2 else (ranked[half - 1] + ranked[half]) / 2
@@ -182,18 +196,28 @@ def environment(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "chance": _chance,
+        "chance": chance,
         "count": _counted,
-        "figure": _figure,
+        "dollars": dollars,
         "formatted": formatted,
         "label": _label,
         "number": number,
+        "percent": percent,
         "pretty": _pretty,
         "readable": _readable,
         "shortened": _shortened,
+        "short_number": short_number,
         "signed": signed,
+        "span": time_span,
     }
-    environment.globals |= {"interval": interval, "PITCH": PITCH, "TILE": TILE, "TITLES": TITLES}
+    environment.globals |= {
+        "expense": expense,
+        "expense_interval": expense_interval,
+        "interval": interval,
+        "PITCH": PITCH,
+        "TILE": TILE,
+        "TITLES": TITLES,
+    }
     return environment
 
 
@@ -219,19 +243,6 @@ def _readable(text: str) -> str:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
         return text
-
-
-def _figure(value: float | None, signs: bool = False) -> str:
-    """Return an amount with two significant digits or all that it has before the point: 0.0012, 1.4, 950."""
-    if value is None:
-        return "–"
-    told = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"
-    return f"+{told}" if signs and value > 0 else told
-
-
-def _chance(value: float | None) -> str:
-    """Return a p value."""
-    return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _counted(value: int | None) -> str:

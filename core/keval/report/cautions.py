@@ -1,0 +1,118 @@
+"""Cautions: what a report says before its figures, because it could change what somebody decides by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keval.findings.effects import Contrast
+from keval.findings.formats import number
+from keval.findings.reviews import JudgeAgreementWithPeople
+from keval.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
+from keval.report.blocks import Block, claims_of, grouped
+from keval.report.claims import (
+    BETTER,
+    INFORMATION_HARMS,
+    LOST_COULD_DECIDE,
+    NO_CLEAR_INFORMATION,
+    ONE_COULD_DECIDE,
+    UNLIKE_QUESTIONS,
+    interim_words,
+)
+from keval.report.origin import replay_sentences
+from keval.report.totals import compliance_text, favours, remark_sentences, unrun_text
+from keval.report.words import joined, one_line, rubric_name
+
+MANY_FAILED = 0.05
+"""The share of an arm's trials from which on failures are a caution, as lost scores have bounds from there on."""
+LEAST_ALPHA = 2 / 3
+"""Krippendorff (2004), Content Analysis, 11.4: below it not even tentative conclusions are to be drawn."""
+LEAST_KAPPA = 0.4
+"""Landis and Koch (1977), table 2: up to here agreement is no more than fair."""
+MOST_SPREAD = 0.5
+"""Half a level: from there on, a judge that grades an answer again often gives another level."""
+
+
+def cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool = False) -> list[str]:
+    """Return the cautions, a line each, the most serious first; none if the figures can be taken as they are."""
+    return list(map(one_line, _cautions(summary, blocks, under_way=under_way)))
+
+
+def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> Iterator[str]:
+    if told := unrun_text(summary, under_way=under_way):
+        yield told
+    if summary.unfinished and summary.effects:
+        yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
+    yield from (
+        f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
+        for arm in summary.trials
+        if many_failed(arm)
+    )
+    claims = [claim for block in blocks for claim in block.claims]
+    for statement in (LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+        if names := dict.fromkeys(claim.name for claim in claims if statement.holds(claim)):
+            yield statement.says.format(metrics=", ".join(names))
+    yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
+    yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
+    yield from _judges(summary)
+    yield from _unverified(summary)
+    yield from [*replay_sentences(summary.replay)][1:]
+    yield from remark_sentences(summary)
+
+
+def many_failed(arm: ArmTrials) -> bool:
+    """Return whether so many trials of an arm failed that those left may be unlike the others."""
+    return arm.failed > MANY_FAILED * arm.trials
+
+
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
+    """Yield for each agent that a placebo does as well as the real context, or better."""
+    if summary.unfinished:
+        return
+    real, placebo = contrast.against, contrast.condition
+    found = claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
+    by_agent = grouped((claim for claim in found if claim.effect.difference is not None), lambda claim: claim.label)
+    for agent, claims in by_agent.items():
+        whose = f" ({agent})" if len(by_agent) > 1 else ""
+        if NO_CLEAR_INFORMATION.holds(claims):
+            told = f"{real} is not clearly better than its placebo {placebo}{whose}"
+            yield f"{told}: its information may not be what helps"
+        if harmed := [claim for claim in claims if BETTER.holds(claim)]:
+            metrics = ", ".join(claim.name for claim in harmed)
+            yield INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}").rstrip(".")
+
+
+def disagree(found: Agreement) -> bool:
+    """Return whether the judges of a rubric agree too little to conclude anything."""
+    return found.alpha is not None and found.alpha < LEAST_ALPHA
+
+
+def wavers(found: JudgeSpread) -> bool:
+    """Return whether a judge often grades the same answer differently."""
+    return found.sd is not None and found.sd >= MOST_SPREAD
+
+
+def contradicts_people(found: JudgeAgreementWithPeople) -> bool:
+    """Return whether a judge agrees little with people."""
+    return found.kappa is not None and found.kappa <= LEAST_KAPPA
+
+
+def _judges(summary: Summary) -> Iterator[str]:
+    for rubric in summary.agreement:
+        name = rubric_name(rubric.metric)
+        if disagree(rubric):
+            yield f"judges hardly agree on {name}: Krippendorff's alpha {number(rubric.alpha)}"
+        for spread in rubric.spread:
+            if wavers(spread):
+                yield f"{spread.judge} grades {name} of the same answer differently, by {number(spread.sd)} levels (sd)"
+    for each in summary.reviews.judges if summary.reviews else ():
+        if contradicts_people(each):
+            name = rubric_name(each.metric)
+            yield f"{each.judge} hardly agrees with people on {name}: weighted kappa {number(each.kappa)}"
+
+
+def _unverified(summary: Summary) -> Iterator[str]:
+    names = dict.fromkeys(
+        name for servers in summary.servers.values() for name, sharing in servers.items() if not sharing.verified
+    )
+    if names:
+        yield f"trials share the server {joined([*names])}, and whether it keeps them apart is not verified"
