@@ -35,9 +35,10 @@ from tests.histories import rated
 from tests.stdio_server import look_up
 
 ROOT = Path(__file__).parents[2]
+# Those of docs/tutorials are executed as a whole, by test_tutorials.py.
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "tutorials"),
     *sorted(
         path for folder in ("agents", "judges", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,17 +30,30 @@ def described(tool: dict[str, Any], **parameters: Any) -> dict[str, Any]:
 
 
 def asked(
-    properties: dict[str, Any], *made: tuple[str, dict[str, Any], str], about: str = "", known: str = "", **more: Any
+    properties: dict[str, Any],
+    *made: tuple[str, dict[str, Any], str],
+    about: str = "",
+    known: str = "",
+    tools: Sequence[dict[str, Any]] = (SEARCH, READ),
+    **more: Any,
 ) -> Any:
-    """What the model replies about the tools search and read, after these calls."""
-    tools = "\n".join(json.dumps(described(tool, **more)) for tool in (SEARCH, READ))
-    sections = {"tools": tools, "about": about, "asked_already": known}
+    """What the model replies about these tools, after these calls."""
+    listed = "\n".join(json.dumps(described(tool, **more)) for tool in tools)
+    sections = {"tools": listed, "about": about, "asked_already": known}
     sections |= {f"call_{at}": f"{tool} {json.dumps(given)}\n{text}" for at, (tool, given, text) in enumerate(made, 1)}
     fences = [f"<{label}-0a1b2c3d>\n{text}\n</{label}-0a1b2c3d>" for label, text in sections.items() if text]
     schema = {"type": "object", "properties": properties}
     message = ChatMessage("user", "\n\n".join(["The code is 0a1b2c3d.", *fences, "Reply."]))
     reply = SimulatedModel(seed=1)(ChatRequest("openai-chat", "judge", (message,), response_schema=schema))
     return json.loads(reply.text)
+
+
+def test_what_nobody_names_is_any_text_and_what_a_person_names_is_taken() -> None:
+    needs_path = {**SEARCH, "parameters": {"required": ["path"], "properties": {"path": TEXT}}}
+
+    told = [calls(about=about, tools=[needs_path]) for about in ("", "The files are in /srv/files.")]
+
+    assert [[("search", {"path": "text"})], [("search", {"path": "/srv/files"})]] == told
 
 
 def test_a_tool_that_must_be_called_takes_what_is_asked_for() -> None:
@@ -78,6 +92,7 @@ def test_calls_take_what_results_and_descriptions_name() -> None:
         ({**TEXT, "description": "A zone (e.g., 'Asia/Tokyo')."}, ["Asia/Tokyo"]),
         ({**TEXT, "description": "The time (HH:MM)."}, ["09:30", "18:00"]),
         ({"type": "integer", "default": 3}, [3]),
+        ({"type": "integer", "minimum": 2, "maximum": 2}, [2]),
     ],
 )
 def test_calls_take_what_the_schema_of_a_parameter_names(schema: dict[str, Any], expected: list[Any]) -> None:

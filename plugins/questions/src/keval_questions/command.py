@@ -206,7 +206,12 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
         lines.append(f"not called, as they do not say that they only read (--allow-writes calls them): {named}")
     cost = "simulated, which makes plain questions" if summary["simulated"] else _cost(summary["usd"])
     lines.append(f"{summary['model']}: {counted(summary['model_calls'], 'request')}, {cost}")
-    if made:
+    if not made:
+        lines.append(
+            "next: say what the tools must be told, such as a path, with --about or in the system prompt of a condition"
+            " that has the context"
+        )
+    else:
         first = "" if to is None else f"name {to} as `dataset.path`, then "
         lines.append(f"next: {first}keval review {shlex.quote(str(config))} --questions")
     for line in lines:

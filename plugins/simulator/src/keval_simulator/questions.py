@@ -107,25 +107,32 @@ def _proposed(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _calls(brief: Brief, rng: Random) -> list[tuple[str, dict[str, Any]]]:
     """Return calls that were not made yet, of one tool after the other."""
     before = [(call.tool, {**call.arguments}) for call in (*brief.made, *brief.failed)]
-    by_tool = [[(tool["name"], given) for given in _arguments(tool, brief, rng)] for tool in brief.tools]
-    turns = [calls[turn] for turn in range(_AT_ONCE * 4) for calls in by_tool if turn < len(calls)]
+    known = [[(tool["name"], given) for given in _arguments(tool, brief, rng)] for tool in brief.tools]
+    if not any(known):  # nobody has named a value, so any text will have to do
+        known = [[(tool["name"], each) for each in _conforming(tool["parameters"], rng)] for tool in brief.tools]
+    turns = [calls[turn] for turn in range(_AT_ONCE * 4) for calls in known if turn < len(calls)]
     return [call for call in turns if call not in before][:_AT_ONCE]
 
 
+def _conforming(schema: Mapping[str, Any], rng: Random) -> list[Any]:
+    """Return a value that a schema allows, if one can be found."""
+    try:
+        return [conform(schema, lambda path, at: None, rng)]
+    except ModelFault:
+        return []
+
+
 def _arguments(tool: Mapping[str, Any], brief: Brief, rng: Random) -> Iterator[dict[str, Any]]:
-    """Yield arguments for a tool: its required parameters, with one value after the other that there is for each."""
+    """Yield arguments for a tool: its required parameters, with one value after the other that is known for each."""
     parameters = tool["parameters"]
     values: dict[str, list[Any]] = {}
     for name in required_of(parameters):
         schema = resolved(properties_of(parameters).get(name), parameters)
-        values[name] = _values(name, schema, tool, brief)
-        if not values[name]:
-            if not brief.made and len(brief.tools) > 1:
-                return  # what other tools return may name one
-            try:
-                values[name] = [conform({**schema, "$defs": parameters.get("$defs", {})}, lambda path, at: None, rng)]
-            except ModelFault:
-                return
+        whole = {**schema, "$defs": parameters.get("$defs", {})}
+        is_text = schema_type(schema) == "string"
+        values[name] = _values(name, schema, tool, brief) or ([] if is_text else _conforming(whole, rng))
+    if not all(values.values()):
+        return  # what other tools return may name a value
     for turn in range(max(map(len, values.values()), default=1)):
         yield {name: found[turn % len(found)] for name, found in values.items()}
 
