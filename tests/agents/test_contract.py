@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 from keval.testing import AGENT_RULES, AgentStage, broken_by
+from keval.testing.broken_rules import Checklist
+from keval.testing.subject import OPTIONS_RULES, Subject, model_options
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
 
@@ -23,3 +26,21 @@ def test_what_adapters_cannot_keep_are_rules() -> None:
     named = {rule for adapter in (ADAPTERS | OTHER_WIRES | OWN_AGENTS).values() for rule in adapter.cannot}
 
     assert named <= {*AGENT_RULES}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in ("gadk", "ms", "openai", "anthropic")),
+        *((name, {"command": ["program"]}) for name in ("command", "acp")),
+        *((name, {"url": "http://127.0.0.1/"}) for name in ("http", "a2a")),
+        ("python", {"target": f"{__file__}:broken_by"}),
+    ],
+)
+def test_the_options_of_an_adapter_are_strict(name: str, options: dict[str, object]) -> None:
+    subject = Subject.of("keval.agents", name, options)
+    models = dict.fromkeys(model_options(subject.target), "acme/any")
+    checklist = Checklist(subject.told, OPTIONS_RULES)
+
+    assert attrs.evolve(subject, options={**models, **options}).check_options(checklist)
+    assert [] == checklist.found

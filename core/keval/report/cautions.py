@@ -47,10 +47,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
         for arm in summary.trials
         if many_failed(arm)
     )
-    claims = [claim for block in blocks for claim in block.claims]
-    for statement in (LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
-        if names := dict.fromkeys(claim.name for claim in claims if statement.holds(claim)):
-            yield statement.says.format(metrics=", ".join(names))
+    yield from _verdicts(blocks)
     yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
     yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
     yield from _judges(summary)
@@ -62,6 +59,16 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
 def many_failed(arm: ArmTrials) -> bool:
     """Return whether so many trials of an arm failed that those left may be unlike the others."""
     return arm.failed > MANY_FAILED * arm.trials
+
+
+def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield which verdicts could be others, by block if several blocks have any."""
+    decided = [block for block in blocks if any(not claim.is_open for claim in block.claims)]
+    for statement in (LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+        for block in decided:
+            if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
+                of = f" ({block.title})" if len(decided) > 1 else ""
+                yield statement.says.format(metrics=f"{', '.join(names)}{of}")
 
 
 def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:

@@ -40,7 +40,7 @@ def judging_lines(summary: Summary) -> Iterator[str]:
         took = [entry for entry in summary.judging if entry.judge == judge]
         if flagged := sum(entry.flagged for entry in took):
             told = sum(entry.told for entry in took)
-            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show --sample"
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --sample ID"
 
 
 def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
@@ -50,7 +50,7 @@ def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]
         line.truncate(width, overflow="ellipsis")
         yield line
     if len(claims) > _MOST_CLAIMS:
-        yield Text(f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report --html")
+        yield Text(f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:

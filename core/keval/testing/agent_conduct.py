@@ -56,7 +56,6 @@ async def cancellation(trials: Trials) -> None:
 
 async def nothing_left_behind(trials: Trials) -> None:
     """Close what a trial opens in `finally`, the rest in `aclose()`; change neither environment nor working folder."""
-    await trials.play(ADD, FIVE)  # what is made for good at its first use is made now
     async with _nothing_left(trials):
         await trials.play(ADD, FIVE)
 
@@ -64,6 +63,7 @@ async def nothing_left_behind(trials: Trials) -> None:
 @contextlib.asynccontextmanager
 async def _nothing_left(trials: Trials) -> AsyncIterator[None]:
     """Note the tasks, temporary files and belongings that the block leaves behind."""
+    await trials.play(ADD, FIVE)  # what is made for good at its first use is made now
     with own_temporary_folder() as temporary:
         tasks, before = asyncio.all_tasks(), _belongings()
 

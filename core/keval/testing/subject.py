@@ -64,7 +64,7 @@ class Subject:
         plugin, errors = structure(self.target, dict(self.options), (), Path.cwd())
         if errors:
             told = "; ".join(f"{'.'.join(map(str, error.path)) or 'options'}: {error.message}" for error in errors)
-            raise PluginError(f"{self.told} cannot be constructed from {dict(self.options)}: {told}")
+            raise PluginError(f"{self.told} cannot be constructed: {told}; give its `options`")
         return plugin
 
     def check_options(self, checklist: Checklist) -> bool:

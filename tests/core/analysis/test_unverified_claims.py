@@ -50,14 +50,14 @@ def test_the_report_prints_the_first_five(project: Project) -> None:
     told = project.keval("report", str(project.run_directory()), "--explain").stdout
     lines = [" ".join(line.split()) for line in told.splitlines()]
 
-    at = lines.index("wary flagged unverified claims in 12 of 16 judgements: keval show --sample")
+    at = lines.index("wary flagged unverified claims in 12 of 16 judgements: keval show RUN --sample ID")
     assert [
         "z (old plain): it is so",
         f"z (old plain): {'x' * 82}…",
         "z (old docs): it is so",
         f"z (old docs): {'x' * 83}…",
         "a (old plain): it is not",
-        "3 more are on the page: keval report --html",
+        "3 more are on the page: keval report RUN --html FILE",
     ] == lines[at + 1 : at + 7]
 
 

@@ -164,3 +164,14 @@ def test_what_is_still_to_be_run_is_not_called_left_out() -> None:
     (told, *_) = cautions(attrs.evolve(WHOLE, planned=50), [], under_way=True)
 
     assert "10 trials are still to be run." == told
+
+
+def test_a_caution_about_one_of_several_blocks_names_it() -> None:
+    other = effect("more", worst_case=(-0.1, 0.6))
+    found = attrs.evolve(
+        WHOLE, arms=(*WHOLE.arms, scores("more")), trials=(*WHOLE.trials, arm("more")), effects=(effect(), other)
+    )
+
+    (told,) = _cautions(attrs.evolve(found, planned=60))
+
+    assert "tone (more against baseline): a single question more could change the verdict" == told

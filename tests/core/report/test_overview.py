@@ -151,9 +151,9 @@ def summary(**changes: Any) -> Summary:
     return attrs.evolve(found, **changes)
 
 
-def lines(found: Summary, width: int, level: Level = "first") -> list[str]:
+def lines(found: Summary, width: int, level: Level = "first", *, tables: bool = False) -> list[str]:
     console = Console(width=width, file=io.StringIO())
-    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False, level=level)
+    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False, level=level, tables=tables)
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue().splitlines()
@@ -230,8 +230,10 @@ def test_what_explains_the_effects_follows_them() -> None:
 def test_all_that_any_report_says_is_in_the_explained_one() -> None:
     found = with_all_else()
 
-    told = " ".join(" ".join(lines(found, 100, "explained")).split())
+    explained = lines(found, 100, "explained")
+    told = " ".join(" ".join(explained).split())
 
+    assert [] == [line for line in explained if line not in lines(found, 100, "explained", tables=True)]
     said = [*findings(found), *cautions(found, all_blocks(found)), *(row.gate for row in gate_rows(found.gates))]
     said += [f"{heading}: {text}" for block in all_blocks(found) for heading, text in block.remarks]
     said += [claim.name for block in all_blocks(found) for claim in block.claims]

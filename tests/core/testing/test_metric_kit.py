@@ -61,6 +61,11 @@ class Untyped(Brevity):
 
 
 @attrs.frozen
+class Lenient(Brevity):
+    rest: Mapping[str, Any] = attrs.field(factory=dict, metadata={"unknown_keys": True})
+
+
+@attrs.frozen
 class Unmarked:
     limit: int = 40
 
@@ -235,7 +240,7 @@ class Littering:
 STARTED: list[Any] = []
 
 PLANTED: Mapping[str, list[tuple[object, Mapping[str, Any]]]] = {
-    "options": [(Positional, {}), (Untyped, {})],
+    "options": [(Positional, {}), (Untyped, {}), (Lenient, {})],
     "seam": [(Unmarked, {})],
     "answers every trial": [(Raising, {})],
     "a score": [(Bare, {}), (Detailed, {}), (Marking, {}), (Overshooting, {})],

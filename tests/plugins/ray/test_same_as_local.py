@@ -13,8 +13,6 @@ import pytest
 
 from keval import open_run
 from keval.store.run import Run, list_runs
-from keval.testing import check_executor
-from keval.testing.left_behind import Belongings
 from tests.conftest import Outcome, Project
 from tests.plugins.ray.conftest import RunningCluster
 
@@ -101,17 +99,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
-def test_a_ray_of_ones_own_keeps_the_rules_of_executors() -> None:
-    # Ray is started and ended five times in this process.
-    cannot = {"nothing left behind": "Ray keeps its log and a few sockets open in a process that was its driver"}
-
-    processes = Belongings.now().processes
-
-    check_executor("ray", options={"workers": 2}, cannot=cannot)
-
-    assert processes == Belongings.now().processes
 
 
 def test_all_that_is_found_is_the_same_for_every_kind_of_agent(

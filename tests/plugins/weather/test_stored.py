@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from keval import open_run
+from keval.testing import check_exporter
 from tests.conftest import Project
 
 CONFIG = """
@@ -71,6 +73,13 @@ def test_what_one_run_learned_is_what_the_next_begins_with(project: Project) -> 
     assert [stored] == [
         context["preferences"]["content"] for context in project.read("manifest.json")["config"]["contexts"].values()
     ]
+
+
+def test_its_exporter_keeps_the_rules(project: Project) -> None:
+    write(project)
+    assert 0 == project.keval("run", "eval.yaml").code
+
+    check_exporter("weather/preferences", run=open_run(project.run_directory()))
 
 
 def test_each_trial_begins_with_what_its_arm_has_stored_and_the_sample_says(project: Project) -> None:
