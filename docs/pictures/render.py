@@ -32,7 +32,7 @@ PICTURES = {
         "examples/weather/weather.yaml",
         *("--metric", "weather/accuracy", "--metric", "weather/action_planning"),
         *("--metric", "weather/ambiguity_handling", "--metric", "weather/task_completion"),
-    )
+    ),
 }
 
 _FONTS = re.compile(r"@font-face\s*\{.*?\}\s*", re.DOTALL)

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from pages import ROOT, navigation
+from outside_pages import ROOT, navigation
 
 FACES = {
     "keval": "keval/__init__.pyi",

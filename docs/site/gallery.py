@@ -15,7 +15,7 @@ import attrs
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from pages import ROOT, members
+from outside_pages import ROOT, members
 
 from keval.seams.registry import GROUPS
 

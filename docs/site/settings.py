@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from pages import ROOT
+from outside_pages import ROOT
 
 _SCHEMA = ROOT / "examples" / "keval.schema.json"
 _TOP = """# The keys of a config

@@ -173,6 +173,18 @@ def test_gates_show_their_verdict_and_what_they_were_decided_on(report: Report) 
     assert "" == str(FRAGMENTS["gates"](report)).strip()
 
 
+def test_cautions_follow_what_was_found(report: Report) -> None:
+    (first, *others) = report.summary.trials
+    failing = attrs.evolve(first, failed=first.trials)
+    cautioned = Report(report.run, attrs.evolve(report.summary, trials=(failing, *others)))
+
+    shown = " ".join(Elements(str(FRAGMENTS["findings"](cautioned))).text.split())
+
+    told = f"caution: {first.trials} of {first.trials} trials of {first.agent} {first.condition} failed"
+    assert told in shown
+    assert told not in Elements(str(FRAGMENTS["findings"](report))).text
+
+
 def test_slices_go_by_each_key_that_divides_the_questions(report: Report) -> None:
     shown = " ".join(Elements(str(FRAGMENTS["slices"](report))).text.split())
 
