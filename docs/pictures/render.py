@@ -25,6 +25,7 @@ __all__ = ["draw", "main", "printed"]
 ROOT = Path(__file__).parents[2]
 WIDTH = 100
 PICTURES = {
+    "context-ab": ("run", "examples/context-ab/context-ab.yaml"),
     # Four of the 14 metrics, which fit one table.
     "weather": (
         "run",

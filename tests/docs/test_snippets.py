@@ -291,6 +291,6 @@ def test_the_commands_of_the_readme_run(folder: Project) -> None:
 
     outcomes = [folder.keval(*shlex.split(command.removeprefix("keval "))) for command in commands]
 
-    assert ["validate", "run", "run", "show", "score"] == [command.split()[1] for command in commands]
+    assert ["validate", "run", "run", "show", "report"] == [command.split()[1] for command in commands]
     assert [(0, "")] * 5 == [(done.code, done.stderr if done.code else "") for done in outcomes]
     assert "look_up(question=" in outcomes[3].stdout

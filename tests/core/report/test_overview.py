@@ -190,7 +190,7 @@ def with_all_else() -> Summary:
     cost = Cost(0.0421, 3)
     return summary(
         simulated=("simulated/any",),
-        judges={"strict": JudgeEntry("reader", model="simulated/any", simulated=False)},
+        judges=dict.fromkeys(("strict", "kind"), JudgeEntry("reader", model="simulated/any", simulated=False)),
         effects=(first,),
         expenses=(seconds, tokens),
         interactions=(sure, unsure),

@@ -29,8 +29,8 @@ def header(report: Report) -> Markup:
 
 
 def findings(report: Report) -> Markup:
-    """Render the sentences of a run."""
-    return render("findings.html", sentences=report.sentences)
+    """Render the sentences of a run, and what could change a decision by them."""
+    return render("findings.html", sentences=report.sentences, cautions=report.cautions)
 
 
 def gates(report: Report) -> Markup:
