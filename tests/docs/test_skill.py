@@ -107,7 +107,7 @@ def test_the_way_of_the_skill_leads_to_a_report(project: Project, monkeypatch: p
                 outcomes.append((line.strip(), project.keval(*arguments)))
 
     assert [] == [f"{line}: {outcome.stderr}" for line, outcome in outcomes if outcome.code]
-    (report,) = [json.loads(outcome.stdout) for line, outcome in outcomes if line.startswith("keval report")]
+    (report,) = [json.loads(outcome.stdout) for line, outcome in outcomes if line == "keval report latest --json"]
     effect = next(each for each in report["effects"] if each["metric"] == "factual_adherence")
     named = ["agent", "condition", "against", "mean", "against_mean", "difference", "ci_low", "ci_high", "n", "verdict"]
     assert {*named, "needed_samples"} <= effect.keys()

@@ -21,7 +21,7 @@ import pytest
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
 _BLOCK = re.compile(r"(?P<before>[^\n]*)\n\n```(?P<language>\w+)\n(?P<content>.*?)^```", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`([\w./-]+\.\w+)`")
-_TOKEN = re.compile(r"[^\W\d_]+|[-+−±]?\d[\d.,]*")
+_TOKEN = re.compile(r"[^\W\d_]+|[-+−±]?\d+(?:[.,]\d+)*")
 
 
 def missing(shown: str, printed: str) -> Iterator[str]:
