@@ -8,6 +8,8 @@ import click
 
 from keval.seams import registry
 
+_PLURALS = {"middleware": "middleware", "proxy": "proxies"}
+
 
 @click.command("plugins")
 @click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
@@ -25,6 +27,6 @@ def command(as_json: bool) -> None:
     kind = None
     for item in found:
         if item.kind != kind:
-            click.echo(f"{'' if kind is None else chr(10)}{item.kind}s")
+            click.echo(f"{'' if kind is None else chr(10)}{_PLURALS.get(item.kind, f'{item.kind}s')}")
             kind = item.kind
         click.echo(f"  {item.name:<{width}}  {item.distribution} {item.version}")

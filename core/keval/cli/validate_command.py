@@ -23,6 +23,7 @@ def command(config: Path, selection: Selection) -> None:
 
     Keys of model providers and MCP servers are checked by `keval run`, before its first trial.
     """
+    from keval.findings.formats import counted
     from keval.plan.build import make_plan
 
     evaluation = load(config)
@@ -32,7 +33,11 @@ def command(config: Path, selection: Selection) -> None:
     judges = len(plan.scorers.judges)
     judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
     more = "".join(f", and those of {of} without each of its tools" for of in plan.evaluation.header.ablate)
-    more += f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
+    more += (
+        f", {counted(judged, 'judgement')} by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
+    )
     starts = sum(trials for sharing, trials in planned_sharing(plan).values() if sharing is None or not sharing.shared)
     more += f", up to {starts:,} starts of servers" if starts else ""
-    click.echo(foreign(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}"))
+    click.echo(
+        foreign(f"{config}: valid; {counted(plan.trial_count, 'trial')} ({counted(len(plan.samples), 'sample')}){more}")
+    )

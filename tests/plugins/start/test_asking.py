@@ -104,7 +104,7 @@ def test_a_file_of_questions_that_is_there_is_offered(at_terminal: Project) -> N
     said = answered("1", "python server.py", "1", "")
 
     assert "[questions.jsonl]" in said
-    assert "1 samples" in said
+    assert "(1 sample)" in said
 
 
 def test_a_wrong_answer_is_asked_for_again_with_the_reason(at_terminal: Project) -> None:

@@ -223,7 +223,7 @@ def _changes(found: Comparison, width: int) -> Iterator[Text]:
     for heading, group, style in (("got worse", worse, "red"), ("got better", better, "green")):
         if group:
             more = f", the {_MOST} most" if len(group) > _MOST else ""
-            yield Text.assemble((heading, style), f" ({len(group):,} scores of samples{more})")
+            yield Text.assemble((heading, style), f" ({counted(len(group), 'score')} of samples{more})")
         for change in group[:_MOST]:
             row = cells[id(change)]
             parts = (padded(row[column], widths[column], right=column == 4) for column in columns)
