@@ -294,6 +294,18 @@ def test_a_run_of_one_arm_shows_its_means() -> None:
     assert MEANS.splitlines() == shown
 
 
+def test_the_lowest_scores_are_those_of_what_the_run_decides_by() -> None:
+    found = summary()
+    named = attrs.evolve(
+        found,
+        primary=("tone",),
+        effects=tuple(attrs.evolve(each, family="exploratory") for each in found.effects),
+    )
+
+    assert "next     the lowest scores: keval show r --worst acme/answer_time" in lines(found, 100)
+    assert "next     the lowest scores: keval show r --worst tone" in lines(named, 100)
+
+
 LONG = "über die Maßen lange 名前" * 5
 
 

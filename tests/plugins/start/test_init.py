@@ -384,3 +384,14 @@ def test_a_server_is_labelled_by_what_says_most(target: str, label: str, options
     server = named_server(target, Workplace.of(Path()), Variables())
 
     assert (label, options) == (server.label, {name: server.options[name] for name in options})
+
+
+def test_agents_are_told_the_folder_that_a_server_is_started_with(filled: Project) -> None:
+    (filled.root / "notes").mkdir()
+
+    outcome = filled.keval("init", "deeper", "--server", "python server.py notes")
+
+    assert 0 == outcome.code, outcome.stderr
+    config = yaml.safe_load((filled.root / "deeper" / "eval.yaml").read_text(encoding="utf-8"))
+    prompts = [condition["system_prompt"] for condition in config["conditions"].values()]
+    assert ["Answer the question. Say so when you do not know. The files are in the folder `notes`."] * 2 == prompts

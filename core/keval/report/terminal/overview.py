@@ -89,9 +89,10 @@ def _next(
 ) -> Iterator[Text]:
     """Yield the command to go on with, and those that show more."""
     name, claims = run_name(run), [claim for block in found for claim in block.claims]
-    metrics = [claim.effect.metric for claim in claims if WORSE.holds(claim)]
+    worse = [claim.effect for claim in claims if WORSE.holds(claim)]
+    metrics = [effect.metric for effect in worse if effect.family != "exploratory"]
     metrics += [gate.metric or "" for gate in summary.gates if gate.verdict == "failed" and gate.kind in _OF_SCORES]
-    metrics += [claim.effect.metric for claim in claims]
+    metrics += [*summary.primary, *(claim.effect.metric for claim in claims)]
     properties = {each.scorer for each in summary.properties}
     metrics += [arm.metric for arm in summary.arms if arm.n and arm.scorer not in properties]
     if not under_way and (lacking := remedy(summary, run)):

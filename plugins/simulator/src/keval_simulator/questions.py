@@ -26,7 +26,7 @@ _CALL = (
 _SECTION = r"<{1}-{0}>\n(.*?)\n</{1}-{0}>"
 _AT_ONCE = 8
 _EXAMPLE = re.compile(r"['\"`]([^'\"`\s]{2,60})['\"`]")
-_PATH = re.compile(r"(?<![\w/])/[\w./-]+\w")
+_PATH = re.compile(r"(?<![\w/])/[\w./-]+\w|(?<=`)\.[\w./-]*(?=`)")
 _VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
 _WORD = re.compile(r"[A-Za-z]{5,}")
 _SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\d+)?|true|false)')

@@ -108,6 +108,7 @@ class Draft:
             shared=all(each.is_shared for each in self.listed),
             stdio=any(options["type"] == "stdio" for options in contexts.values()),
             prompt=self.goal != "answers" and not self.agents.own,
+            folders=sorted({folder for each in self.listed for folder in each.folders(workplace.folder)}),
             model=self.model,
             metrics=_METRICS[self.goal],
             rubric="factual_adherence" if self.questions.graded else "helpfulness_and_clarity",

@@ -60,6 +60,15 @@ class ListedServer:
         """The names of its tools."""
         return [tool for listing in self.listings for tool in listing.tools]
 
+    def folders(self, place: Path) -> list[str]:
+        """Return the folders that its command names, for a config in the folder `place`.
+
+        Agents have to know them: tools of such servers ask for paths.
+        """
+        words = self.server.options.get("args", ())
+        base = place / self.server.options.get("cwd", "/")
+        return [word for word in words if re.fullmatch(r"[\w./-]+", word) and (base / word).is_dir()]
+
     @property
     def is_shared(self) -> bool:
         """Whether trials share the server."""
