@@ -50,6 +50,7 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     outcome = pages.keval(*PAGES, env={"COLUMNS": "120"})
     run = str(pages.run_directory())
     data = pages.keval("report", run, "--json").data
+    explained = pages.keval("report", run, "--explain", env={"COLUMNS": "120"})
     page = pages.keval("report", run, "--html", "page.html", "--markdown")
     resumed = pages.keval("resume", run, "--add-repetitions", "1")
 
@@ -60,7 +61,7 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     } == {(c["tool"], c["condition"], c["against"], c["effects"][0]["verdict"]) for c in data["contrasts"]}
     # They are not compared with the baseline, too, so that more tools do not make that less sure.
     assert {"with_pages"} == {effect["condition"] for effect in data["effects"]}
-    lines = outcome.stdout.splitlines()
+    lines = explained.stdout.splitlines()
     at = next(
         n
         for n, line in enumerate(lines)
@@ -71,7 +72,7 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
         ranked[0],
         ranked[1][:4],
     ]
-    assert "  tools with no measured effect: open/page" in lines
+    assert "  tools with no measured effect: open/page" in outcome.stdout.splitlines()
     sentence = "Leaving out these tools of with\\_pages makes scores worse: without search contains by 0.92"
     assert sentence in page.stdout
     html = (pages.root / "page.html").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval.plugin import number, signed
+from keval.plugin import interval, number, signed
 from keval_viewer.app import Serving
 from keval_viewer.page import run_url
 from tests import viewing
@@ -61,7 +61,7 @@ def test_its_figures_are_those_of_the_summary(served: Serving, run: Run, visit: 
             number(e.against_mean),
             number(e.mean),
             signed(e.difference),
-            f"{signed(e.ci_low)} to {signed(e.ci_high)}",
+            interval(e.ci_low, e.ci_high, signs=True),
             e.n,
         )
         for e in summary.effects

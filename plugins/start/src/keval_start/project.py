@@ -28,11 +28,12 @@ Goal: TypeAlias = Literal["server", "agents", "agent", "answers"]
 CONFIG = "eval.yaml"
 SCHEMA = "keval.schema.json"
 _METRICS: Mapping[Goal, Sequence[str]] = {
-    "server": ("basic/no_tool_errors", "basic/latency", "basic/tokens"),
-    "agents": ("basic/latency", "basic/tokens"),
-    "agent": ("basic/latency", "basic/tokens"),
+    "server": ("basic/no_tool_errors",),
+    "agents": (),
+    "agent": (),
     "answers": ("basic/latency",),
 }
+"""Beside the judge's rubrics. Seconds, tokens and tool calls are in every report."""
 
 
 @attrs.frozen
