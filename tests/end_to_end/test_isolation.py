@@ -221,7 +221,7 @@ def test_validate_says_how_many_servers_may_start(project: Project, options: dic
 
     outcome = project.keval("validate", "eval.yaml")
 
-    assert f"eval.yaml: valid; 6 trials (1 samples){told}\n" == outcome.stdout
+    assert f"eval.yaml: valid; 6 trials (1 sample){told}\n" == outcome.stdout
 
 
 def test_a_run_says_what_starting_servers_takes_and_took(

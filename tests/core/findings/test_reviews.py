@@ -60,7 +60,7 @@ def test_a_review_is_of_the_answer_as_it_was(run: Run, project: Project) -> None
 
     again = Run(run.path)
     assert [B] == [each.trial for each in again.reviews()]
-    outcome = project.keval("report", run.id)
+    outcome = project.keval("report", run.id, "--explain")
     assert "1 review is ignored, because the trials were run again" in " ".join(outcome.stdout.split())
     found = project.keval("report", run.id, "--json").data["reviews"]
     assert (1, 1, 1) == (found["answers"], found["outdated"], found["arms"][0]["up"])
