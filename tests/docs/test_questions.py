@@ -12,6 +12,7 @@ from tests.conftest import Project
 from tests.docs.test_snippets import ROOT, blocks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_the_page_about_questions_shows_what_its_commands_print(project: Project) -> None:
     shutil.copytree(ROOT / "examples" / "context-ab", project.root, dirs_exist_ok=True)

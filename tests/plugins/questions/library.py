@@ -25,9 +25,10 @@ def search(arguments: dict[str, object], meta: dict[str, object]) -> Content:
 
 
 def read(arguments: dict[str, object], meta: dict[str, object]) -> Content:
-    if arguments.get("title") not in BOOKS:
-        raise ToolFailedError(f"no book has the title {arguments.get('title')!r}")
-    return text(BOOKS[str(arguments["title"])])
+    title = str(arguments.get("title"))
+    if title not in BOOKS:
+        raise ToolFailedError(f"no book has the title {title!r}")
+    return text(BOOKS[title])
 
 
 def write_note(arguments: dict[str, object], meta: dict[str, object]) -> Content:

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Project
 from tests.plugins.questions.conftest import ScriptedWriter, call, draft, dropped, records
 from tests.plugins.questions.library import HOSTILE
@@ -328,6 +330,7 @@ def test_the_context_must_be_named_if_there_are_several(library: Callable[..., P
     assert "no context named 'librery'; did you mean 'library'" in unknown[2]
 
 
+@pytest.mark.slow
 def test_the_simulated_model_searches_for_what_a_server_says_of_itself_and_reads_what_an_error_names(
     project: Project,
 ) -> None:
