@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 BODIES = [b"{}", b"[]", b"null", b"7", b'""', b"<html></html>"]
 
 

@@ -31,6 +31,8 @@ from keval.testing import (
 )
 from keval_openai import OpenAI
 
+pytestmark = pytest.mark.slow
+
 SLEEP = (sys.executable, "-S", "-c", "import time; time.sleep(60)")
 
 

@@ -25,6 +25,8 @@ from keval.plugin import (
 from keval.testing import BrokenRulesError, check_executor
 from keval.testing.executor_kit import EXECUTOR_RULES
 
+pytestmark = pytest.mark.slow
+
 
 @attrs.frozen
 class OneByOne:

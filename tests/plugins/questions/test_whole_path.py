@@ -36,6 +36,7 @@ def test_generated_questions_are_run_once_a_person_has_accepted_them(library: Ca
     assert "with_library" in report.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_all_of_them_may_be_unanswerable(library: Callable[..., Project]) -> None:
     project = library("search", "read")
@@ -46,6 +47,7 @@ def test_all_of_them_may_be_unanswerable(library: Callable[..., Project]) -> Non
     assert [True, True] == [record["unanswerable"] for record in records(project)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_the_simulated_model_makes_the_same_of_the_same_seed(library: Callable[..., Project]) -> None:
     project = library("search", "read")
