@@ -157,11 +157,13 @@ def test_all_is_decided_by_keyboard(deciding: Serving, visit: Callable[..., Page
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("yes, how high?")
     page.keyboard.press("Escape")
-    page.keyboard.press("y")
+    with page.expect_navigation():
+        page.keyboard.press("y")
     expect(page.get_by_text("2 accepted, 0 rejected")).to_be_visible()
     page.keyboard.press("s")
     expect(page.get_by_role("heading", name="1 left out")).to_be_visible()
-    page.get_by_role("link", name="To the first of them").click()
+    with page.expect_navigation():  # until its script is there
+        page.get_by_role("link", name="To the first of them").click()
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="Nothing to decide on")).to_be_visible()
 
