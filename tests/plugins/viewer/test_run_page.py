@@ -85,6 +85,8 @@ def test_it_fits_and_every_link_leads_somewhere(
     served: Serving, run: Run, visit: Callable[..., Page], width: int
 ) -> None:
     page = visit(served, run_url(run), viewport={"width": width, "height": 900})
+    expect(page.locator("#list > tr").first).to_be_visible()
+    assert 0 < page.locator(".part").count()  # each section is fetched when it is opened
     assert not too_wide(page)
     opened(page)
     links = {str(each.get_attribute("href")) for each in page.locator("a[href]").all()}

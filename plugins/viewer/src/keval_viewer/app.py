@@ -151,7 +151,7 @@ def stopping() -> Iterator[asyncio.Event]:
 
     def forget() -> None:
         for number in numbers:
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError):  # on Windows, as below
                 loop.remove_signal_handler(number)
         # A shell starts background processes with SIGINT ignored; Python's own handler is wanted there, too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
