@@ -8,13 +8,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
-from keval.plugin import JudgeContext, StructuredRequest, TrialError
+from keval.plugin import JudgeContext, TrialError
 from keval_judges.prompt import CLAIMS, Sheet, prompt
+
+if TYPE_CHECKING:
+    from keval.plugin import StructuredRequest  # of commands that ask a judge's model, and of no run
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 
