@@ -26,13 +26,13 @@ RUNS, TRIALS, AT_ONCE = part(5), part(60), 8
 def compare(agent: str, model: str) -> None:
     """Print what a replay costs of what the recorded run did; the environment leads to the model of that."""
     from keval.config.load import load
-    from keval.config.select import Selection
     from keval.plan.build import make_plan
     from keval.recording.replay import replay_run
     from keval.recording.replay_plan import planned_replay
     from keval.redaction import Redactor
     from keval.run.active_run import RunOptions
     from keval.run.flow import run_plan
+    from keval.variants.select import Selection
 
     config = {
         "dataset": {"path": "q.jsonl"},

@@ -239,7 +239,7 @@ from keval.config.load import (
     with_data as with_data,
 )
 from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
-from keval.config.select import Selection as Selection, select as select
+from keval.variants.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
 from keval.config.variables import filling as filling

@@ -29,6 +29,7 @@ ROOMS = [
         "execute",
         "score",
         "run",
+        "variants",
         "findings",
         "recording",
         "analysis",
@@ -41,7 +42,7 @@ ROOMS = [
     ),
     "__main__",
 ]
-KERNEL = ROOMS[: ROOMS.index("findings")]
+KERNEL = ROOMS[: ROOMS.index("variants")]
 KERNEL_LINES = 16_000
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
@@ -164,7 +165,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     ordinary = {"command", "python"}  # kinds of plugins and of findings, beside the agents of these names
     # The one place that says what k-eval's words mean here.
-    dialect = CORE / "config" / "k_eval.py"
+    dialect = CORE / "variants" / "k_eval.py"
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} names {node.value!r}"
@@ -185,7 +186,9 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
 def test_only_the_doors_of_a_config_know_the_dialect_of_k_eval() -> None:
     doors = {"load.py", "select.py", "schema_command.py"}
     known = {
-        path.name for path in CORE.rglob("*.py") if "keval.config.k_eval" in imported(path) and path.name != "k_eval.py"
+        path.name
+        for path in CORE.rglob("*.py")
+        if "keval.variants.k_eval" in imported(path) and path.name != "k_eval.py"
     }
 
     assert doors == known

@@ -12,9 +12,9 @@ import attrs
 import click
 
 from keval.config.evaluation import Budget
-from keval.config.select import Selection
 from keval.errors import ConfigError, Problem
 from keval.seams.results import results_folder
+from keval.variants.select import Selection
 
 if TYPE_CHECKING:  # they import what `--help` does not need
     from keval.analysis.gates import Regression

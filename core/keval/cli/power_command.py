@@ -10,11 +10,11 @@ import click
 from keval.cli.options import json_option, results_option, selection_options
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.report.terminal.console import data_console, print_json
 from keval.report.terminal.messages import redactor
 from keval.store.run import find_run
 from keval.store.serialization import to_plain
+from keval.variants.select import Selection, select
 
 
 class _Size(click.ParamType[tuple[float, bool]]):

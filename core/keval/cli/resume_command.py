@@ -26,13 +26,13 @@ from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_rep
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.config.variables import filling
 from keval.records.manifest import Manifest
 from keval.report.terminal.console import message_console
 from keval.report.terminal.messages import redactor
 from keval.report.terminal.planning import print_notices
 from keval.store.run import find_run
+from keval.variants.select import Selection, select
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
     from keval.run.active_run import Watchers

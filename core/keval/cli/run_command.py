@@ -25,11 +25,11 @@ from keval.cli.options import (
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.report.terminal.console import data_console, message_console, print_json
 from keval.report.terminal.messages import redactor
 from keval.report.terminal.planning import describe, print_notices, print_plan
 from keval.store.run import find_run
+from keval.variants.select import Selection, select
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
     from keval.plan.plan import Plan

@@ -11,7 +11,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 import attrs
 import click
 
-from keval.config import k_eval
 from keval.config.evaluation import Budget, Condition, DatasetFile, Execution, Header
 from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
@@ -20,6 +19,7 @@ from keval.records.interventions import Intervention
 from keval.records.models import Model, Price
 from keval.records.scores import Rubric
 from keval.seams import registry
+from keval.variants import k_eval
 
 _LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
 _LISTED = {"metrics": "keval.metrics", "middleware": "keval.middleware", "plugins": "keval"}

@@ -23,11 +23,11 @@ from keval.cli.options import (
 from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.report.terminal.console import message_console
 from keval.report.terminal.messages import redactor
 from keval.report.terminal.progress import Progress
 from keval.store.run import find_run
+from keval.variants.select import Selection, select
 
 
 @click.command("score")

@@ -82,7 +82,7 @@ def ablated(evaluation: Evaluation) -> Evaluation:
     """
     if not evaluation.header.ablate:
         return evaluation
-    from keval.analysis.ablation import with_ablations  # imports what brings servers up
+    from keval.variants.ablation import with_ablations  # imports what brings servers up
 
     return run_to_end(with_ablations(evaluation))
 

@@ -9,10 +9,10 @@ import click
 from keval.cli.options import selection_options
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.report.terminal.console import message_console
 from keval.report.terminal.messages import foreign, redactor
 from keval.report.terminal.planning import planned_sharing, print_notices
+from keval.variants.select import Selection, select
 
 
 @click.command("validate")

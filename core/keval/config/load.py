@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 import attrs
 
-from keval.config import k_eval
 from keval.config.evaluation import Evaluation, Header, PluginSpec
 from keval.config.sections import NOUNS, SectionReader
 from keval.config.source import Source
 from keval.config.structure import structure
-from keval.errors import ConfigError
+from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
 
@@ -25,23 +24,25 @@ def load(path: Path) -> Evaluation:
 
 def read_evaluation(source: Source) -> Evaluation:
     """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
+    from keval.variants import k_eval  # a worker reads what a manifest holds, which is translated
+
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
         raise ConfigError([source.problem((), message)])
     translated = k_eval.translate(source)
-    reader = SectionReader(translated.source, list(translated.problems))
-    evaluation = reader.evaluation()
-    return attrs.evolve(
-        evaluation,
-        written_for_k_eval=translated.written_for_k_eval,
-        problems=tuple(reader.problems),
-        notices=translated.notices,
-    )
+    evaluation = _read(translated.source, translated.problems)
+    return attrs.evolve(evaluation, written_for_k_eval=translated.written_for_k_eval, notices=translated.notices)
+
+
+def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:
+    """Read an evaluation that is written in keval's own words; `problems` are those known already."""
+    reader = SectionReader(source, [*problems])
+    return attrs.evolve(reader.evaluation(), problems=tuple(reader.problems))
 
 
 def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
     """Read an evaluation again from other data, such as `effective` returns; what the command line chose stays."""
-    found = read_evaluation(Source(evaluation.source.name, evaluation.source.base, data))
+    found = _read(Source(evaluation.source.name, evaluation.source.base, data))
     implied = {spec.label for spec in evaluation.judges if spec.implied}
     judges = _with_implied(found.judges, implied)
     return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
@@ -108,7 +109,7 @@ def _written(spec: PluginSpec) -> dict[str, Any]:
 
 
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:
-    evaluation = read_evaluation(Source(place, Path(manifest.config_folder), dict(config)))
+    evaluation = _read(Source(place, Path(manifest.config_folder), dict(config)))
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
     gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
     return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), gates=gates)

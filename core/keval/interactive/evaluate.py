@@ -9,10 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from keval.analysis.ablation import with_ablations
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, read_evaluation
-from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.execute.bringup.resources import reach_loopback
 from keval.plan.build import make_plan
@@ -20,6 +18,8 @@ from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.results import results_folder
 from keval.store.run import Run, find_run
+from keval.variants.ablation import with_ablations
+from keval.variants.select import Selection, select
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ import attrs
 
 from keval.config.evaluation import Evaluation
 from keval.config.load import load
-from keval.config.select import Selection, select
 from keval.errors import ConfigError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
@@ -26,6 +25,7 @@ from keval.records.transcript import Blob, Message, Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import TranscriptBuilder
+from keval.variants.select import Selection, select
 
 
 @attrs.define(eq=False)

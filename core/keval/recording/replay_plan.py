@@ -13,7 +13,6 @@ import attrs
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
-from keval.config.select import Selection, select
 from keval.config.variables import filling, variable, variables_in
 from keval.dataset.read import Dataset, read_dataset
 from keval.dataset.samples import Samples
@@ -25,6 +24,7 @@ from keval.recording.recording import Recording
 from keval.records.manifest import Manifest
 from keval.redaction import Redactor
 from keval.store.run import Run
+from keval.variants.select import Selection, select
 
 
 @attrs.frozen

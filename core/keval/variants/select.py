@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 
-from keval.config import k_eval
 from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
 from keval.config.sections import ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
 from keval.seams import registry
+from keval.variants import k_eval
 
 
 @attrs.frozen
