@@ -65,12 +65,31 @@ from keval.seams.contexts import (
     JudgeContext as JudgeContext,
     Provision as Provision,
     ServerSpec as ServerSpec,
+    Sandbox as Sandbox,
     TrialInfo as TrialInfo,
     WorkingFolder as WorkingFolder,
+    Workspace as Workspace,
+)
+from keval.seams.workspaces import (
+    Check as Check,
+    EndOfTrial as EndOfTrial,
+    Finding as Finding,
+    TextContext as TextContext,
+    WorksInFolder as WorksInFolder,
+    WorkspaceProvider as WorkspaceProvider,
+)
+from keval.records.end_state import (
+    Artifact as Artifact,
+    CheckResult as CheckResult,
+    Conventions as Conventions,
+    EndState as EndState,
+    FileChange as FileChange,
+    GivenText as GivenText,
 )
 from keval.seams.blank_text import is_blank as is_blank
 from keval.seams.transcript_builder import (
     JudgementBuilder as JudgementBuilder,
+    TextLog as TextLog,
     TranscriptBuilder as TranscriptBuilder,
     report_request as report_request,
     reporting_requests as reporting_requests,
@@ -103,6 +122,7 @@ from keval.records.interventions import (
     Describe as Describe,
     Faults as Faults,
     FixedResult as FixedResult,
+    FixedText as FixedText,
     Intervention as Intervention,
     ShuffledResults as ShuffledResults,
 )

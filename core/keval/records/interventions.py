@@ -30,6 +30,13 @@ class FixedResult:
 
 
 @attrs.frozen
+class FixedText:
+    """The text is this one."""
+
+    fixed: str
+
+
+@attrs.frozen
 class RecordedResults:
     """Calls get what equal calls got in the recorded run in the directory `recorded`; the server is not there.
 
@@ -75,6 +82,8 @@ class Intervention:
 
     `tools` chooses tools by name or pattern (`a`, `b*`), `without` leaves some out, `rename` maps a tool's name to its
     new one, and `describe` gives tools other words. `results` changes what calls return and `faults` makes calls fail.
+    Of a context of texts, `without` leaves out sections by their headings, or skills, and `describe` gives a skill
+    another description; `text` puts another text in its place: `scrambled` is as long and has the same form.
     `server_instructions` false hides the server's instructions, and a text replaces them.
     """
 
@@ -84,6 +93,7 @@ class Intervention:
     describe: Mapping[str, Describe] = attrs.field(factory=dict)
     results: ResultChange | None = None
     faults: Faults | None = None
+    text: Literal["scrambled", "empty"] | FixedText | None = None
     server_instructions: bool | str = True
 
     @property

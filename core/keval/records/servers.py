@@ -84,7 +84,8 @@ class McpServer:
     agent connects directly by `url` and `headers`, or starts `command`, and `log` is `None`. `tools` are the names that
     the server listed before the first trial: what the agent must offer its model. `timeout` bounds a call, in seconds.
     `instructions` are the server's, where the agent is to be told them; keval adds them to the system prompt, unless
-    the agent's framework does. `channel` leads to the tap for an agent that runs in keval's own process.
+    the agent's framework does. `channel` leads to the tap for an agent that runs in keval's own process, and `source`
+    past the tap and all interventions to the server itself, for what keval asks of it.
     """
 
     name: str
@@ -100,6 +101,7 @@ class McpServer:
     log: CallLog | None = None
     instructions: str | None = None
     channel: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
+    source: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

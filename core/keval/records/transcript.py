@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from keval.records.end_state import EndState, GivenText
+
 ContentKind: TypeAlias = Literal["image", "audio", "resource_link", "resource", "structured"]
 
 
@@ -173,6 +175,9 @@ class Transcript:
 
     `history` and `facts` are there if the agent has a past of its own, as recorded answers may say, and contexts of
     facts: what was said earlier, in place of the sample's history, and facts that replace the sample's by their names.
+
+    `texts` are the instructions and skills that contexts gave, and `end_state` is what was left of a trial with a
+    workspace or with checks.
     """
 
     messages: tuple[Message, ...] = ()
@@ -193,6 +198,8 @@ class Transcript:
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
     truncated: bool = False
+    texts: tuple[GivenText, ...] = ()
+    end_state: EndState | None = None
     tool_calls_by: Literal["agent", "tap"] = "agent"
     model_calls_by: Literal["agent", "proxy"] = "agent"
 

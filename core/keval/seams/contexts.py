@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
+from keval.records.end_state import Conventions, EndState
 from keval.records.interventions import Intervention, ShuffledResults
 from keval.records.models import ModelAccess
 from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
-from keval.records.transcript import Message
+from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample
 from keval.seams.live_events import EmitEvent
-from keval.seams.transcript_builder import JudgementBuilder, TranscriptBuilder
+from keval.seams.transcript_builder import JudgementBuilder, TextLog, TranscriptBuilder
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
@@ -26,7 +27,11 @@ BringUp: TypeAlias = "Callable[[ServerSpec], AbstractAsyncContextManager[ServerS
 
 @attrs.frozen
 class TrialInfo:
-    """One attempt at a trial, as a context is told of it. `repetition` and `attempt` count from 1."""
+    """One attempt at a trial, as a context is told of it. `repetition` and `attempt` count from 1.
+
+    `workspace` is the folder that the agent will work in, if it has one, and `conventions` what it finds there by
+    itself.
+    """
 
     id: str
     sample: Sample
@@ -34,6 +39,8 @@ class TrialInfo:
     condition: str
     repetition: int = 1
     attempt: int = 1
+    workspace: Path | None = None
+    conventions: Conventions | None = None
 
 
 @attrs.frozen
@@ -135,18 +142,59 @@ class ServerSpec:
     emit: EmitEvent | None = attrs.field(default=None, eq=False, repr=False)
 
 
+class Sandbox(Protocol):
+    """Shuts the program of an agent in."""
+
+    def command(
+        self, command: Sequence[str], *, root: Path, work: Path, env: Mapping[str, str], urls: Iterable[str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Yield the command that starts `command` shut in, for as long as it runs.
+
+        It may write in `root`, which holds its home, and in `work`, its working folder; its environment is `env`. It
+        reaches `urls`, which are on loopback.
+
+        Raises:
+            TrialError: the sandbox does not start.
+        """
+        ...
+
+
+class Workspace(Protocol):
+    """The folder of one attempt at a trial."""
+
+    folder: Path
+    """Where the agent works."""
+    sandbox: Sandbox | None
+    """What shuts the agent in; `None` without one."""
+
+    async def begin(self) -> None:
+        """Note how the folder is now, as the agent begins.
+
+        Raises:
+            TrialError: of stage `context`.
+        """
+        ...
+
+    async def end(self, keep: Callable[[Blob], object]) -> EndState:
+        """Return what has changed since then, without checks; `keep` takes the content of artifacts."""
+        ...
+
+
 @attrs.frozen
 class Provision:
     """What a context gives to one attempt at a trial: a part of the system prompt, MCP servers, and facts.
 
     keval connects to each `ServerSpec`. It hands an `McpServer` on as it is; its connection and log are the context's.
     `facts` are what the context lets the agent find out, such as preferences that it has stored: metrics get them over
-    those of the sample, by their names, and no prompt shows them.
+    those of the sample, by their names, and no prompt shows them. `text_log` follows texts that the context has put
+    into the prompt or the workspace, and `plugins` are folders of plugins for an agent that takes such.
     """
 
     instructions: str = ""
     servers: tuple[ServerSpec | McpServer, ...] = ()
     facts: Mapping[str, Any] = attrs.field(factory=dict)
+    text_log: TextLog | None = None
+    plugins: tuple[Path, ...] = ()
 
 
 @attrs.frozen
@@ -156,7 +204,8 @@ class Context:
     `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
     `facts` are what contexts give for metrics, and no agent shows them to its model. `model` is set by adapters that
-    hand the context on to a function of the user's. Adapters report to `builder` as
+    hand the context on to a function of the user's. An agent that works in a folder works in that of `workspace`, if
+    the trial has one, and takes `plugins`. Adapters report to `builder` as
     things happen, so that a trial that is cut short keeps what it had.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
@@ -175,6 +224,8 @@ class Context:
     streams: bool = False
     facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     model: ModelAccess | None = None
+    workspace: Workspace | None = attrs.field(default=None, eq=False)
+    plugins: tuple[Path, ...] = ()
     builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 
     @property

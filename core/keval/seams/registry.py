@@ -18,6 +18,8 @@ from keval.errors import PluginError, suggestion
 GROUPS = {
     "keval.agents": "agent",
     "keval.contexts": "context",
+    "keval.workspaces": "workspace",
+    "keval.checks": "check",
     "keval.metrics": "metric",
     "keval.judges": "judge",
     "keval.rubrics": "rubric",

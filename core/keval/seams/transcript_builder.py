@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import attrs
 
 from keval.errors import TrialError
+from keval.records.end_state import GivenText
 from keval.records.scores import Judgement
 from keval.records.servers import CallLog, McpServer
 from keval.records.transcript import Blob, Content, ContentKind, Message, Refusal, ToolCall, Transcript, Usage
@@ -23,6 +24,18 @@ _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
 _LONGEST_WRITTEN = 2_000
 _MOST_CLAIMS = 100
+
+
+class TextLog(Protocol):
+    """Follows the texts that a context gave in one attempt, through the model requests of that."""
+
+    def saw(self, request: bytes, number: int, at: float | None) -> None:
+        """Be told a model request by its number, from 1; `at` is in seconds after the first turn began."""
+        ...
+
+    def texts(self) -> tuple[GivenText, ...]:
+        """Return the texts, and what became of each."""
+        ...
 
 
 @attrs.define
@@ -63,6 +76,8 @@ class TranscriptBuilder:
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
     _writes: bool = attrs.field(default=False, init=False)
+    _requests_seen: int = attrs.field(default=0, init=False)
+    text_logs: list[TextLog] = attrs.field(factory=list, init=False)
     written: str = attrs.field(default="", init=False)
 
     @contextmanager
@@ -217,11 +232,20 @@ class TranscriptBuilder:
         """Report a model request as it is sent, as JSON; the first of the trial counts: what the model saw."""
         if self._request is None:
             self._request = Blob.of(body, "application/json")
+        if not self._is_relayed:
+            self._show(body)
 
     def relayed(self, body: bytes) -> None:
         """Report a model request as keval passes it on, past all middleware; the first replaces what was reported."""
         if not self._is_relayed:
             self._request, self._is_relayed = Blob.of(body, "application/json"), True
+            self._requests_seen = 0  # the adapter may have told of this one
+        self._show(body)
+
+    def _show(self, body: bytes) -> None:
+        self._requests_seen += 1
+        for log in self.text_logs:
+            log.saw(body, self._requests_seen, self._elapsed())
 
     def offered(self, tools: Iterable[str]) -> None:
         """Report the names of the tools that a model request offers; the latest report counts."""
@@ -267,6 +291,7 @@ class TranscriptBuilder:
             truncated=self._truncated,
             tool_calls_by="agent" if self._logs is None else "tap",
             model_calls_by="proxy" if metered else "agent",
+            texts=tuple(text for log in self.text_logs for text in log.texts()),
         )
 
     @property

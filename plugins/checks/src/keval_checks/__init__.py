@@ -1,0 +1,1 @@
+"""Checks of what a trial left: files, databases, services; and keval check."""

@@ -1,0 +1,1 @@
+"""Instruction files, skills and plugins of coding agents as keval contexts."""
