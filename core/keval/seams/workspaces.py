@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
+from keval.errors import FieldError
 from keval.records.end_state import Conventions, FileChange
 from keval.records.interventions import Intervention
 from keval.records.servers import ServerChannel
@@ -27,20 +28,21 @@ class WorksInFolder(Protocol):
 
 @runtime_checkable
 class WorkspaceProvider(Protocol):
-    """Makes the workspaces of a condition. Group `keval.workspaces`; its fields are the keys of `workspace:`.
+    """Makes workspaces. Group `keval.workspaces`; its fields are the keys of `workspace:`.
 
-    A class attribute `of_sample` names the fields that a sample may have in a `workspace` of its own.
+    Keys of the evaluation, a condition and a sample are joined, the latter over the former, and one provider is
+    constructed for each that differs.
     """
 
-    def check(self, own: Mapping[str, Any]) -> Iterable[str]:
-        """Return what is wrong with these keys of a sample, or, without any, with the provider's own."""
+    def check(self) -> Iterable[FieldError]:
+        """Return what is wrong with the options as far as that shows without making a folder; for every sample."""
         ...
 
     async def prepare(self) -> None:
-        """Check what a trial will need, once, before the first one.
+        """Try out, before the first trial, what conditions and their trials will need; not called for samples' own.
 
         Raises:
-            PreflightError: a folder, a commit or the sandbox is not there, or a setup command fails.
+            PreflightError: a workspace cannot be made, a setup command fails, or the sandbox does not start.
         """
         ...
 
