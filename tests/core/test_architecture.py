@@ -29,6 +29,8 @@ ROOMS = [
         "execute",
         "score",
         "run",
+        "readers",
+        "tasks",
         "variants",
         "findings",
         "recording",
@@ -42,7 +44,7 @@ ROOMS = [
     ),
     "__main__",
 ]
-KERNEL = ROOMS[: ROOMS.index("variants")]
+KERNEL = ROOMS[: ROOMS.index("readers")]
 KERNEL_LINES = 16_000
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")

@@ -31,13 +31,16 @@ class Entry:
 class DatasetEntry(Entry):
     """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it.
 
-    Samples with the same value of their metadata under `cluster_key` share a source.
+    Samples with the same value of their metadata under `cluster_key` share a source. `checks` are the names of the
+    checks that samples have of their own, and `workspaces` says whether any has a workspace of its own.
     """
 
     path: str
     sha256: str | None = None
     samples: int | None = None
     cluster_key: str | None = None
+    checks: tuple[str, ...] = ()
+    workspaces: bool = False
 
 
 @attrs.frozen
@@ -104,14 +107,32 @@ class ServerEntry(Entry):
 
 
 @attrs.frozen
+class TextEntry(Entry):
+    """A context of texts: what one of its parts is called, what the config changes, and how each agent was given it.
+
+    `ways` are by agent, as `GivenText.way` has them, and `parts` are the names of its sections or skills.
+    """
+
+    part: str = "section"
+    parts: tuple[str, ...] = ()
+    interventions: tuple[Mapping[str, Any], ...] = ()
+    ways: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
 class ConditionEntry(Entry):
-    """One condition: its contexts, what their servers offered, and what tool use it requires."""
+    """One condition: its contexts, what their servers offered, and what tool use it requires.
+
+    `texts` are the contexts of texts among them, by label, and `workspace` is what its provider says of it.
+    """
 
     contexts: tuple[str, ...] = ()
     servers: Mapping[str, ServerEntry] = attrs.field(factory=dict)
     require_mcp_tool_use: bool = False
     require_mcp_tool_success: bool = False
     on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+    texts: Mapping[str, TextEntry] = attrs.field(factory=dict)
+    workspace: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
     def requires_tool_use(self) -> bool:
