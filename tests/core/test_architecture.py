@@ -165,7 +165,8 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
-    ordinary = {"command", "python"}  # kinds of plugins and of findings, beside the agents of these names
+    # Kinds of plugins, findings, errors and texts, beside the plugins of these names, and the default workspace.
+    ordinary = {"command", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
     # The one place that says what k-eval's words mean here.
     dialect = CORE / "variants" / "k_eval.py"
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary

@@ -52,7 +52,7 @@ def make_plan(
     arms = _arms(constructor, () if samples_checked else samples)
     tasks = None
     if _asks_for_tasks(evaluation, dataset, contexts.values()):
-        from keval.tasks.tasks import TaskReader  # only such a run needs it
+        from keval.tasks.reading import TaskReader  # only such a run needs it
 
         reader = TaskReader(evaluation, dataset, arms, agents, contexts, constructor.problem)
         tasks, wrong = reader.tasks(() if samples_checked else samples)

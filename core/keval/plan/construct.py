@@ -86,7 +86,8 @@ class Constructor:
         """
         metrics = self.plugins("keval.metrics", self.evaluation.metrics)
         if self.evaluation.header.verify or checks:
-            from keval.tasks.checks import check_names, check_scores  # only such a run needs it
+            from keval.tasks.checks import check_names  # only such a run needs it
+            from keval.tasks.reading import check_scores
 
             metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
         judges = self.plugins("keval.judges", self.evaluation.judges)

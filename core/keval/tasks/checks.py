@@ -13,7 +13,6 @@ from keval.config.source import KeyPath
 from keval.config.structure import structure
 from keval.errors import FieldError, PluginError, TrialError, suggestion
 from keval.execute.attempts import run_attempt
-from keval.plan.plan import ResolvedPlugin
 from keval.records.end_state import CheckResult
 from keval.records.scores import Score
 from keval.records.trial import Trial
@@ -149,11 +148,3 @@ class CheckScore:
 
 def _told(result: CheckResult, of: str) -> str:
     return f"{result.name}: {result.reason}" if of == ALL else result.reason
-
-
-def check_scores(names: Iterable[str]) -> tuple[ResolvedPlugin, ...]:
-    """Return the metrics that tell what checks of these names found, and all together."""
-    component = registry.find("keval.metrics", "verify")
-    return tuple(
-        ResolvedPlugin(f"{PREFIX}{name}", component, CheckScore(name)) for name in dict.fromkeys((*names, ALL))
-    )

@@ -293,7 +293,7 @@ def _condition(arm: Arm, plan: Plan, ready: Ready, redact: Redactor) -> Conditio
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,
-        texts=plan.tasks.describe_texts(arm, redact.data) if plan.tasks is not None else {},
+        texts=plan.tasks.describe_texts(arm.label, redact.data) if plan.tasks is not None else {},
         workspace=redact.data(dict(plan.tasks.describe(arm.label))) if plan.tasks is not None else {},
     )
 

@@ -268,7 +268,7 @@ def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> Workspace
     """Return what makes the workspace of a condition with this context, if its server works in one."""
     if not works_in_workspace(context.plugin):
         return None
-    from keval.tasks.tasks import workspace_of  # only such a context needs it
+    from keval.tasks.reading import workspace_of  # only such a context needs it
 
     return workspace_of(evaluation, context.label)
 
