@@ -156,12 +156,13 @@ class ServerSpec:
         return any(WORKSPACE in text for text in (*self.args, *self.env.values(), self.cwd or ""))
 
     def in_workspace(self, folder: Path) -> ServerSpec:
-        """Return the server of a trial with this workspace."""
+        """Return the server of a trial with this workspace, which no other trial shares."""
         path = str(folder)
         # A working directory is relative to the config's folder, and what stands before a whole path does not count.
         _, named, below = (self.cwd or "").partition(WORKSPACE)
         return attrs.evolve(
             self,
+            isolation="trial" if self.uses_workspace else self.isolation,
             args=tuple(text.replace(WORKSPACE, path) for text in self.args),
             env={name: text.replace(WORKSPACE, path) for name, text in self.env.items()},
             cwd=path + below if named else self.cwd,
