@@ -110,10 +110,12 @@ class ServerEntry(Entry):
 class TextEntry(Entry):
     """A context of texts: what one of its parts is called, what the config changes, and how each agent was given it.
 
-    `ways` are by agent, as `GivenText.way` has them, and `parts` are the names of its sections or skills.
+    `ways` are by agent, as `GivenText.way` has them, `parts` are the names of its sections or skills, and `sha256` is
+    that of all that it gives.
     """
 
     part: str = "section"
+    sha256: str | None = None
     parts: tuple[str, ...] = ()
     interventions: tuple[Mapping[str, Any], ...] = ()
     ways: Mapping[str, str] = attrs.field(factory=dict)
