@@ -70,6 +70,18 @@ class TaskReader:
         self._check_reach(tasks)
         return tasks, [*self._wrong(tasks, samples)]
 
+    def notices(self) -> Iterator[Problem]:
+        """Yield the agents that no sandbox shuts in, though the config asks for one."""
+        given = [self.evaluation.header.workspace, *(arm.condition.workspace for arm in self.arms)]
+        asked = [self.evaluation.header.sandbox, *(each.get("sandbox", "none") for each in given if each)]
+        if all(sandbox == "none" for sandbox in asked):
+            return
+        for agent in self.agents:
+            conventions = conventions_of(agent.plugin)
+            if agent.plugin is not None and not agent.prerecorded and not (conventions and conventions.sandboxed):
+                told = f"{agent.label!r} runs in keval's own process, where no sandbox shuts it in"
+                yield self.evaluation.source.problem(agent.path, told, at_key=True)
+
     def folder(self, arm: Arm) -> tuple[WorkspaceProvider | None, KeyPath]:
         """Construct the workspace provider of a condition, and return it with the path of its options."""
         header = self.evaluation.header
