@@ -150,7 +150,7 @@ def test_texts_take_the_place_of_instructions(tmp_path: Path) -> None:
     windows = instructions(tmp_path, WINDOWS).changed([Intervention(without=("Build",), text="scrambled")])
     assert scrambled(WINDOWS[WINDOWS.index("# Deploy") :]) == windows.text
     assert provider == provider.changed([])
-    assert {"content": GUIDE} == provider.changed([Intervention(text="empty")]).frozen_options()
+    assert provider.digest != provider.changed([Intervention(text="empty")]).digest
 
 
 HEADINGS = [
@@ -221,7 +221,6 @@ def test_skills_are_left_out_described_and_made_placebos(tmp_path: Path) -> None
     assert '---\nname: pdf\ndescription: "Draws \\"cats\\": #1"\n---\n' == pdf.head
     assert scrambled(original.body) == pdf.body
     assert ('Fills "PDF" forms.', 'Draws "cats": #1') == (original.description, pdf.description)
-    assert provider.frozen_options() == changed.frozen_options()
 
 
 def test_a_change_that_does_not_fit_skills_is_told_at_its_place(tmp_path: Path) -> None:
@@ -262,8 +261,8 @@ def test_a_change_that_does_not_fit_skills_is_told_at_its_place(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "AGENTS.md is empty"),
-        (b" \n", "AGENTS.md is empty"),
+        (b"", "AGENTS.md: it is empty"),
+        (b" \n", "AGENTS.md: it is empty"),
         ("Größe".encode("latin-1"), "AGENTS.md: it is not in UTF-8 (byte 3); save it so"),
         (b"x" * 1_000_001, "AGENTS.md: it cannot be read: it has more than 1000000 bytes"),
     ],

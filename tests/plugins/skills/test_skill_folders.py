@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from skills_ref import validate
 
-from keval.plugin import PluginWarning
+from keval.plugin import Intervention, PluginWarning
 from keval_skills import Skill
 from tests.plugins.skills.folders import PDF_BODY, skill, write
 
@@ -132,11 +132,20 @@ def test_keys_of_claude_code_are_known_and_slips_are_told(tmp_path: Path) -> Non
         Skill(slip)
 
 
-def test_a_run_that_goes_on_refuses_other_files(tmp_path: Path) -> None:
-    folder = skill(tmp_path)
-    frozen = Skill(folder).frozen_options()
-    Skill(folder, **frozen)
-    write(folder, scripts__fields_py="print('new')")
+def test_the_digest_changes_with_all_that_is_given_and_with_nothing_else(tmp_path: Path) -> None:
+    folder = write(skill(tmp_path), scripts__fields_py="print()")
+    digests = [Skill(folder).digest, Skill(folder).changed([]).digest]
+    for change in (
+        lambda: (folder / "scripts" / "fields.py").chmod(0o700),
+        lambda: write(folder, scripts__fields_py="print(1)"),
+        lambda: (folder / "scripts" / "fields.py").rename(folder / "fields.py"),
+        lambda: skill(tmp_path, body="Other."),
+    ):
+        change()
+        digests.append(Skill(folder).digest)
+    placebo = Skill(folder).changed([Intervention(text="scrambled")]).digest
+    write(folder, fields_py="print(2)")
 
-    with pytest.raises(ValueError, match="'path' must lead to the files with which the run began"):
-        Skill(folder, **frozen)
+    assert digests[0] == digests[1]
+    assert 6 == len({*digests, placebo})
+    assert placebo == Skill(folder).changed([Intervention(text="scrambled")]).digest

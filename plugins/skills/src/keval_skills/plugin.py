@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -28,7 +28,7 @@ from keval_skills.placing import writing
 from keval_skills.plugin_folder import PluginFolder, PluginReader
 from keval_skills.skill_folder import SkillFolder
 from keval_skills.text_log import FollowedTexts
-from keval_skills.tree import check_digest, digest_of
+from keval_skills.tree import digest_of
 
 _PLUGIN = "plugin"
 
@@ -38,13 +38,12 @@ class Plugin:
     """Gives agents a plugin of Claude Code: its skills, commands, subagents, hooks and MCP servers.
 
     Each trial gets a copy of the folder without its MCP servers. These keval offers as Claude Code would name them, so
-    that their calls are recorded. `sha256` is that of all files when the run began: a run that goes on refuses others.
+    that their calls are recorded.
     """
 
     part: ClassVar[str] = "skill"
 
     path: Path
-    sha256: str | None = None
     _folder: PluginFolder = attrs.field(init=False)
     _skills: tuple[SkillFolder, ...] = attrs.field(init=False)
 
@@ -53,13 +52,13 @@ class Plugin:
         folder = reader.read()
         if folder is None:
             raise ValueError("\n  ".join(["'path' must lead to a plugin of Claude Code:", *reader.problems]))
-        check_digest(self.sha256, [folder.tree])
         object.__setattr__(self, "_folder", folder)
         object.__setattr__(self, "_skills", folder.skills)
 
-    def frozen_options(self) -> Mapping[str, Any]:
-        """Return the SHA-256 of the plugin's files as they were when the run began."""
-        return {"sha256": digest_of([self._folder.tree])}
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all its files, with its skills as they are given."""
+        return digest_of(self._folder.tree.digest(self._folder.files), *(each.digest for each in self._skills))
 
     def parts(self) -> Sequence[str]:
         """Return the names of its skills."""

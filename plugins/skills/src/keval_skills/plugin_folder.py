@@ -51,15 +51,18 @@ class PluginFolder:
     skills: tuple[SkillFolder, ...]
     servers: tuple[PluginServer, ...]
 
+    @property
+    def files(self) -> list[str]:
+        """All files but for those of skills and of MCP servers."""
+        own = (each.tree.root.relative_to(self.tree.root).as_posix() for each in self.skills)
+        left_out = {_SERVERS, *_paths_of(self.manifest.get("mcpServers"))}.union(*map(self.tree.within, own))
+        return [name for name in self.tree.files if name not in left_out]
+
     def write(self, folder: Path, skills: Sequence[SkillFolder]) -> None:
         """Write the plugin into a folder that is made, with these skills for its own. Raises OSError."""
-        left_out = {_SERVERS, MANIFEST, *_paths_of(self.manifest.get("mcpServers"))}
-        for own in self.skills:
-            left_out |= self.tree.within(own.tree.root.relative_to(self.tree.root).as_posix())
-        self.tree.copy(folder, without=left_out)
+        self.tree.copy(folder, self.files)
         for each in skills:
             each.write(folder / each.tree.root.relative_to(self.tree.root))
-        (folder / MANIFEST).parent.mkdir(exist_ok=True)
         manifest = {key: value for key, value in self.manifest.items() if key != "mcpServers"}
         (folder / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=2), encoding="utf-8")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import attrs
 
@@ -18,7 +18,7 @@ from keval_skills.changes import changed_skills
 from keval_skills.placing import placing, writing
 from keval_skills.skill_folder import SkillFolder, SkillReader
 from keval_skills.text_log import FollowedTexts
-from keval_skills.tree import Tree, check_digest, digest_of
+from keval_skills.tree import digest_of
 
 READ_SKILL = "read_skill"
 """The tool, and how an agent without skills gets them."""
@@ -30,17 +30,16 @@ class Skill:
 
     An agent that discovers skills in its folder finds them there. Any other agent has their names and descriptions in
     its system prompt, and the tool `read_skill`. `neighbours` are skills that are given alike and only compete with
-    them. `sha256` is that of all files when the run began: a run that goes on refuses others.
+    them.
     """
 
     part: ClassVar[str] = "skill"
 
     path: Path | tuple[Path, ...]
     neighbours: tuple[Path, ...] = ()
-    sha256: str | None = None
     _own: tuple[SkillFolder, ...] = attrs.field(init=False)
     _others: tuple[SkillFolder, ...] = attrs.field(init=False)
-    _read: tuple[Tree, ...] = attrs.field(init=False)
+    _names: tuple[str, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         reader, paths = SkillReader(), [self.path] if isinstance(self.path, Path) else self.path
@@ -50,16 +49,15 @@ class Skill:
             reader.problems.append("the list is empty; name a folder with SKILL.md")
         if reader.problems:
             raise ValueError("\n  ".join(["'path' must lead to skills as agentskills.io has them:", *reader.problems]))
-        read = tuple(each.tree for each in (*own, *others))
-        check_digest(self.sha256, read)
         reader.warn()
         object.__setattr__(self, "_own", tuple(own))
         object.__setattr__(self, "_others", tuple(others))
-        object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_names", tuple(each.name for each in self.given))
 
-    def frozen_options(self) -> Mapping[str, Any]:
-        """Return the SHA-256 of the skills' files as they were when the run began."""
-        return {"sha256": digest_of(self._read)}
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all skills with their files."""
+        return digest_of(*(each.digest for each in self.given))
 
     def parts(self) -> Sequence[str]:
         """Return the names of the skills, without neighbours."""
@@ -103,7 +101,7 @@ class Skill:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the skills that agents get, and of those that the config leaves out."""
-        return tuple(tree.root.name for tree in self._read)
+        return self._names
 
     def kind(self, skill: SkillFolder) -> Literal["skill", "neighbour"]:
         """Return what a skill is to the records."""

@@ -14,7 +14,7 @@ import attrs
 
 from keval.plugin import PluginWarning, read_input
 from keval_skills.front_matter import FrontMatter, FrontMatterError
-from keval_skills.tree import Tree, place
+from keval_skills.tree import Tree, digest_of, place
 
 SKILL_FILE = "SKILL.md"
 MOST_TEXT = 1_000_000
@@ -51,7 +51,12 @@ class SkillFolder:
     @property
     def sha256(self) -> str:
         """The SHA-256 of SKILL.md as it is given."""
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all that is given: its name, SKILL.md and the other files."""
+        return digest_of(self.name, self.text, self.tree.digest(self.files))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -67,8 +72,7 @@ class SkillFolder:
 
     def write(self, folder: Path) -> None:
         """Write the skill into a folder that is made. Raises OSError."""
-        left_out = [SKILL_FILE, *(name for name in self.tree.files if name not in self.files)]
-        self.tree.copy(folder, without=left_out)
+        self.tree.copy(folder, self.files)
         target = folder / SKILL_FILE
         target.write_text(self.text, encoding="utf-8", newline="")
         shutil.copymode(self.tree.root / SKILL_FILE, target)
@@ -126,7 +130,7 @@ class SkillReader:
         folder = folder.resolve() if folder.name in ("", "..") else folder
         file, known = folder / SKILL_FILE, len(self.problems)
         tree = Tree.read(folder)
-        self.problems += tree.problems
+        self.problems += () if self.in_plugin else tree.problems  # a plugin is looked at as a whole
         if SKILL_FILE not in tree.files:
             self.problems.append(
                 f"{place(folder)}: agents look for a file {SKILL_FILE}, in capitals; rename what is there"

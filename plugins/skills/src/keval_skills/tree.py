@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -44,38 +44,35 @@ class Tree:
                 break
         return cls(root, tuple(sorted(files)), tuple(problems))
 
-    def copy(self, to: Path, *, without: Collection[str] = ()) -> None:
-        """Copy the files, with their modes, into a folder that is made; links are copied as links. Raises OSError."""
+    def copy(self, to: Path, names: Iterable[str]) -> None:
+        """Copy some of the files, with their modes, into a folder that is made; links as links. Raises OSError."""
         to.mkdir(parents=True, exist_ok=True)
-        for name in self.files:
-            if name not in without:
-                target = to / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.root / name, target, follow_symlinks=False)
+        for name in names:
+            target = to / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.root / name, target, follow_symlinks=False)
+
+    def digest(self, names: Iterable[str]) -> str:
+        """Return the SHA-256 of some of the files: their names, contents, and whether they can be run."""
+        digest = hashlib.sha256()
+        for name in names:
+            path = self.root / name
+            linked = path.is_symlink()
+            content = os.readlink(path).encode() if linked else path.read_bytes()
+            runs = not linked and bool(path.stat().st_mode & stat.S_IXUSR)
+            digest.update(f"{name}\0{linked}{runs}{len(content)}\0".encode() + content)
+        return digest.hexdigest()
 
     def within(self, folder: str) -> set[str]:
         """Return the files in a folder of it, or the file itself."""
         return {name for name in self.files if name == folder or name.startswith(f"{folder}/")}
 
 
-def digest_of(trees: Iterable[Tree]) -> str:
-    """Return the SHA-256 of what folders hold: names, modes and contents. Raises OSError."""
-    digest = hashlib.sha256()
-    for tree in trees:
-        for name in tree.files:
-            path = tree.root / name
-            linked = path.is_symlink()
-            content = os.readlink(path).encode() if linked else path.read_bytes()
-            runs = not linked and bool(path.stat().st_mode & stat.S_IXUSR)
-            digest.update(f"{tree.root.name}/{name}\0{linked}{runs}{len(content)}\0".encode())
-            digest.update(content)
-    return digest.hexdigest()
-
-
-def check_digest(expected: str | None, trees: Sequence[Tree]) -> None:
-    """Raise ValueError if the files are others than when the run began; `None` if it begins now."""
-    if expected is not None and expected != digest_of(trees):
-        raise ValueError("'path' must lead to the files with which the run began; restore them, or start a new run")
+def digest_of(*parts: str) -> str:
+    """Return the SHA-256 of texts, each apart from the others."""
+    return hashlib.sha256(
+        "".join(f"{len(part)}\0{part}" for part in parts).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def place(path: Path, line: int | None = None) -> str:
