@@ -68,7 +68,9 @@ from keval.seams.contexts import (
     Sandbox as Sandbox,
     TrialInfo as TrialInfo,
     WorkingFolder as WorkingFolder,
+    WORKSPACE as WORKSPACE,
     Workspace as Workspace,
+    works_in_workspace as works_in_workspace,
 )
 from keval.seams.workspaces import (
     Check as Check,

@@ -84,6 +84,8 @@ class Condition:
     `require_mcp_tool_use` requires a tool call in every trial, and `require_mcp_tool_success` that one succeeds if
     there are calls. `on_missing_tool_use` says what happens to an answer that does not comply: the trial is asked again
     (`retry`), the answer is scored (`keep`), or the trial fails (`fail`).
+
+    `workspace` is the folder that agents work in: its keys go over those of the evaluation, and a sample's over these.
     """
 
     system_prompt: str = ""
@@ -92,6 +94,7 @@ class Condition:
     require_mcp_tool_use: bool = False
     require_mcp_tool_success: bool = False
     on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+    workspace: Mapping[str, Any] | None = None
 
     @property
     def requires_tool_use(self) -> bool:
@@ -193,7 +196,9 @@ class Header:
 
     `primary` names the metrics and rubrics that the run is to decide; the others are explored.
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
-    `ablate` names conditions to run without each of their tools, too; `ablated` has the labels that this added.
+    `ablate` names conditions to run without each of their tools, sections and skills, too; `ablated` has the labels
+    that this added. `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists
+    the checks of what a trial leaves.
     """
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
@@ -206,6 +211,9 @@ class Header:
     public: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()
     ablated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+    workspace: Mapping[str, Any] | None = None
+    sandbox: str | Mapping[str, Any] = "none"
+    verify: tuple[Any, ...] = ()
 
 
 @attrs.frozen

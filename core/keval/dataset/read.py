@@ -24,7 +24,8 @@ class Dataset:
     """The samples of a file, in its order, and the SHA-256 of its bytes.
 
     `expected` are the conditions that expectations of samples name, each with the first line that does. `waiting` are
-    the questions that are no samples until a person accepts them.
+    the questions that are no samples until a person accepts them. `checks` are the names of the checks that samples
+    have of their own, and `workspaces` says whether any has a workspace of its own.
     """
 
     path: Path | None
@@ -33,6 +34,8 @@ class Dataset:
     _lines: Sequence[int] = ()
     expected: Mapping[str, int] = attrs.field(factory=dict)
     waiting: int = 0
+    checks: tuple[str, ...] = ()
+    workspaces: bool = False
 
     def place(self, sample: str) -> str:
         """Return the file and line of a sample, by its id."""
@@ -58,6 +61,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
     samples: list[Sample] = []
     positions = array("Q")
     expected: dict[str, int] = {}
+    checks: dict[str, None] = {}
+    workspaces = False
     left_out: dict[str, bool] = {}  # ids, and whether they wait for a person
     try:
         with open_input(file.path) as content:
@@ -81,6 +86,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
                 continue
             for label in (label for part in sample.expect for label in part.conditions):
                 expected.setdefault(label, record.line)
+            workspaces = workspaces or sample.workspace is not None
+            named = (each.get("name") for each in sample.verify if isinstance(each, dict))
+            checks.update((name, None) for name in named if isinstance(name, str))
             if rereadable and record.position is not None:
                 positions.append(record.position)
             else:
@@ -98,7 +106,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
 
     kept = {name: line for name, line in lines.items() if name not in left_out} if left_out else lines
     waiting = sum(left_out.values())
-    return Dataset(file.path, Samples([*kept], read), digest, array("Q", kept.values()), expected, waiting)
+    found = Samples([*kept], read)
+    lines_kept = array("Q", kept.values())
+    return Dataset(file.path, found, digest, lines_kept, expected, waiting, tuple(checks), workspaces)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:

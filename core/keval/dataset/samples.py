@@ -81,7 +81,10 @@ class Samples(Sequence[Sample]):
         return self._ids.positions
 
 
-KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect", "accepted", "rejected")
+KNOWN_KEYS = (
+    *("id", "history", "turns", "facts", "metadata", "expect", "accepted", "rejected"),
+    *("workspace", "verify", "solution"),
+)
 """Keys of a record that have a meaning, besides those of the question and the golden answer."""
 _ROLES: dict[str, Literal["user", "assistant"]] = {
     "user": "user",
@@ -127,13 +130,16 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         facts=_mapping(record.get("facts"), "facts"),
         metadata=metadata,
         expect=expectations_of(record.get("expect")),
+        workspace=None if record.get("workspace") is None else _mapping(record["workspace"], "workspace"),
+        verify=_listed(record.get("verify"), "verify"),
+        solution=record.get("solution"),
     )
 
 
 def _id(record: Mapping[str, Any]) -> str:
     given = record.get("id")
     if given is None:
-        changing_nothing = ("expect", "accepted", "rejected")
+        changing_nothing = ("expect", "accepted", "rejected", "verify", "solution")
         asked = {key: value for key, value in record.items() if key not in changing_nothing}
         canonical = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -148,6 +154,12 @@ def _texts(value: Any, key: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
         raise ValueError(f"{key!r} is a list of texts: what the user says, in order")
     return tuple(value)
+
+
+def _listed(value: Any, key: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | None):
+        raise ValueError(f"{key!r} is a list")
+    return tuple(value or ())
 
 
 def _mapping(value: Any, key: str) -> Mapping[str, Any]:

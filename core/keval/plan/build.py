@@ -19,6 +19,7 @@ from keval.records.trial import Sample
 from keval.seams import registry
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
+from keval.seams.workspaces import TextContext
 
 
 def make_plan(
@@ -43,12 +44,20 @@ def make_plan(
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
-    scorers = constructor.scorers(needed=scored)
+    dataset = dataset or _dataset(evaluation, problems, constructor.notices)
+    scorers = constructor.scorers(needed=scored, checks=dataset.checks)
     constructor.check_models(agents)
     _check_characteristics(constructor, agents, scorers.metrics)
-    dataset = dataset or _dataset(evaluation, problems, constructor.notices)
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, () if samples_checked else samples)
+    tasks = None
+    if _asks_for_tasks(evaluation, dataset, contexts.values()):
+        from keval.tasks.reading import TaskReader  # only such a run needs it
+
+        reader = TaskReader(evaluation, dataset, arms, agents, contexts, constructor.problem)
+        tasks, wrong = reader.tasks(() if samples_checked else samples)
+        problems += wrong
+        constructor.notices += reader.notices()
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     problems += _primary_problems(evaluation, scorers)
@@ -72,7 +81,17 @@ def make_plan(
         scorers=scorers,
         executor=executors[0],
         notices=(*evaluation.notices, *constructor.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
+        tasks=tasks,
     )
+
+
+def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> bool:
+    """Return whether any trial has a workspace, checks, or a text that may be a file of a workspace."""
+    header = evaluation.header
+    asked = header.workspace is not None or header.verify or header.sandbox != "none"
+    own = any(condition.workspace is not None for condition in evaluation.conditions.values())
+    texts = any(isinstance(item.plugin, TextContext) for item in contexts)
+    return bool(asked or own or texts or dataset.checks or dataset.workspaces)
 
 
 def make_session_plan(evaluation: Evaluation) -> Plan:
@@ -122,7 +141,7 @@ def _without(problems: Iterable[Problem], *messages: str) -> list[Problem]:
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
     constructor = Constructor(evaluation, list(evaluation.problems))
-    scorers = constructor.scorers()
+    scorers = constructor.scorers(checks=manifest.dataset.checks)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)

@@ -14,11 +14,12 @@ from keval.config.load import read_rubric
 from keval.config.source import KeyPath
 from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
-from keval.errors import ConfigError, PluginError, Problem, RunError
+from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records.models import Model
 from keval.records.scores import Rubric, Scale
 from keval.seams import registry
+from keval.seams.workspaces import TextContext
 
 DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
 """The rubrics of a config that names none."""
@@ -78,13 +79,21 @@ class Constructor:
                 self.problem(spec.path, str(error), at_key=True)
         return tuple(resolved.values())
 
-    def scorers(self, *, needed: bool = True) -> Scorers:
-        """Construct metrics and judges, and read the rubrics; if they are `needed`, none is a problem."""
+    def scorers(self, *, needed: bool = True, checks: Iterable[str] = ()) -> Scorers:
+        """Construct metrics and judges, and read the rubrics; if they are `needed`, none is a problem.
+
+        Each check of the evaluation is a metric, too; `checks` are the names of those that samples have.
+        """
         metrics = self.plugins("keval.metrics", self.evaluation.metrics)
+        if self.evaluation.header.verify or checks:
+            from keval.tasks.checks import check_names  # only such a run needs it
+            from keval.tasks.reading import check_scores
+
+            metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
         judges = self.plugins("keval.judges", self.evaluation.judges)
         rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
-        if needed and not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
-            self.problem((), "nothing scores the answers; add `metrics:` or `judges:`")
+        if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
+            self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
         self.check_models(judges)
         return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
 
@@ -239,6 +248,7 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
     If they are `played`, in a replay, the recordings that they name are not needed.
     """
     resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts)
+    resolved = tuple(_changed_text(constructor, item) for item in resolved)
     for item in resolved:
         if item.changed_at and not getattr(item.plugin, "tap", True):
             constructor.problem(item.changed_at[-1], UNTAPPED, at_key=True)
@@ -257,6 +267,22 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
                 constructor.problem(("conditions", label, "contexts", index), told)
             first.setdefault(origin, name)
     return found
+
+
+def _changed_text(constructor: Constructor, context: ResolvedPlugin) -> ResolvedPlugin:
+    """Return a context of texts with its changes made; add a problem where a change is none of texts, or of servers."""
+    if not isinstance(context.plugin, TextContext):
+        for place, change in zip(context.changed_at, context.interventions, strict=True):
+            if change.text is not None:
+                told = "only a context of texts, such as instructions, takes `text:`; a server takes `results:`"
+                constructor.problem((*place, "text"), told, at_key=True)
+        return context
+    try:
+        return attrs.evolve(context, plugin=context.plugin.changed(context.interventions))
+    except InterventionError as error:
+        for (number, *rest), message, at_key in error.errors:
+            constructor.problem((*context.changed_at[int(number)], *rest), message, at_key=at_key or not rest)
+        return attrs.evolve(context, plugin=None)
 
 
 def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:

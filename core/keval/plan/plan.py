@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,6 +22,9 @@ from keval.records.trial import Sample, TrialKey
 from keval.seams import registry
 from keval.seams.interfaces import PrerecordedAgent
 from keval.seams.registry import Component
+
+if TYPE_CHECKING:  # only a run with workspaces or checks needs it
+    from keval.tasks.tasks import Tasks
 
 
 @attrs.frozen
@@ -139,7 +142,10 @@ class ScoringPlan:
 
 @attrs.frozen
 class Plan:
-    """All that a run will do, before it does anything; `notices` are what a user should know of it."""
+    """All that a run will do, before it does anything; `notices` are what a user should know of it.
+
+    `tasks` are the workspaces and checks of trials, if the config asks for any.
+    """
 
     evaluation: Evaluation
     dataset: Dataset
@@ -152,6 +158,7 @@ class Plan:
     scorers: Scorers
     executor: ResolvedPlugin
     notices: tuple[Problem, ...] = ()
+    tasks: Tasks | None = None
 
     @property
     def trial_count(self) -> int:

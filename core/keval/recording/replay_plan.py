@@ -116,13 +116,20 @@ def make_replay_plan(
     """
     known = recording.manifest.dataset
     samples = recording.run.samples
-    frozen = Dataset(Path(known.path), samples, known.sha256 or "", range(1, len(samples) + 1))
+    frozen = Dataset(
+        Path(known.path),
+        samples,
+        known.sha256 or "",
+        range(1, len(samples) + 1),
+        checks=known.checks,
+        workspaces=known.workspaces,
+    )
     if dataset is not None:
         there, had = {*dataset.samples.ids}, {*samples.ids}
         names = [name for name in samples.ids if name in there] + [name for name in renewed if name not in had]
         sources = [dataset.samples if name in renewed else samples for name in names]
         mixed = Samples(names, lambda number: sources[number].named(names[number]))
-        frozen = Dataset(dataset.path, mixed, dataset.digest, range(1, len(names) + 1))
+        frozen = attrs.evolve(dataset, samples=mixed, lines=range(1, len(names) + 1), expected={}, waiting=0)
     plan = make_plan(evaluation, frozen, played=True)
     if not any(key.id in recording.trials for key in plan.trials()):
         raise RunError(

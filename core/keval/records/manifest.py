@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from keval.records.end_state import Conventions
 from keval.records.models import FREE, Price
 from keval.records.scores import Judgement, Rubric, Scale, Scored, ScoreLine, Scorer
 from keval.records.transcript import Transcript
@@ -31,13 +32,16 @@ class Entry:
 class DatasetEntry(Entry):
     """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it.
 
-    Samples with the same value of their metadata under `cluster_key` share a source.
+    Samples with the same value of their metadata under `cluster_key` share a source. `checks` are the names of the
+    checks that samples have of their own, and `workspaces` says whether any has a workspace of its own.
     """
 
     path: str
     sha256: str | None = None
     samples: int | None = None
     cluster_key: str | None = None
+    checks: tuple[str, ...] = ()
+    workspaces: bool = False
 
 
 @attrs.frozen
@@ -53,7 +57,8 @@ class AgentEntry(Entry):
     """One agent: its plugin, its model (`provider/name`), and what is said about it.
 
     `recording` is the SHA-256 of recorded answers, for an agent that has its answers already, and `files` has that of
-    each file of the user's that the agent is made of, by name.
+    each file of the user's that the agent is made of, by name. `conventions` are those of an agent that works in a
+    folder.
     """
 
     type: str
@@ -62,6 +67,7 @@ class AgentEntry(Entry):
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     recording: str | None = None
     files: Mapping[str, str] = attrs.field(factory=dict)
+    conventions: Conventions | None = None
 
 
 @attrs.frozen
@@ -104,14 +110,34 @@ class ServerEntry(Entry):
 
 
 @attrs.frozen
+class TextEntry(Entry):
+    """A context of texts: what one of its parts is called, what the config changes, and how each agent was given it.
+
+    `ways` are by agent, as `GivenText.way` has them, `parts` are the names of its sections or skills, and `sha256` is
+    that of all that it gives.
+    """
+
+    part: str = "section"
+    sha256: str | None = None
+    parts: tuple[str, ...] = ()
+    interventions: tuple[Mapping[str, Any], ...] = ()
+    ways: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
 class ConditionEntry(Entry):
-    """One condition: its contexts, what their servers offered, and what tool use it requires."""
+    """One condition: its contexts, what their servers offered, and what tool use it requires.
+
+    `texts` are the contexts of texts among them, by label, and `workspace` is what its provider says of it.
+    """
 
     contexts: tuple[str, ...] = ()
     servers: Mapping[str, ServerEntry] = attrs.field(factory=dict)
     require_mcp_tool_use: bool = False
     require_mcp_tool_success: bool = False
     on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+    texts: Mapping[str, TextEntry] = attrs.field(factory=dict)
+    workspace: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
     def requires_tool_use(self) -> bool:

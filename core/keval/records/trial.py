@@ -35,7 +35,8 @@ class Sample:
     `question` is asked first and `turns`, the follow-up messages of the same user, after it in the same session.
     `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier. `withheld`
     names the facts that hooks added. No prompt shows these, nor what is expected of the answers (`expect`), because
-    answers are compared with them.
+    answers are compared with them. `workspace` and `verify` are as a config writes them, for this sample alone, and
+    `solution` is what `keval check` does in place of an agent.
     """
 
     id: str
@@ -47,6 +48,9 @@ class Sample:
     metadata: Mapping[str, Any] = attrs.field(factory=dict)
     withheld: tuple[str, ...] = ()
     expect: tuple[Expectation, ...] = ()
+    workspace: Mapping[str, Any] | None = None
+    verify: tuple[Any, ...] = ()
+    solution: Any = None
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -68,7 +68,10 @@ async def open_worker(
     if scoring:
         plan = make_scoring_plan(evaluation, manifest)
     else:
-        dataset = attrs.evolve(NO_DATASET, samples=Samples(sample_ids, _unread))
+        known = manifest.dataset
+        dataset = attrs.evolve(
+            NO_DATASET, samples=Samples(sample_ids, _unread), checks=known.checks, workspaces=known.workspaces
+        )
         plan = make_plan(evaluation, dataset, samples_checked=True)
     hooks = Hooks.of(hook_plugins(plan.hooks))
     try:

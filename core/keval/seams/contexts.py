@@ -58,6 +58,15 @@ class WorkingFolder:
             raise ValueError("`fresh: false` creates no folder; remove it, or give a path instead of the mapping")
 
 
+WORKSPACE = "{workspace}"
+"""What stands for the folder of a trial in the options of a server."""
+
+
+def works_in_workspace(context: object) -> bool:
+    """Return whether the options of a context say that its server works in the workspace of each trial."""
+    return WORKSPACE in str([getattr(context, name, None) for name in ("args", "env", "cwd")])
+
+
 @attrs.frozen
 class ClientPolicy:
     """How keval answers what a server asks of a client, where the agent's framework declares no such capability.
@@ -140,6 +149,24 @@ class ServerSpec:
     cassette: ServerCassette | None = attrs.field(default=None, eq=False, repr=False)
     asks_live: bool = False
     emit: EmitEvent | None = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def uses_workspace(self) -> bool:
+        """Whether it works in the workspace of a trial: `{workspace}` stands in its `args`, `env` or `cwd`."""
+        return any(WORKSPACE in text for text in (*self.args, *self.env.values(), self.cwd or ""))
+
+    def in_workspace(self, folder: Path) -> ServerSpec:
+        """Return the server of a trial with this workspace, which no other trial shares."""
+        path = str(folder)
+        # A working directory is relative to the config's folder, and what stands before a whole path does not count.
+        _, named, below = (self.cwd or "").partition(WORKSPACE)
+        return attrs.evolve(
+            self,
+            isolation="trial" if self.uses_workspace else self.isolation,
+            args=tuple(text.replace(WORKSPACE, path) for text in self.args),
+            env={name: text.replace(WORKSPACE, path) for name, text in self.env.items()},
+            cwd=path + below if named else self.cwd,
+        )
 
 
 class Sandbox(Protocol):

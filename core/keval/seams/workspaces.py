@@ -113,6 +113,11 @@ class TextContext(Protocol):
 
     part: ClassVar[str]
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all that it gives, after changes."""
+        ...
+
     def parts(self) -> Sequence[str]:
         """Return the names of its parts, each of which `ablate` leaves out once. Raises ConfigError."""
         ...

@@ -1,4 +1,4 @@
-"""Ablation: runs a condition without each of its tools, so that the report can say what each tool is worth."""
+"""Ablation: runs a condition without each of its parts, so that the report can say what each part is worth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from keval.config.evaluation import Condition, Evaluation, PluginSpec
 from keval.config.source import KeyPath
 from keval.errors import ConfigError, Problem
 from keval.execute.bringup.preflight import read_tool_listings
+from keval.plan.build import make_contexts
 from keval.records.interventions import Intervention
+from keval.seams.workspaces import TextContext
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")
@@ -27,6 +29,7 @@ class _Expansion:
     contexts: dict[str, PluginSpec]
     conditions: dict[str, Condition]
     made: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    nouns: dict[str, dict[str, None]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> _Expansion:
@@ -35,17 +38,17 @@ class _Expansion:
         specs = {spec.label: spec for spec in evaluation.contexts}
         return cls(evaluation, data, specs, dict(evaluation.conditions))
 
-    def leave_out(self, of: str, context: str, tool: str, *, only: bool) -> None:
-        """Add a copy of a condition that lacks one tool of one of its contexts.
+    def leave_out(self, of: str, context: str, part: str, noun: str, *, only: bool) -> None:
+        """Add a copy of a condition that lacks one part of one of its contexts: a tool, a section or a skill.
 
-        `only` says that the context has no other tool; then the copy lacks the whole context.
+        `only` says that the context has no other part; then the copy lacks the whole context.
         """
         condition = self.conditions[of]
-        name = tool if tool not in self.made.get(of, {}) else f"{context}__{tool}"
+        name = part if part not in self.made.get(of, {}) else f"{context}__{part}"
         label = self._label(f"{of} without {_NOT_IN_LABELS.sub('_', name)}", self.conditions)
         rest = [None if each == context and only else each for each in condition.contexts]
         if not only:
-            derived = self._context(context, tool)
+            derived = self._context(context, part)
             rest = [derived if each == context else each for each in condition.contexts]
         kept = tuple(each for each in rest if each is not None)
         changed = attrs.evolve(condition, contexts=kept)
@@ -56,15 +59,20 @@ class _Expansion:
         self.conditions[label] = changed
         self.data["conditions"][label] = written
         self.made.setdefault(of, {})[name] = label
+        self.nouns.setdefault(of, {})[noun] = None
 
     def finished(self) -> Evaluation:
         """Return the evaluation with all that was added; its config says so in place of `ablate`."""
         data, header = {**self.data, "ablated": self.made}, self.evaluation.header
         source = self.evaluation.source
         notices = []
-        for of, tools in self.made.items():
-            added = "1 condition" if len(tools) == 1 else f"{len(tools)} conditions"
-            told = f"added {added}, each {of!r} without one of its tools (its servers were started to list the tools)"
+        for of, parts in self.made.items():
+            added = "1 condition" if len(parts) == 1 else f"{len(parts)} conditions"
+            kinds = [*self.nouns[of]]
+            started = " (its servers were started to list the tools)" if "tool" in kinds else ""
+            told = (
+                f"added {added}, each {of!r} without one of its {' and '.join(f'{kind}s' for kind in kinds)}{started}"
+            )
             notices.append(Problem(_place(self.evaluation, of), told))
         return attrs.evolve(
             self.evaluation,
@@ -75,10 +83,10 @@ class _Expansion:
             notices=(*self.evaluation.notices, *notices),
         )
 
-    def _context(self, context: str, tool: str) -> str:
-        """Add a copy of a context that lacks one tool, unless there is one, and return its label."""
-        wanted = {"from": context, "without": [tool]}
-        named = f"{context} without {_NOT_IN_LABELS.sub('_', tool)}"
+    def _context(self, context: str, part: str) -> str:
+        """Add a copy of a context that lacks one part, unless there is one, and return its label."""
+        wanted = {"from": context, "without": [part]}
+        named = f"{context} without {_NOT_IN_LABELS.sub('_', part)}"
         if self.data["contexts"].get(named) == wanted:
             return named
         label, base = self._label(named, self.contexts), self.contexts[context]
@@ -89,7 +97,7 @@ class _Expansion:
             path=path,
             origin=base.origin or context,
             changes=wanted,
-            interventions=(*base.interventions, Intervention(without=(tool,))),
+            interventions=(*base.interventions, Intervention(without=(part,))),
             changed_at=(*base.changed_at, path),
         )
         self.data["contexts"][label] = wanted
@@ -104,28 +112,35 @@ class _Expansion:
 
 
 async def with_ablations(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with a condition for each tool of the conditions that `ablate` names, without that tool.
+    """Return the evaluation with a condition for each part of the conditions that `ablate` names, without that part.
 
-    Their servers are started to list the tools, and stopped again. What is added stands in the config as if it had been
+    Parts are the tools of servers, the sections of instructions, and skills. Servers are started to list their tools,
+    and stopped again. What is added stands in the config as if it had been
     written there, so that a run can be resumed, and run elsewhere, without that.
 
     Raises:
-        ConfigError: the evaluation is wrong, or a condition has no tool to leave out.
+        ConfigError: the evaluation is wrong, or a condition has no part to leave out.
         PreflightError: a server does not come up; with every problem.
     """
     if not evaluation.header.ablate:
         return evaluation
     wanted = [label for of in evaluation.header.ablate for label in evaluation.conditions[of].contexts]
-    offered = {each.label: each for each in await read_tool_listings(evaluation, tuple(dict.fromkeys(wanted)))}
+    made = make_contexts(evaluation, tuple(dict.fromkeys(wanted)))
+    texts = {each.label: each.plugin for each in made if isinstance(each.plugin, TextContext)}
+    parts = {label: [*text.parts()] for label, text in texts.items()}
+    if served := tuple(each.label for each in made if each.label not in texts):
+        for offered in await read_tool_listings(evaluation, served):
+            tools = (tool for tool_listing in offered.tool_listings for tool in tool_listing.tools)
+            parts[offered.label] = [*dict.fromkeys(tools)]
     expansion = _Expansion.of(evaluation)
     problems = []
     for of in evaluation.header.ablate:
         for context in evaluation.conditions[of].contexts:
-            tools = [tool for tool_listing in offered[context].tool_listings for tool in tool_listing.tools]
-            for tool in dict.fromkeys(tools):
-                expansion.leave_out(of, context, tool, only=len({*tools}) == 1)
+            noun = texts[context].part if context in texts else "tool"
+            for part in parts[context]:
+                expansion.leave_out(of, context, part, noun, only=len(parts[context]) == 1)
         if of not in expansion.made:
-            told = f"the condition {of!r} has no tools to leave out; name a condition with an MCP server"
+            told = f"the condition {of!r} has nothing to leave out; name one with a server, instructions or skills"
             problems.append(Problem(_place(evaluation, of), told))
     if problems:
         raise ConfigError(problems)

@@ -79,7 +79,7 @@ def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from()
             "both: {from: terse, timeout: 3,",
             (
                 "5:23: unknown key 'timeout': a context with `from:` takes only what it changes; it can"
-                " change: tools, without, rename, describe, results, faults, server_instructions"
+                " change: tools, without, rename, describe, results, faults, text, server_instructions"
             ),
         ),
         ("error: 0.5", "error: 1.5", "5:67: 'error' must be <= 1: 1.5"),

@@ -129,7 +129,7 @@ CASES = {
     ),
     "nothing scores": (
         changed("metrics:\n  - double/length\n", ""),
-        "eval.yaml:1:1: nothing scores the answers; add `metrics:` or `judges:`",
+        "eval.yaml:1:1: nothing scores the answers; add `metrics:`, `judges:` or `verify:`",
     ),
     "missing environment variable": (
         changed("scripted: {}", "scripted: {suffix: '${KEVAL_TEST_UNSET}'}"),

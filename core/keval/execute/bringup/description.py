@@ -42,6 +42,7 @@ from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.interfaces import AgentChecker, FreezesOptions, MadeOfFiles
 from keval.seams.registry import Component
+from keval.seams.workspaces import WorksInFolder
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
 
@@ -159,10 +160,12 @@ def describe_run(
             plan.dataset.digest,
             len(plan.samples),
             evaluation.dataset.cluster_key if evaluation.dataset else None,
+            plan.dataset.checks,
+            plan.dataset.workspaces,
         ),
         trials=plan.trial_count,
         agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
-        conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
+        conditions={arm.label: _condition(arm, plan, ready, redact) for arm in plan.arms},
         judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
         scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact, ratings=ratings),
@@ -276,6 +279,7 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
         characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
         files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
+        conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
     )
 
 
@@ -284,13 +288,15 @@ def _digests(files: Iterable[Path]) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
 
 
-def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
+def _condition(arm: Arm, plan: Plan, ready: Ready, redact: Redactor) -> ConditionEntry:
     return ConditionEntry(
         contexts=arm.contexts,
         servers=server_entries(ready.contexts[arm.label], redact),
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,
+        texts=plan.tasks.describe_texts(arm.label, redact.data) if plan.tasks is not None else {},
+        workspace=redact.data(dict(plan.tasks.describe(arm.label))) if plan.tasks is not None else {},
     )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
-from keval.errors import InterventionError, PluginError, PreflightError
+from keval.errors import InterventionError, PluginError, PreflightError, TrialError
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
 from keval.execute.limits import RunLimits
@@ -22,14 +24,15 @@ from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
 from keval.records.cassettes import ServerCassette, Traffic
 from keval.records.models import Asker, Endpoint, Model
 from keval.records.servers import McpServer, ToolListing
-from keval.records.trial import TrialKey
+from keval.records.trial import Sample, TrialKey
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.contexts import ServerSpec
+from keval.seams.contexts import ServerSpec, TrialInfo, works_in_workspace
 from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
+from keval.seams.workspaces import TextContext, WorkspaceProvider
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import Player
@@ -99,13 +102,15 @@ async def preflight(
             recorded=recorded,
             condition=condition,
             listing=None if player is None else partial(player.listing, condition),
+            workspace=plan.tasks.folders[condition] if plan.tasks is not None else None,
         )
         for condition, label in wanted
     ]
-    exchange, endpoints, *opened = await all_of(
+    exchange, endpoints, _, *opened = await all_of(
         [
             _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player, limits=limits),
             resolve_models(plan.askers, execution, scope, player),
+            plan.tasks.prepare(scope.close_later) if plan.tasks is not None else asyncio.sleep(0),
             *opening,
         ]
     )
@@ -215,6 +220,7 @@ async def open_context(
     recorded: bool = False,
     condition: str | None = None,
     listing: Callable[[str], ServerCassette] | None = None,
+    workspace: WorkspaceProvider | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
@@ -225,7 +231,8 @@ async def open_context(
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        opened = OpenedContext(source, context.interventions)
+        changed_servers = () if isinstance(context.plugin, TextContext) else context.interventions
+        opened = OpenedContext(source, changed_servers)
         results = next((change.recorded for change in context.interventions if change.recorded is not None), None)
         if results is not None and listing is None:
             from keval.recording.recorded_results import RecordedResultsReader  # only a context that asks for it
@@ -244,6 +251,8 @@ async def open_context(
             played = listing(server.name) if listing else None
             given = opened.given(server, evaluation.execution, traffic_log=traffic_log, cassette=played)
             given = attrs.evolve(given, start_ahead=ahead)
+            if server.uses_workspace:
+                given = given.in_workspace(await _probed(workspace, server, scope))
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.tool_listings.append(connected.tool_listing)
             if opened.recorded_results is not None:
@@ -253,6 +262,28 @@ async def open_context(
                 traffic_log.end(traffic_log.begin("listed"), played.listed())
         check_changes(context, opened.tool_listings, opened.tapped)
         return opened
+
+
+def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> WorkspaceProvider | None:
+    """Return what makes the workspace of a condition with this context, if its server works in one."""
+    if not works_in_workspace(context.plugin):
+        return None
+    from keval.tasks.reading import workspace_of  # only such a context needs it
+
+    return workspace_of(evaluation, context.label)
+
+
+async def _probed(workspace: WorkspaceProvider | None, server: ServerSpec, scope: ResourceScope) -> Path:
+    """Make a workspace for a server that is started for its tools to be listed. Raises PreflightError."""
+    if workspace is None:
+        raise PreflightError(
+            f"server '{server.name}' works in {{workspace}}, and its condition has none; add `workspace: {{}}`"
+        )
+    try:
+        made = await scope.enter(workspace.open(TrialInfo("preflight", Sample("preflight", ""), "", "")))
+    except TrialError as error:
+        raise PreflightError(f"server '{server.name}': {error}") from error
+    return made.folder
 
 
 def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bool) -> None:
@@ -328,9 +359,12 @@ async def read_tool_listings(
         PreflightError: a server does not come up; with every problem.
     """
     contexts = make_contexts(evaluation, labels)
-    scope = ResourceScope()
+    scope, redactor = ResourceScope(), redactor or Redactor()
+    folders = {each.label: _workspace_for(each, evaluation) for each in contexts}
     try:
-        opened = await all_of([open_context(each, evaluation, scope, redactor or Redactor()) for each in contexts])
+        opened = await all_of(
+            [open_context(each, evaluation, scope, redactor, workspace=folders[each.label]) for each in contexts]
+        )
     finally:
         await scope.close()
     return [

@@ -24,6 +24,7 @@ from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.infrastructure import ConnectedServer
 from keval.seams.interfaces import ContextSource
 from keval.seams.live_events import EmitEvent
+from keval.seams.workspaces import TextContext
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.recorded_results import RecordedResultsReader
@@ -88,7 +89,7 @@ def changes_placed(context: ResolvedPlugin, source: Source) -> Iterator[None]:
 
 def check_changes(context: ResolvedPlugin, tool_listings: Sequence[ToolListing], tapped: Collection[str]) -> None:
     """Raise InterventionError where a context's interventions change nothing, or leave nothing."""
-    if not context.interventions:
+    if not context.interventions or isinstance(context.plugin, TextContext):
         return
     last = len(context.interventions) - 1
     if any(listing.server not in tapped for listing in tool_listings):

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
@@ -24,6 +25,7 @@ from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
+from keval.records.end_state import EndState
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
@@ -134,19 +136,29 @@ class PlanWorker:
     async def _enter(self, stack: AsyncExitStack, attempt: TrialAttempt, builder: TranscriptBuilder) -> Context:
         key, sample = attempt.key, attempt.sample
         prompts = [self._arms[key.condition].system_prompt(sample)]
+        info, workspace = attempt.info, None
+        plugins: tuple[Path, ...] = ()
+        if self.plan.tasks is not None:
+            with attempt.stopwatch.paused():
+                info, workspace = await self.plan.tasks.enter(stack, info, self.ready.agents[key.agent])
         servers: list[McpServer] = []
         facts: dict[str, Any] = {}
         for name, most in self._clients[key.condition].items():
             with attempt.stopwatch.paused():
                 await stack.enter_async_context(self._place(f"server {name}", most))
         for opened in self.ready.contexts[key.condition]:
-            provision = await stack.enter_async_context(opened.source.open(attempt.info))
+            provision = await stack.enter_async_context(opened.source.open(info))
             if not isinstance(provision, Provision):
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             facts |= provision.facts
-            servers += [await self._reached(server, opened, stack, attempt) for server in provision.servers]
+            plugins += provision.plugins
+            builder.text_logs += [provision.text_log] if provision.text_log is not None else []
+            servers += [await self._reached(server, opened, stack, attempt, info) for server in provision.servers]
+        if workspace is not None:
+            with attempt.stopwatch.paused():
+                await workspace.begin()
         refused, relayed = builder.refused, builder.relayed
         scope = self.ready.exchange.request_scope(
             attempt.asker,
@@ -172,6 +184,8 @@ class PlanWorker:
             history=sample.history,
             streams=attempt.streams,
             facts=facts,
+            workspace=workspace,
+            plugins=plugins,
             builder=builder,
         )
 
@@ -180,7 +194,7 @@ class PlanWorker:
         return nullcontext() if most is None else self.ready.exchange.limits.place(name, most)
 
     async def _reached(
-        self, server: Any, opened: OpenedContext, stack: AsyncExitStack, attempt: TrialAttempt
+        self, server: Any, opened: OpenedContext, stack: AsyncExitStack, attempt: TrialAttempt, info: TrialInfo
     ) -> McpServer:
         """Return how the agent reaches a server that a context gives."""
         if isinstance(server, McpServer):
@@ -195,9 +209,9 @@ class PlanWorker:
             cassette = opened.recorded_results.attempt(server.name, attempt.info, attempt.stopwatch.expire)
         execution = self.plan.evaluation.execution
         given = opened.given(
-            server,
+            server if info.workspace is None else server.in_workspace(info.workspace),
             execution,
-            attempt.info,
+            info,
             attempt.shuffled_results,
             traffic_log=traffic_log,
             cassette=cassette,
@@ -231,18 +245,28 @@ class PlanWorker:
         )
         context = Context(builder=builder)
         instructions: str | None = None  # unknown, if a context did not open
+        ended: EndState | None = None
         attempt.begun()
 
         async def asked() -> Transcript:
-            nonlocal context, instructions
+            nonlocal context, instructions, ended
             if attempt.cassette is not None:
                 attempt.cassette.begin()
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, attempt, builder)
                 instructions = context.instructions
-                told = await self.ready.agents[attempt.key.agent].run(attempt.sample, context)
-                # While the context is open, as closing it may end calls that the tap still records.
-                return merge(told, context) if _is_transcript(told) else told
+                try:
+                    told = await self.ready.agents[attempt.key.agent].run(attempt.sample, context)
+                    # While the context is open, as closing it may end calls that the tap still records.
+                    told = merge(told, context) if _is_transcript(told) else told
+                finally:
+                    if context.workspace is not None:
+                        with attempt.stopwatch.paused():
+                            ended = await context.workspace.end(attempt.outbox.blob)
+                if self.plan.tasks is not None and _is_transcript(told):
+                    with attempt.stopwatch.paused():
+                        ended = await self.plan.tasks.verified(attempt.key, attempt.sample, told, context, ended)
+                return told
 
         seconds = self._seconds if attempt.cassette is None else attempt.cassette.limit(self._seconds)
         tried = await run_attempt(asked, seconds=seconds, late=self._late, stopwatch=attempt.stopwatch)
@@ -263,7 +287,8 @@ class PlanWorker:
                 check(transcript, context)
             except TrialError as error:
                 outcome = AttemptOutcome.failed(error)
-        transcript = attrs.evolve(transcript or merge(builder.transcript(), context), instructions=instructions)
+        transcript = transcript or merge(builder.transcript(), context)
+        transcript = attrs.evolve(transcript, instructions=instructions, end_state=ended)
         execution = self.plan.evaluation.execution
         keep = attempt.outbox.blob if execution.keep_large_results else None
         transcript = shorten(transcript, size(execution.max_recorded_bytes), keep)

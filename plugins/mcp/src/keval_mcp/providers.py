@@ -13,6 +13,7 @@ import attrs
 from attrs.validators import ge, gt, optional
 
 from keval.plugin import (
+    WORKSPACE,
     BringUp,
     ContextSource,
     DynamicTools,
@@ -24,6 +25,7 @@ from keval.plugin import (
     Transport,
     TrialInfo,
     WorkingFolder,
+    works_in_workspace,
 )
 from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
@@ -61,9 +63,16 @@ def _answered_by_tap(provider: Stdio | _Remote, field: attrs.Attribute[Any], giv
         )
 
 
+def _fits_workspace(provider: Stdio, field: attrs.Attribute[Isolation], isolation: Isolation) -> None:
+    if isolation == "condition" and works_in_workspace(provider):
+        raise ValueError("'isolation' must be trial, as the server works in {workspace}, the folder of each trial")
+
+
 def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None:
     if method == "fork" and sys.platform != "linux":
         raise ValueError("'fork' needs Linux; leave out start_method, and each process is started by itself")
+    if method == "fork" and WORKSPACE in str(provider.args):
+        raise ValueError("'start_method' must be spawn where {workspace} stands in `args`; `cwd` may have it with fork")
     if method == "fork" and not provider.tap:
         raise ValueError(
             "keval starts no server that agents start themselves: 'fork' must go with the tap; set tap: true"
@@ -74,8 +83,9 @@ def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None
 class Stdio:
     """An MCP server that keval starts as a process and talks to over its standard input and output.
 
-    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. With `start_method:
-    fork`, the processes of a Python server are forked from one that has imported its packages.
+    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. `{workspace}` in
+    `args`, `env` or `cwd` stands for the workspace of the trial, and each trial has a process of its own then. With
+    `start_method: fork`, the processes of a Python server are forked from one that has imported its packages.
     """
 
     command: str
@@ -83,7 +93,7 @@ class Stdio:
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     cwd: Path | WorkingFolder | None = None
     tap: bool = True
-    isolation: Isolation = "auto"
+    isolation: Isolation = attrs.field(default="auto", validator=_fits_workspace)
     max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
     start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
@@ -106,9 +116,6 @@ class Stdio:
         server = attrs.evolve(
             self._spec(label),
             command=self.command,
-            args=self.args,
-            env=self.env,
-            cwd=None if self.cwd is None or isinstance(self.cwd, WorkingFolder) else str(self.cwd),
             bring_up=self._bring_up,
             timeout=self.timeout,
             max_timeout=self.max_timeout,
@@ -129,7 +136,7 @@ class Stdio:
         begun = server.folder.copy if server.folder else None
         if begun is not None and not begun.is_dir():
             raise PreflightError(f"server '{server.name}': '{begun}', which is to be copied, is not a folder")
-        cwd = self.cwd if isinstance(self.cwd, Path) else begun
+        cwd = Path(server.cwd) if server.cwd is not None else begun
         server = attrs.evolve(server, command=find_command(server.name, self.command, self.env, cwd))
         check_roots(server.name, self.roots)
         if self.start_method == "spawn":
@@ -149,6 +156,9 @@ class Stdio:
         return ServerSpec(
             label,
             "stdio",
+            args=self.args,
+            env=self.env,
+            cwd=None if self.cwd is None or isinstance(self.cwd, WorkingFolder) else str(self.cwd),
             tap=self.tap,
             isolation=self.isolation,
             max_clients=self.max_clients,
@@ -291,6 +301,8 @@ def planned_sharing(server: ServerSpec) -> Sharing | None:
         return Sharing(False, "agents connect to it themselves (tap: false)", verified=_is_seen(server))
     if server.isolation == "trial":
         return Sharing(False, "isolation: trial", verified=_is_seen(server))
+    if server.uses_workspace:
+        return Sharing(False, "it works in the workspace of each trial")
     if server.isolation == "condition":
         return Sharing(True, "isolation: condition", verified=server.keeps_trials_apart)
     if server.folder is not None:
