@@ -14,8 +14,8 @@ from attrs.validators import gt
 from keval.plugin import EndOfTrial, Finding
 from keval_checks.expected import Expected, Texts
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
-from keval_checks.program import Ended, run_program
-from keval_programs import TrialFolder, open_folder, words
+from keval_checks.program import Ended, command_of, run_program
+from keval_programs import TrialFolder, open_folder
 
 _NOT_FOUND = 127
 """What a shell exits with if a program is not found (POSIX, Shell Command Language, 2.8.2)."""
@@ -48,9 +48,7 @@ class CommandCheck:
 
     @_command.default
     def _read_command(self) -> tuple[str, ...]:
-        if isinstance(self.run, str) and self.run.strip():
-            return ("/bin/sh", "-c", self.run)
-        return words("run", self.run)
+        return command_of("run", self.run)
 
     @_expected.default
     def _read_expected(self) -> Expected:

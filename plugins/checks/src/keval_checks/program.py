@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 from keval.plugin import Sandbox, TranscriptBuilder
-from keval_programs import Process, TrialFolder, environment, running
+from keval_programs import Process, TrialFolder, environment, running, words
 
 _MERGED = 'exec "$@" </dev/null 2>&1'
 _KEPT_BYTES = 2**20
@@ -26,16 +26,23 @@ class Ended:
     output: str
 
 
+def command_of(field: str, run: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command: a list of them, or a text for the shell. Raises ValueError: it is empty."""
+    if isinstance(run, str) and run.strip():
+        return ("/bin/sh", "-c", run)
+    return words(field, run)
+
+
 async def run_program(
     words: Sequence[str],
     cwd: Path,
     own: TrialFolder,
-    seconds: float,
+    seconds: float | None,
     *,
     env: Mapping[str, str] | None = None,
     sandbox: Sandbox | None = None,
 ) -> Ended:
-    """Run a program in the folder `cwd`, for so many seconds; `own` has its home, which is empty.
+    """Run a program in the folder `cwd`, for so many seconds or without a limit; `own` has its home, which is empty.
 
     Nothing of `cwd` is on its PATH, as the agent wrote it.
 

@@ -49,7 +49,8 @@ class UnchangedCheck:
 
     async def check(self, end: EndOfTrial) -> Finding:
         """Look at the changes; see `keval.plugin.Check`. Raises TrialError: no file ever matched a pattern."""
-        found = [change for change in end.changes if self._matches(change.path)]
+        # A name that a terminal would not show is written in quotation marks, with escapes.
+        found = [change for change in end.changes if self._matches(change.path.strip('"'))]
         if found:
             named = ", ".join(f"{change.path} was {change.kind}" for change in found[:_NAMED])
             more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
