@@ -14,6 +14,7 @@ import attrs
 
 from keval.plugin import Volatile
 from keval_programs.process import to_the_end
+from keval_programs.removal import remove_folder
 
 _PREFIX = "keval-trial-"
 
@@ -41,9 +42,9 @@ class TrialFolder:
     root: Path
 
     @classmethod
-    def at(cls, root: str) -> TrialFolder:
+    def at(cls, root: Path) -> TrialFolder:
         """Make the folders in an empty one."""
-        folder = cls(Path(root).resolve())
+        folder = cls(root.resolve())
         folder.home.mkdir()
         folder.work.mkdir()
         return folder
@@ -77,10 +78,9 @@ class TrialFolder:
 @asynccontextmanager
 async def open_folder() -> AsyncIterator[TrialFolder]:
     """Make the folder, and remove it with everything in it."""
-    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    made = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield TrialFolder.at(made.name)
+        yield TrialFolder.at(root)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
-        await to_the_end(asyncio.to_thread(made.cleanup))
+        await to_the_end(asyncio.to_thread(remove_folder, root))
