@@ -36,10 +36,9 @@ def check(*, config: Path, condition: str | None, as_json: bool) -> None:
         for row in examination.wrong:
             which = f", check {row.check!r}" if row.check is not None else ""
             click.echo(foreign(f"{row.sample}: {row.examination}{which}: {row.reason}"))
-        samples = len({row.sample for row in examination.rows})
-        wrong = len({row.sample for row in examination.wrong})
-        told = "as they should be" if not wrong else f"{counted(wrong, 'sample')} not as it should be"
+        samples, wrong = (len({row.sample for row in rows}) for rows in (examination.rows, examination.wrong))
+        found = f", {wrong} with problems" if wrong else " without problems"
         rest = f"; {counted(examination.without_solution, 'sample')} without a solution"
-        click.echo(f"{counted(samples, 'sample')} examined, {told}{rest if examination.without_solution else ''}")
+        click.echo(f"{counted(samples, 'sample')} examined{found}{rest if examination.without_solution else ''}")
     if examination.wrong:
         raise SystemExit(1)

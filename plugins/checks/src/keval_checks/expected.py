@@ -106,7 +106,7 @@ def _read_schema(given: Schema) -> Mapping[str, Any]:
             raise ValueError(f"{given} holds no JSON object")
         compiled(schema)
     except OSError as error:
-        raise ValueError(f"'json_schema' must be a file that can be read: {error}") from error
+        raise ValueError(f"'json_schema' must be a file that can be read: {given}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"'json_schema' must be a JSON Schema: {error}") from error
     return schema

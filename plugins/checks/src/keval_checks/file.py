@@ -59,7 +59,9 @@ class FileCheck:
         try:
             return read_input(self.equals.file, MOST_BYTES).rstrip()
         except OSError as error:
-            raise ValueError(f"'equals' must name a file that can be read: {error}") from error
+            raise ValueError(
+                f"'equals' must name a file that can be read: {self.equals.file}: {error.strerror}"
+            ) from error
 
     async def check(self, end: EndOfTrial) -> Finding:
         """Look at the file; see `keval.plugin.Check`."""

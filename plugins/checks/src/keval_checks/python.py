@@ -43,7 +43,7 @@ class PythonCheck:
         try:
             known = set(_names(ast.parse(file.read_bytes(), str(file))))
         except OSError as error:
-            raise ValueError(f"'target' must name a file that can be read: {error}") from error
+            raise ValueError(f"'target' must name a file that can be read: {file}: {error.strerror}") from error
         except (SyntaxError, ValueError, RecursionError) as error:
             raise ValueError(f"'target' must name a file of Python: {error}") from error
         if function not in known:
