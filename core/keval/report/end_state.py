@@ -60,9 +60,9 @@ def end_lines(end: EndState, blobs: Path, *, full: bool) -> Iterator[Text]:
         yield from (safe(f"  │ {one_line(line)}", "dim") for line in shown)
     changes = end.changes if full else end.changes[:_MOST_FILES]
     if end.changes:
-        yield Text(f"workspace: {counted(len(end.changes), 'file')} added, changed or deleted", "bold")
+        yield Text(f"workspace: {counted(len(end.changes), 'changed file')}", "bold")
     yield from (safe(f"  {change.kind:<7}  {one_line(change.path)}") for change in changes)
-    yield from _left_out(len(end.changes) - len(changes), "file")
+    yield from _left_out(len(end.changes) - len(changes), "changed file")
     lines = _lines(end.diff)
     shown = lines if full else lines[:_MOST_LINES]
     for line in shown:

@@ -77,3 +77,40 @@ def test_runs_that_left_other_things_differ_but_for_times_and_the_machine(ran: P
     assert (0, 1) == (equal.code, different.code)
     assert "12 equal, 12 different" in different.stdout
     assert "end_state.diff" in different.stdout
+
+
+def test_a_report_says_how_often_a_skill_was_read_and_what_that_does_not_show(ran: Project) -> None:
+    run = str(ran.run_directory())
+    data = ran.keval("report", run, "--json").data
+    first, explained = (ran.keval("report", run, *more).stdout for more in ((), ("--explain",)))
+    markdown = ran.keval("report", run, "--markdown").stdout
+    ran.keval("report", run, "--html", "page.html")
+    page = (ran.root / "page.html").read_text(encoding="utf-8")
+
+    pdf, rival = data["activations"]
+    assert ("pdf", "skill", ".claude/skills", 12, 0, 6, 12, 0.5) == tuple(
+        pdf[key] for key in ("text", "kind", "way", "trials", "unknown", "read", "n", "rate")
+    )
+    assert ("neighbour", 0, 0.0) == (rival["kind"], rival["read"], rival["rate"])
+    assert (2.0, {"Read": 6}) == (pdf["model_call"], pdf["tools"])
+    # 0.5 ± t(11) sqrt(0.25 / 11), over questions.
+    assert [0.17, 0.83] == [round(pdf[end], 2) for end in ("ci_low", "ci_high")]
+    (score,) = pdf["scores"]
+    assert (6, 6) == (score["read_n"], score["unread_n"])
+    assert "texts    skill pdf read in trials: 50 % [17 %, 83 %] n=12" in first.splitlines()
+    assert "rival" not in first
+    for told in (explained, markdown, page):
+        assert "not causal" in " ".join(told.split())
+        assert "\x1b" not in told
+
+
+def test_a_run_without_texts_says_nothing_of_any(project: Project) -> None:
+    project.write(eval_yaml=endings.CONFIG, questions_jsonl='{"id": "a", "question": "Why?"}\n')
+    first = project.run("eval.yaml")
+    markdown = project.keval("report", "latest", "--markdown", "--html", "page.html").stdout
+    data = project.keval("report", "latest", "--json").data
+
+    assert [] == data["activations"]
+    assert not any(line.startswith("texts") for line in first.stdout.splitlines())
+    assert "Instructions and skills" not in markdown
+    assert 'id="texts"' not in (project.root / "page.html").read_text(encoding="utf-8")
