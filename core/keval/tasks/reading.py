@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
@@ -21,6 +22,8 @@ from keval.tasks.checks import ALL, PREFIX, CheckScore, read_checks
 from keval.tasks.tasks import Tasks, conventions_of, joined
 
 _DEFAULT = "folder"
+PROMPT = "system prompt"
+"""How a text is given that is no file of a workspace."""
 
 
 def check_scores(names: Iterable[str]) -> tuple[ResolvedPlugin, ...]:
@@ -53,7 +56,8 @@ class TaskReader:
         for arm in self.arms:
             folder, paths[arm.label] = self.folder(arm)
             if folder is not None:
-                folders[arm.label] = folder
+                # Conditions that differ in nothing else share what is prepared once.
+                folders[arm.label] = next((each for each in folders.values() if each == folder), folder)
         if len(folders) < len(self.arms):
             return None, []
         texts = {arm.label for arm in self.arms if any(True for _ in self._texts(arm))}
@@ -64,11 +68,25 @@ class TaskReader:
             if header.workspace is not None or header.sandbox != "none" or arm.condition.workspace is not None
         }
         places = {label: source.place(path, key=True) for label, path in paths.items()}
-        described = self._described(self._ways())
+        ways = self._ways()
+        self._check_pairs(ways)
+        described = self._described(ways)
         base = self.dataset.path.parent if self.dataset.path else source.base
         tasks = Tasks(folders, frozenset(asked), frozenset(texts), checks, base, places, described)
         self._check_reach(tasks)
         return tasks, [*self._wrong(tasks, samples)]
+
+    def notices(self) -> Iterator[Problem]:
+        """Yield the agents that no sandbox shuts in, though the config asks for one."""
+        given = [self.evaluation.header.workspace, *(arm.condition.workspace for arm in self.arms)]
+        asked = [self.evaluation.header.sandbox, *(each.get("sandbox", "none") for each in given if each)]
+        if all(sandbox == "none" for sandbox in asked):
+            return
+        for agent in self.agents:
+            conventions = conventions_of(agent.plugin)
+            if agent.plugin is not None and not agent.prerecorded and not (conventions and conventions.sandboxed):
+                told = f"{agent.label!r} runs in keval's own process, where no sandbox shuts it in"
+                yield self.evaluation.source.problem(agent.path, told, at_key=True)
 
     def folder(self, arm: Arm) -> tuple[WorkspaceProvider | None, KeyPath]:
         """Construct the workspace provider of a condition, and return it with the path of its options."""
@@ -122,6 +140,25 @@ class TaskReader:
                         path = ("conditions", arm.label, "contexts", index)
                         self.problem(path, f"the agent {agent.label!r}: {error}")
         return ways
+
+    def _check_pairs(self, ways: Mapping[str, Mapping[str, str]]) -> None:
+        """Report contexts of one condition that would be given in each other's place."""
+        for arm in self.arms:
+            found = [(index, text, arm.contexts[index]) for index, text in self._texts(arm)]
+            for (_, first, one), (index, second, other) in itertools.combinations(found, 2):
+                if first.part != second.part:
+                    continue
+                same = sorted({*first.parts()} & {*second.parts()}) if first.part == "skill" else []
+                if first.part == "section":
+                    theirs = ways.get(other, {})
+                    same = sorted(
+                        {way for agent, way in ways.get(one, {}).items() if theirs.get(agent) == way} - {PROMPT}
+                    )
+                if same:
+                    told = (
+                        f"{one!r} and {other!r} would both be given as {same[0]!r}; put them into separate conditions"
+                    )
+                    self.problem(("conditions", arm.label, "contexts", index), told)
 
     def _described(self, ways: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, TextEntry]]:
         found: dict[str, dict[str, TextEntry]] = {}

@@ -61,12 +61,15 @@ class Tasks:
             raise ValueError("; ".join(error.message for error in errors))
         return own
 
-    async def prepare(self) -> None:
-        """Try the workspaces of conditions out, before the first trial. Raises PreflightError with every problem."""
+    async def prepare(self, close_later: Callable[[object], None]) -> None:
+        """Try the workspaces of conditions out, before the first trial; each is handed to `close_later` before that.
+
+        Raises PreflightError with every problem.
+        """
 
         problems: list[str] = []
-        # Conditions that differ in nothing else have an equal one.
-        for condition in {repr(self.folders[label]): label for label in sorted(self.asked)}.values():
+        for condition in {id(self.folders[label]): label for label in sorted(self.asked)}.values():
+            close_later(self.folders[condition])
             try:
                 await self.folders[condition].prepare()
             except PreflightError as error:
