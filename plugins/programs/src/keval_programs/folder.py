@@ -89,11 +89,12 @@ class TrialFolder:
 
 
 @asynccontextmanager
-async def open_folder(context: Context) -> AsyncIterator[TrialFolder]:
-    """Make the folder, and remove it with everything in it; a workspace of the trial is left as it is."""
+async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFolder]:
+    """Make the folder, and remove it with everything in it; the workspace of a trial's `context` is left as it is."""
+    workspace = context.workspace.folder if context is not None and context.workspace is not None else None
     root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield TrialFolder.at(root, context.workspace.folder if context.workspace is not None else None)
+        yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
         await to_the_end(asyncio.to_thread(remove_folder, root))
