@@ -90,11 +90,11 @@ class TrialFolder:
 
 @asynccontextmanager
 async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFolder]:
-    """Make the folder, and remove it with everything in it; a workspace of the trial is left as it is."""
+    """Make the folder, and remove it with everything in it; the workspace of a trial's `context` is left as it is."""
+    workspace = context.workspace.folder if context is not None and context.workspace is not None else None
     root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    workspace = context.workspace if context is not None else None
     try:
-        yield TrialFolder.at(root, workspace.folder if workspace is not None else None)
+        yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
         await to_the_end(asyncio.to_thread(remove_folder, root))
