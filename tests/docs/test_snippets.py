@@ -96,6 +96,14 @@ def play_config(project: Project) -> None:
     (project.root / "weather.yaml").write_text(config, encoding="utf-8")
 
 
+def git_repository(folder: Path) -> None:
+    """Make the Git repository that docs/workspaces.md copies."""
+    folder.mkdir()
+    (folder / "main.py").write_text("", encoding="utf-8")
+    for command in ("init -q", "add .", "-c user.name=A -c user.email=a@example.org commit -qm One", "tag v1.2"):
+        subprocess.run(["git", "-C", str(folder), *command.split()], check=True)
+
+
 def evaluation(project: Project) -> None:
     """Write the config that docs/python.md shows, and its dataset."""
     config, *_ = blocks(ROOT / "docs" / "python.md", "yaml")
@@ -229,6 +237,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     if "levels" in given:
         (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
         given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}
+    if "copy: repository" in block:
+        git_repository(folder.root / "repository")
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 
