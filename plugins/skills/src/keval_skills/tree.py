@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+SKILL_FILE = "SKILL.md"
+"""What makes a folder a skill."""
 MOST_BYTES = 30_000_000
 MOST_FILES = 5_000
 _LEFT_OUT = (".git", "__pycache__", ".DS_Store")
