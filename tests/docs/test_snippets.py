@@ -151,6 +151,15 @@ def folder(project: Project) -> Project:
     (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
+    for path in ("AGENTS.md", "repo/AGENTS.md"):
+        (project.root / path).parent.mkdir(exist_ok=True)
+        (project.root / path).write_text("# Style\n\nBe brief.\n\n# Tests\n\nRun them.\n", encoding="utf-8")
+    for name in ("pdf", "docx", "xlsx"):
+        text = f"---\nname: {name}\ndescription: Reads {name}.\n---\nUse a library.\n"
+        (project.root / "skills" / name).mkdir(parents=True)
+        (project.root / "skills" / name / "SKILL.md").write_text(text, encoding="utf-8")
+    (project.root / "plugins" / "office" / ".claude-plugin").mkdir(parents=True)
+    (project.root / "plugins" / "office" / ".claude-plugin" / "plugin.json").write_text('{"name": "office"}')
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     for name in ("gadk.jsonl", "ms.jsonl"):
         answers = (json.dumps({"id": json.loads(question)["id"], "response": "It is mild."}) for question in questions)

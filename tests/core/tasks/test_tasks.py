@@ -75,24 +75,15 @@ def test_the_section_that_matters_is_found_and_the_placebo_does_nothing(project:
     outcome = project.keval("run", "eval.yaml", "--ablate", "with_rules", "--record", "--json")
 
     assert 0 == outcome.code, outcome.stderr
-    found = {(each["kind"], each.get("tool")): each for each in outcome.data["contrasts"]}
     drops = {
-        part: next(effect["difference"] for effect in each["effects"] if effect["metric"] == "verify/summed up")
-        for (kind, part), each in found.items()
-        if kind == "ablation"
+        each["left_out"]: next(effect["difference"] for effect in each["effects"] if effect["metric"] == "verify/summed up")
+        for each in outcome.data["contrasts"]
+        if each["kind"] == "ablation"
     }
     assert {"Output": -1.0, "Style": 0.0, "Names": 0.0} == drops
-    assert ("placebo", None) in found
-    texts = outcome.data["manifest"] if "manifest" in outcome.data else None
+    assert "placebo" in {each["kind"] for each in outcome.data["contrasts"]}
     manifest = json.loads((project.run_directory() / "manifest.json").read_text(encoding="utf-8"))
-    entry = manifest["conditions"]["with_placebo"]["texts"]["placebo"]
-    assert texts is None
-    assert ("section", {"mine": "AGENTS.md"}, ["Output", "Style", "Names"]) != (
-        entry["part"],
-        entry["ways"],
-        entry["parts"],
-    )  # the placebo has other words
-    assert {"mine": "AGENTS.md"} == entry["ways"]
+    assert {"mine": "AGENTS.md"} == manifest["conditions"]["with_placebo"]["texts"]["placebo"]["ways"]
 
 
 def test_keys_of_a_sample_go_over_those_of_its_condition_and_of_the_evaluation(project: Project) -> None:
@@ -204,7 +195,7 @@ verify: [{name: noted once, file: {path: note.txt, equals: noted}}]
             "agents: {openai: {model: simulated/any}}",
             "the agent 'openai' has no workspace, so that no check can look at",
         ),
-        ("workspace: {copy: nowhere}", "eval.yaml:14:19: "),
+        ("workspace: {copy: nowhere}", "eval.yaml:11:19: "),
         ("workspace: {copies: start}", "unknown key 'copies'"),
         ("verify: [{file: summary.md}]", "the check has no name; add `name:`"),
         ("verify: [{name: all, file: summary.md}]", "verify/all is the score of all checks; rename this one"),
