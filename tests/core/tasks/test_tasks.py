@@ -76,7 +76,9 @@ def test_the_section_that_matters_is_found_and_the_placebo_does_nothing(project:
 
     assert 0 == outcome.code, outcome.stderr
     drops = {
-        each["left_out"]: next(effect["difference"] for effect in each["effects"] if effect["metric"] == "verify/summed up")
+        each["left_out"]: next(
+            effect["difference"] for effect in each["effects"] if effect["metric"] == "verify/summed up"
+        )
         for each in outcome.data["contrasts"]
         if each["kind"] == "ablation"
     }
