@@ -48,8 +48,9 @@ contexts:
 conditions:
   baseline: {}
   with_rules: {contexts: [rules]}
-  with_placebo: {contexts: [placebo], workspace: {files: {condition.txt: here}}}
-workspace: {files: {start.txt: begun, condition.txt: nowhere}}
+  with_placebo: {contexts: [placebo]}
+  elsewhere: {workspace: {files: {place.txt: elsewhere}}}
+workspace: {files: {start.txt: begun, place.txt: here}}
 verify:
   - {name: summed up, file: summary.md}
   - {name: start kept, unchanged: start.txt}
@@ -96,20 +97,20 @@ def test_keys_of_a_sample_go_over_those_of_its_condition_and_of_the_evaluation(p
         "  workspace: {files: {start.txt: other}}\n"
         "  verify:\n"
         "    - {name: start kept, file: {path: start.txt, equals: other}}\n"
-        "    - {name: of its own, file: {path: log.txt, contains: Do it}}\n",
+        "    - {name: place, file: {path: place.txt, equals: elsewhere}}\n",
         encoding="utf-8",
     )
 
-    outcome = project.keval("run", "eval.yaml", "--condition", "baseline", "--condition", "with_placebo", "-q")
+    outcome = project.keval("run", "eval.yaml", "--condition", "elsewhere", "-q")
 
     assert 0 == outcome.code, outcome.stderr
     found = {
-        sample: {each["name"]: each["passed"] for each in end_of(project, f"mine/with_placebo/{sample}/1")["checks"]}
+        sample: {each["name"]: each["passed"] for each in end_of(project, f"mine/elsewhere/{sample}/1")["checks"]}
         for sample in ("plain", "own")
     }
     assert {
         "plain": {"summed up": False, "start kept": True},
-        "own": {"summed up": False, "start kept": True, "of its own": True},
+        "own": {"summed up": False, "start kept": True, "place": True},
     } == found
 
 
@@ -131,7 +132,6 @@ def test_a_trial_that_fails_keeps_what_it_left_and_is_not_checked(project: Proje
 def test_a_replay_works_again_in_fresh_folders_and_finds_the_same(project: Project) -> None:
     recorded = project.keval("run", "eval.yaml", "--record", "-q")
     first = project.run_directory()
-    (project.root / "RULES.md").unlink()  # the manifest has the text
 
     replayed = project.keval("run", "--replay", str(first), "-q")
     told = project.keval("diff", first.name, "latest")
