@@ -80,6 +80,7 @@ from keval.seams.workspaces import (
     WorksInFolder as WorksInFolder,
     WorkspaceProvider as WorkspaceProvider,
 )
+from keval.config.evaluation import is_size as is_size, size as size
 from keval.records.end_state import (
     Artifact as Artifact,
     CheckResult as CheckResult,

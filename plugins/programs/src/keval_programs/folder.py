@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Context, Conventions, Volatile
+from keval.plugin import Conventions, Volatile, Workspace
 from keval_programs.process import to_the_end
+from keval_programs.removal import remove_folder
 
 _PREFIX = "keval-trial-"
 
@@ -58,12 +59,13 @@ class TrialFolder:
     """The folder that the program works in: the trial's workspace, or else an empty one in `root`."""
 
     @classmethod
-    def at(cls, root: str, workspace: Path | None = None) -> TrialFolder:
+    def at(cls, root: Path, workspace: Workspace | None = None) -> TrialFolder:
         """Make the folders in an empty one."""
-        real = Path(root).resolve()
-        folder = cls(real, real / "work" if workspace is None else workspace.resolve())
+        real = root.resolve()
+        folder = cls(real, real / "work" if workspace is None else workspace.folder.resolve())
         folder.home.mkdir()
-        folder.work.mkdir(exist_ok=workspace is not None)
+        if workspace is None:
+            folder.work.mkdir()
         return folder
 
     @property
@@ -88,12 +90,11 @@ class TrialFolder:
 
 
 @asynccontextmanager
-async def open_folder(context: Context) -> AsyncIterator[TrialFolder]:
-    """Make the folder, and remove it with everything in it; a workspace of the trial is left as it is."""
-    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    made = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+async def open_folder(workspace: Workspace | None = None) -> AsyncIterator[TrialFolder]:
+    """Make the folder, and remove it with everything in it; the trial's workspace, if it has one, is left as it is."""
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield TrialFolder.at(made.name, context.workspace.folder if context.workspace is not None else None)
+        yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
-        await to_the_end(asyncio.to_thread(made.cleanup))
+        await to_the_end(asyncio.to_thread(remove_folder, root))
