@@ -96,7 +96,8 @@ class Tasks:
         trial = Trial(key.id, sample, key.agent, key.condition, key.repetition, transcript)
         folder = context.workspace.folder if context.workspace is not None else None
         servers = {server.name: server.source for server in context.servers if server.source is not None}
-        at = EndOfTrial(trial, folder, end.changes if end else (), servers)
+        sandbox = context.workspace.sandbox if context.workspace is not None else None
+        at = EndOfTrial(trial, folder, end.changes if end else (), sandbox, servers)
         return attrs.evolve(end or EndState(), checks=await run_checks(checks, at))
 
     def describe(self, condition: str) -> Mapping[str, Any]:
@@ -118,8 +119,12 @@ class Tasks:
 def joined(
     folder: WorkspaceProvider, own: Mapping[str, Any], base: Path
 ) -> tuple[WorkspaceProvider | None, list[FieldError]]:
-    """Return a provider with a sample's own options over those of its condition."""
+    """Return a provider with a sample's own options over those of its condition; mappings are joined."""
     read, errors = structure(type(folder), dict(own), ("workspace",), base, variables=False)
     if read is None:
         return None, errors
-    return attrs.evolve(folder, **{key: getattr(read, key) for key in own}), []  # type: ignore[misc]
+    changes = {key: getattr(read, key) for key in own}
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(before := getattr(folder, key), Mapping):
+            changes[key] = {**before, **value}
+    return attrs.evolve(folder, **changes), []  # type: ignore[misc]

@@ -94,7 +94,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             " where the agent takes a file with them",
             kind="history_unsupported",
         )
-    async with open_folder(context.workspace) as folder:
+    async with open_folder(context) as folder:
         access = None if setup.model is None else setup.model.access(setup.wire, context.model_headers)
         placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
         await placeholders.write_files(setup.files)

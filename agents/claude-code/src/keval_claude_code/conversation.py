@@ -41,7 +41,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: the process does not start, or ends too early.
     """
-    async with open_folder(context.workspace) as folder:
+    async with open_folder(context) as folder:
         shut_in = context.workspace is not None and context.workspace.sandbox is not None
         servers = Servers(context.servers, folder, shut_in)
         named = variables(

@@ -139,7 +139,7 @@ class Command:
 
     @asynccontextmanager
     async def _opened(self, context: Context) -> AsyncIterator[Conversation]:
-        async with open_folder(context.workspace) as folder:
+        async with open_folder(context) as folder:
             placeholders = Placeholders(
                 folder=folder,
                 context=context,

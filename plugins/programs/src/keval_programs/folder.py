@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator
@@ -12,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Conventions, Volatile, Workspace
-from keval_programs.process import to_the_end
+from keval.plugin import Context, Conventions, Volatile
 from keval_programs.removal import remove_folder
+from keval_programs.shielding import in_thread
 
 _PREFIX = "keval-trial-"
 
@@ -59,10 +58,10 @@ class TrialFolder:
     """The folder that the program works in: the trial's workspace, or else an empty one in `root`."""
 
     @classmethod
-    def at(cls, root: Path, workspace: Workspace | None = None) -> TrialFolder:
+    def at(cls, root: Path, workspace: Path | None = None) -> TrialFolder:
         """Make the folders in an empty one."""
         real = root.resolve()
-        folder = cls(real, real / "work" if workspace is None else workspace.folder.resolve())
+        folder = cls(real, real / "work" if workspace is None else workspace.resolve())
         folder.home.mkdir()
         if workspace is None:
             folder.work.mkdir()
@@ -90,11 +89,12 @@ class TrialFolder:
 
 
 @asynccontextmanager
-async def open_folder(workspace: Workspace | None = None) -> AsyncIterator[TrialFolder]:
-    """Make the folder, and remove it with everything in it; the trial's workspace, if it has one, is left as it is."""
+async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFolder]:
+    """Make the folder, and remove it with everything in it; the workspace of a trial's `context` is left as it is."""
+    workspace = context.workspace.folder if context is not None and context.workspace is not None else None
     root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
-        await to_the_end(asyncio.to_thread(remove_folder, root))
+        await in_thread(lambda: remove_folder(root))
