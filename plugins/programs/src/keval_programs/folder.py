@@ -63,7 +63,8 @@ class TrialFolder:
         real = root.resolve()
         folder = cls(real, real / "work" if workspace is None else workspace.resolve())
         folder.home.mkdir()
-        folder.work.mkdir(exist_ok=workspace is not None)
+        if workspace is None:
+            folder.work.mkdir()
         return folder
 
     @property
