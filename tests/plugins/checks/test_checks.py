@@ -6,8 +6,8 @@ import asyncio
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ FAILING: Mapping[str, tuple[Callable[[], Check], str]] = {
     "other": (rows((2, "3"), (9, "x"), ordered=False), "(1, 'tea') is too much and the row (9, 'x') is missing"),
     "no table": (rows((1,), query="SELECT id FROM sold"), "shop.db cannot be asked that: no such table: sold"),
     "no database": (lambda: SqliteCheck("out/report.md", "SELECT * FROM x", ()), "out/report.md is no database"),
-    "exit code": (command("echo why; exit 4"), "the command ended with exit code 4, and not 0"),
+    "exit code": (command("echo why; exit 4"), "the command ended with exit code 4, and not 0: 'why'"),
     "output": (command("echo twelve", contains="12"), "its output does not contain '12': 'twelve'"),
     "time": (command("sleep 60", timeout_seconds=0.2), "the command did not end within 0.2 s"),
     "program to be made": (command(("./made",)), "the command ended with exit code 127, and not 0"),
@@ -240,6 +240,23 @@ def test_a_command_has_neither_the_agents_programs_nor_keys_and_its_files_are_co
     assert finding.passed, finding
     assert finding.output is not None
     assert str(hidden) not in finding.output
+
+
+class Marking:
+    """A sandbox that says in which folder it shows what a check was given."""
+
+    @asynccontextmanager
+    async def command(self, command: Sequence[str], *, root: Path, **_: Any) -> AsyncIterator[Sequence[str]]:
+        yield ("/usr/bin/env", f"SHOWN={root}", *command)
+
+
+def test_a_command_runs_in_the_sandbox_of_its_trial(folder: Path, tmp_path: Path) -> None:
+    run = 'case "$KEVAL_FILES" in "$SHOWN"/*) exit 7;; esac'
+
+    inside = CommandCheck(run, exit=7, files=tmp_path / "secret.txt")
+    outside = CommandCheck('test -z "$SHOWN"', sandboxed=False)
+
+    assert [True, True] == [checked(each, folder, sandbox=Marking()).passed for each in (inside, outside)]
 
 
 def test_a_command_ends_with_all_that_it_started(folder: Path) -> None:

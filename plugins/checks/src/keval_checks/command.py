@@ -12,7 +12,7 @@ import attrs
 from attrs.validators import gt
 
 from keval.plugin import EndOfTrial, Finding
-from keval_checks.expected import Expected, Texts
+from keval_checks.expected import Expected, Texts, shown
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
 from keval_checks.program import Ended, command_of, run_program
 from keval_programs import TrialFolder, open_folder
@@ -20,7 +20,6 @@ from keval_programs import TrialFolder, open_folder
 _NOT_FOUND = 127
 """What a shell exits with if a program is not found (POSIX, Shell Command Language, 2.8.2)."""
 _NAMED_PROGRAM = re.compile(r"(?<!\S)([^/\s:]+): (?:command )?not found\s*\Z")
-_SHOWN = 4000
 
 
 @attrs.frozen
@@ -72,7 +71,7 @@ class CommandCheck:
                 env=env,
                 sandbox=end.sandbox if self.sandboxed else None,
             )
-        return Finding(*self._verdict(ended), ended.output[-_SHOWN:] or None)
+        return Finding(*self._verdict(ended), ended.kept)
 
     def _verdict(self, ended: Ended) -> tuple[bool, str]:
         missing = _NAMED_PROGRAM.search(ended.output)
@@ -82,7 +81,8 @@ class CommandCheck:
         if ended.code is None:
             return False, f"the command did not end within {self.timeout_seconds:g} s"
         if ended.code != self.exit:
-            return False, f"the command ended with exit code {ended.code}, and not {self.exit}"
+            last = f": {shown(ended.output.strip().splitlines()[-1])}" if ended.output.strip() else ""
+            return False, f"the command ended with exit code {ended.code}, and not {self.exit}{last}"
         fault = self._expected.fault(ended.output, self.timeout_seconds)
         return (
             (True, f"the command ended with exit code {self.exit}") if fault is None else (False, f"its output {fault}")

@@ -14,8 +14,10 @@ from keval.plugin import Sandbox, TranscriptBuilder
 from keval_programs import Process, TrialFolder, environment, running, words
 
 _MERGED = 'exec "$@" </dev/null 2>&1'
-_KEPT_BYTES = 2**20
+_READ_BYTES = 2**20
 """How much of the end of an output is looked at."""
+MOST_KEPT = 4000
+"""Characters of the end of an output that are kept."""
 
 
 @attrs.frozen
@@ -24,6 +26,11 @@ class Ended:
 
     code: int | None
     output: str
+
+    @property
+    def kept(self) -> str | None:
+        """The end of the output, as results of checks keep it; `None` if there is none."""
+        return self.output[-MOST_KEPT:] or None
 
 
 def command_of(field: str, run: str | Sequence[str]) -> tuple[str, ...]:
@@ -62,7 +69,7 @@ async def run_program(
                 async with asyncio.timeout(seconds):
                     while chunk := await process.stdout.read(2**16):
                         written += chunk
-                        del written[:-_KEPT_BYTES]
+                        del written[:-_READ_BYTES]
                     code = await process.wait()
             except TimeoutError:
                 code = None
