@@ -29,7 +29,7 @@ def remove_folder(path: Path) -> None:
             _remove(path)
             return
         except OSError as error:
-            if not path.exists():
+            if not os.path.lexists(path):
                 return
             # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
             if attempt < _TRIES - 1:
@@ -47,6 +47,9 @@ def _remove(path: Path) -> None:
     """
     if os.scandir not in os.supports_fd:  # Windows
         shutil.rmtree(path)
+        return
+    if path.is_symlink():
+        path.unlink()
         return
     _let_in(str(path), None, path.lstat().st_mode)
     root = _opened(str(path), None)

@@ -70,5 +70,7 @@ class TrialWorkspace:
 
 def failed(error: Exception) -> TrialError:
     """Return the error for a workspace that cannot be made."""
-    told = str(error) if not isinstance(error, OSError) else f"{error.filename or ''}: {error.strerror or error}"
+    told = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return TrialError(f"the workspace cannot be made: {told}", stage="context", kind="workspace", retryable=True)
