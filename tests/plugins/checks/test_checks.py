@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from keval.plugin import Check, EndOfTrial, FileChange, Finding, TrialError
 from keval.testing import stub_server
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
+from keval_workspace.sandbox import sandbox_of
 from tests.contexts import started
 
 TRIAL = Trial("t", Sample("one", "What is it?", answer="3"), "agent", "with", 1)
@@ -248,6 +250,23 @@ class Marking:
     @asynccontextmanager
     async def command(self, command: Sequence[str], *, root: Path, **_: Any) -> AsyncIterator[Sequence[str]]:
         yield ("/usr/bin/env", f"SHOWN={root}", *command)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_sandbox_shows_a_command_its_program_and_files_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.txt"
+    golden.write_text("12", encoding="utf-8")
+    python = f"{sys.executable} -c \"print(open('$KEVAL_FILES').read())\""
+    run = f"cd out && ls {tmp_path}/secret.txt; {python} && awk 1 report.md"
+    shut_in = sandbox_of("bubblewrap")
+
+    finding = checked(
+        CommandCheck(run, contains=("No such file", "12\n# Report"), files=golden), folder, sandbox=shut_in
+    )
+    with pytest.raises(TrialError, match="the program 'no-such-program' is not found"):
+        checked(CommandCheck("no-such-program"), folder, sandbox=shut_in)
+
+    assert finding.passed, finding
 
 
 def test_a_command_runs_in_the_sandbox_of_its_trial(folder: Path, tmp_path: Path) -> None:
