@@ -115,6 +115,8 @@ FAILING: Mapping[str, tuple[Callable[[], Check], str]] = {
     "exit code": (command("echo why; exit 4"), "the command ended with exit code 4, and not 0: 'why'"),
     "output": (command("echo twelve", contains="12"), "its output does not contain '12': 'twelve'"),
     "time": (command("sleep 60", timeout_seconds=0.2), "the command did not end within 0.2 s"),
+    "a lie": (command("echo 'sh: 1: grep: not found'; exit 127 # grep"), "ended with exit code 127, and not 0"),
+    "another lie": (command("printf 'sh: 1: %s-tool: not found' no; exit 127"), "exit code 127, and not 0"),
     "program to be made": (command(("./made",)), "the command ended with exit code 127, and not 0"),
 }
 
