@@ -22,12 +22,15 @@ from keval.plugin import (
     dollars,
     expense,
     expense_interval,
+    given_words,
     interval,
+    kept_words,
     number,
     percent,
     short_number,
     signed,
     time_span,
+    verdict_word,
 )
 from keval_viewer.markdown import formatted
 
@@ -201,6 +204,8 @@ def environment(loader: BaseLoader) -> Environment:
         "count": _counted,
         "dollars": dollars,
         "formatted": formatted,
+        "given_words": given_words,
+        "kept_words": kept_words,
         "label": _label,
         "number": number,
         "percent": percent,
@@ -210,6 +215,7 @@ def environment(loader: BaseLoader) -> Environment:
         "short_number": short_number,
         "signed": signed,
         "span": time_span,
+        "verdict_word": verdict_word,
     }
     environment.globals |= {
         "expense": expense,
