@@ -30,8 +30,7 @@ def activation_texts(summary: Summary) -> Iterator[str]:
 
 
 def activation_sentences(summary: Summary) -> Iterator[str]:
-    """Yield how each text was given and read in each arm, and the scores of trials that read it and of the others."""
-    names = display_names(entry.scorer for entry in summary.scorers)
+    """Yield how each text was given and read in each arm."""
     for each in summary.activations:
         calls = [f"{one_line(tool)} {count}" for tool, count in each.tools.items()]
         told = [f"given {'in the' if each.way == 'system prompt' else 'by'} {one_line(each.way)}"]
@@ -39,10 +38,15 @@ def activation_sentences(summary: Summary) -> Iterator[str]:
         told += [f"{each.unknown:,} trials whose model requests keval did not see left out"] if each.unknown else []
         told += [f"first in model call {short_number(each.model_call)} (median)"] if each.model_call is not None else []
         told += [f"returned by {', '.join(calls)}"] if calls else []
-        whose = f"{one_line(each.kind)} {one_line(each.text)} ({one_line(each.agent)} {one_line(each.condition)})"
-        yield f"{whose}: {'; '.join(told)}"
+        yield f"{_whose(each)}: {'; '.join(told)}"
+
+
+def reading_sentences(summary: Summary) -> Iterator[str]:
+    """Yield the scores of trials that read a text and of the others, arm by arm."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    for each in summary.activations:
         for score in filter(READ_OR_NOT.holds, each.scores):
-            yield f"{whose}: " + READ_OR_NOT.says.format(
+            yield f"{_whose(each)}: " + READ_OR_NOT.says.format(
                 metric=names[score.scorer],
                 read=f"{number(score.read)} (n={score.read_n})",
                 unread=f"{number(score.unread)} (n={score.unread_n})",
@@ -62,6 +66,10 @@ def activation_rows(summary: Summary) -> Iterator[Sequence[str]]:
             "–" if each.model_call is None else short_number(each.model_call),
             ", ".join(f"{one_line(tool)} {count}" for tool, count in each.tools.items()) or "–",
         )
+
+
+def _whose(each: Activation) -> str:
+    return f"{one_line(each.kind)} {one_line(each.text)} ({one_line(each.agent)} {one_line(each.condition)})"
 
 
 def _trials(each: Activation) -> str:

@@ -56,7 +56,9 @@ def test_the_page_of_a_trial_shows_texts_checks_diff_and_artifacts(ended: Projec
         artifact.content,
         artifact.headers["content-type"],
     )
-    assert artifact.headers["content-disposition"].startswith("attachment; filename*=utf-8''page%1B")
+    assert artifact.headers["content-disposition"].startswith(
+        "attachment; filename*=utf-8''page%EF%BF%BD%5B2J%EF%BF%BD.html"
+    )
     assert "nosniff" == artifact.headers["x-content-type-options"]
     assert 404 == strange.status_code
     assert "What it left" not in other

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import Artifact, TrialKey, show_command, time_span, timelines, traffic_of, witnesses
+from keval.plugin import Artifact, TrialKey, one_line, show_command, time_span, timelines, traffic_of, witnesses
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, raw_url, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
@@ -90,7 +90,7 @@ def _artifact(request: Request) -> Response:
     found = next((each for each in _artifacts(trial) if each.sha256 == wanted), None)
     if found is None or found.sha256 is None or not run.has_blob(found.sha256):
         raise HTTPException(404)
-    name = quote(found.path.rpartition("/")[2].encode("utf-8", "replace"), safe="")
+    name = quote(one_line(found.path.rpartition("/")[2]).encode("utf-8", "replace"), safe="")
     headers = {"content-disposition": f"attachment; filename*=utf-8''{name}"}
     return Response(run.blob(found.sha256), media_type="application/octet-stream", headers=headers)
 
