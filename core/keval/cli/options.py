@@ -284,7 +284,12 @@ _CHOICE = [
     ),
 ]
 _NARROWING = [
-    click.option("--ablate", multiple=True, metavar="LABEL", help="Also run this condition without each of its tools."),
+    click.option(
+        "--ablate",
+        multiple=True,
+        metavar="LABEL",
+        help="Also run this condition without each of its tools, sections and skills.",
+    ),
     click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
     click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),

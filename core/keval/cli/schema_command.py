@@ -39,7 +39,10 @@ def evaluation_schema() -> dict[str, Any]:
     properties["budget"] = options_schema(Budget)
     properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
     properties["gates"] = {"type": "array", "items": {"type": "string"}}
-    properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
+    condition = options_schema(Condition)
+    properties["workspace"] = condition["properties"]["workspace"] = _workspace()
+    properties["verify"] = _checks()
+    properties["conditions"] = _mapping_of(_or_nothing(condition), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)
     for section, group in _LISTED.items():
@@ -130,6 +133,26 @@ def _dataset() -> dict[str, Any]:
             schema["properties"].setdefault(name, option)
     schema["properties"]["type"] = {"enum": [component.name for component in registry.components("keval.datasets")]}
     return schema
+
+
+def _workspace() -> dict[str, Any]:
+    """Describe a workspace with the options of every installed provider."""
+    components = registry.components("keval.workspaces")
+    properties: dict[str, Any] = {"type": {"enum": [component.name for component in components]}}
+    for component in components:
+        properties = {**_plugin_options(component).get("properties", {}), **properties}
+    return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+def _checks() -> dict[str, Any]:
+    """Describe `verify:`, a list of checks: each has a name, and one kind with its options."""
+    kinds = {
+        component.name: {"anyOf": [{**_plugin_options(component), "required": []}, {"type": ["string", "array"]}]}
+        for component in registry.components("keval.checks")
+    }
+    properties = {"name": {"type": "string"}, **kinds}
+    check = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
+    return {"type": "array", "items": {**check, "minProperties": 2, "maxProperties": 2}}
 
 
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:

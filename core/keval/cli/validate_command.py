@@ -32,7 +32,7 @@ def command(config: Path, selection: Selection) -> None:
     print_notices(plan, message_console())
     judges = len(plan.scorers.judges)
     judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
-    more = "".join(f", and those of {of} without each of its tools" for of in plan.evaluation.header.ablate)
+    more = "".join(f", and those of {of} without each of its parts" for of in plan.evaluation.header.ablate)
     more += (
         f", {counted(judged, 'judgement')} by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
     )

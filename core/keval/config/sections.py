@@ -320,9 +320,9 @@ def implied_judge(options: Mapping[str, Any]) -> str:
 
 
 def ablate_problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
-    """Return why a condition has no tool to leave out, as far as a config tells."""
+    """Return why a condition has nothing to leave out, as far as a config tells."""
     if label not in conditions:
         return f"no condition named {label!r}{suggestion(label, conditions, 'conditions')}"
     if not conditions[label].contexts:
-        return f"{label!r} has no context, so there is no tool to leave out; name a condition that has one"
+        return f"{label!r} has no context, so there is nothing to leave out; name a condition that has one"
     return None

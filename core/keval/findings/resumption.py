@@ -82,6 +82,13 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> Itera
                     yield f"condition {label}: the server {name} has other tool descriptions"
                 if server.shared is not None:  # older runs do not say
                     yield from _difference(f"condition {label}: trials share {name}", server.shared, there.shared)
+        for name, text in condition.texts.items():
+            there_now = now.conditions[label].texts.get(name)
+            if there_now is not None and text.sha256 != there_now.sha256:
+                yield f"condition {label}: the {text.part}s of {name} have changed"
+        for key in ("digest", "commit"):
+            of = condition.workspace.get(key), now.conditions[label].workspace.get(key)
+            yield from _difference(f"condition {label}: the {key} of the workspace", *of)
     yield from _config_changes(before.config, now.config)
     for name, version in before.plugins.items():
         yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))

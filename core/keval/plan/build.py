@@ -57,6 +57,7 @@ def make_plan(
         reader = TaskReader(evaluation, dataset, arms, agents, contexts, constructor.problem)
         tasks, wrong = reader.tasks(() if samples_checked else samples)
         problems += wrong
+        constructor.notices += reader.notices()
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     problems += _primary_problems(evaluation, scorers)

@@ -27,14 +27,15 @@ class Conventions:
 class GivenText:
     """A text that a context gave in a trial, and whether the agent's model saw it.
 
-    `way` says how it was given: `system prompt`, or the path of the file or folder in the workspace, such as
-    `AGENTS.md` or `.agents/skills`, or `read_skill`. `read` says whether a model request had the text in it, and
-    `model_call` is the number of the first one, from 1. `by` names the tool whose call returned it; `None` if none did.
-    `at` is when that request was sent, in seconds after the transcript's `started`.
+    A `neighbour` is a skill that only competes with those that are measured. `way` says how it was given: `system
+    prompt`, or the path of the file or folder in the workspace, such as `AGENTS.md` or `.agents/skills`, or
+    `read_skill`. `read` says whether a model request had the text in it, and `model_call` is the number of the first
+    one, from 1. `by` names the tool whose call returned it; `None` if none did. `at` is when that request was sent, in
+    seconds after the transcript's `started`.
     """
 
     name: str
-    kind: Literal["instructions", "skill"]
+    kind: Literal["instructions", "skill", "neighbour"]
     way: str
     sha256: str
     read: bool = False

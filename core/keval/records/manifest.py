@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from keval.records.end_state import Conventions
 from keval.records.models import FREE, Price
 from keval.records.scores import Judgement, Rubric, Scale, Scored, ScoreLine, Scorer
 from keval.records.transcript import Transcript
@@ -56,7 +57,8 @@ class AgentEntry(Entry):
     """One agent: its plugin, its model (`provider/name`), and what is said about it.
 
     `recording` is the SHA-256 of recorded answers, for an agent that has its answers already, and `files` has that of
-    each file of the user's that the agent is made of, by name.
+    each file of the user's that the agent is made of, by name. `conventions` are those of an agent that works in a
+    folder.
     """
 
     type: str
@@ -65,6 +67,7 @@ class AgentEntry(Entry):
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     recording: str | None = None
     files: Mapping[str, str] = attrs.field(factory=dict)
+    conventions: Conventions | None = None
 
 
 @attrs.frozen
@@ -110,10 +113,12 @@ class ServerEntry(Entry):
 class TextEntry(Entry):
     """A context of texts: what one of its parts is called, what the config changes, and how each agent was given it.
 
-    `ways` are by agent, as `GivenText.way` has them, and `parts` are the names of its sections or skills.
+    `ways` are by agent, as `GivenText.way` has them, `parts` are the names of its sections or skills, and `sha256` is
+    that of all that it gives.
     """
 
     part: str = "section"
+    sha256: str | None = None
     parts: tuple[str, ...] = ()
     interventions: tuple[Mapping[str, Any], ...] = ()
     ways: Mapping[str, str] = attrs.field(factory=dict)

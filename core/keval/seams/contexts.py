@@ -173,15 +173,22 @@ class Sandbox(Protocol):
     """Shuts the program of an agent in."""
 
     def command(
-        self, command: Sequence[str], *, root: Path, work: Path, env: Mapping[str, str], urls: Iterable[str]
+        self,
+        command: Sequence[str],
+        *,
+        root: Path,
+        work: Path,
+        env: Mapping[str, str],
+        urls: Iterable[str],
+        needs: Iterable[Path] = (),
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command that starts `command` shut in, for as long as it runs.
+        """Yield the command that starts `command` shut in, for as long as it runs; it is started with `env`.
 
-        It may write in `root`, which holds its home, and in `work`, its working folder; its environment is `env`. It
-        reaches `urls`, which are on loopback.
+        It may write in `root`, which holds its home, and in `work`, its working folder. It reaches `urls`, which are on
+        loopback, and reads the programs and files that it `needs`: of a program all that was installed with it.
 
         Raises:
-            TrialError: the sandbox does not start.
+            TrialError: the sandbox does not start, or cannot let it reach a URL.
         """
         ...
 
@@ -195,7 +202,7 @@ class Workspace(Protocol):
     """What shuts the agent in; `None` without one."""
 
     async def begin(self) -> None:
-        """Note how the folder is now, as the agent begins.
+        """Note how the folder is now, as the agent begins; an adapter that adds files of its own does so again.
 
         Raises:
             TrialError: of stage `context`.

@@ -61,12 +61,15 @@ class Tasks:
             raise ValueError("; ".join(error.message for error in errors))
         return own
 
-    async def prepare(self) -> None:
-        """Try the workspaces of conditions out, before the first trial. Raises PreflightError with every problem."""
+    async def prepare(self, close_later: Callable[[object], None]) -> None:
+        """Try the workspaces of conditions out, before the first trial; each is handed to `close_later` before that.
+
+        Raises PreflightError with every problem.
+        """
 
         problems: list[str] = []
-        # Conditions that differ in nothing else have an equal one.
-        for condition in {repr(self.folders[label]): label for label in sorted(self.asked)}.values():
+        for condition in {id(self.folders[label]): label for label in sorted(self.asked)}.values():
+            close_later(self.folders[condition])
             try:
                 await self.folders[condition].prepare()
             except PreflightError as error:
@@ -93,7 +96,8 @@ class Tasks:
         trial = Trial(key.id, sample, key.agent, key.condition, key.repetition, transcript)
         folder = context.workspace.folder if context.workspace is not None else None
         servers = {server.name: server.source for server in context.servers if server.source is not None}
-        at = EndOfTrial(trial, folder, end.changes if end else (), servers)
+        sandbox = context.workspace.sandbox if context.workspace is not None else None
+        at = EndOfTrial(trial, folder, end.changes if end else (), sandbox, servers)
         return attrs.evolve(end or EndState(), checks=await run_checks(checks, at))
 
     def describe(self, condition: str) -> Mapping[str, Any]:

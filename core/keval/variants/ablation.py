@@ -125,7 +125,7 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
     if not evaluation.header.ablate:
         return evaluation
     wanted = [label for of in evaluation.header.ablate for label in evaluation.conditions[of].contexts]
-    made = make_contexts(evaluation, tuple(dict.fromkeys(wanted))) if wanted else ()
+    made = make_contexts(evaluation, tuple(dict.fromkeys(wanted)))
     texts = {each.label: each.plugin for each in made if isinstance(each.plugin, TextContext)}
     parts = {label: [*text.parts()] for label, text in texts.items()}
     if served := tuple(each.label for each in made if each.label not in texts):

@@ -98,7 +98,7 @@ def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages
     } == {name: list(arm["contexts"]) for name, arm in outcome.data["conditions"].items() if "without" in name}
     assert "eval.yaml:1:10: added 2 conditions, each 'with_pages' without one of its tools" in outcome.stderr
     assert "eval.yaml:1:22: added 1 condition, each 'with_single' without one of its tools" in outcome.stderr
-    assert "48 trials (12 samples), and those of with_pages without each of its tools, and those of w" in valid.stdout
+    assert "48 trials (12 samples), and those of with_pages without each of its parts, and those of w" in valid.stdout
 
 
 def test_a_run_that_another_config_extends_keeps_its_conditions(pages: Project) -> None:
@@ -128,14 +128,14 @@ def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None
     ("arguments", "problem"),
     [
         (["--ablate", "with_page"], "--ablate with_page: no condition named 'with_page'; did you mean 'with_pages'?"),
-        (["--ablate", "baseline"], "--ablate baseline: 'baseline' has no context, so there is no tool to leave out"),
+        (["--ablate", "baseline"], "--ablate baseline: 'baseline' has no context, so there is nothing to leave out"),
         (["--ablate", "with_notes"], "agents connect to this server themselves, so nothing about it can be changed"),
     ],
 )
 def test_what_cannot_be_left_out_is_said(arguments: list[str], problem: str, pages: Project) -> None:
     outcome = pages.keval("run", "eval.yaml", *arguments)
 
-    assert (2, True) == (outcome.code, problem in outcome.stderr)
+    assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
 
 
 def test_a_condition_that_a_config_names_wrongly_has_its_place(pages: Project) -> None:

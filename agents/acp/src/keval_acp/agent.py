@@ -14,8 +14,8 @@ import attrs
 from attrs.validators import ge
 
 from keval import Sample, Transcript
-from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
-from keval_programs import PLACEHOLDERS, TextTemplate, check_placeholders, placeholders_in, words
+from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
+from keval_programs import PLACEHOLDERS, FolderConventions, TextTemplate, check_placeholders, placeholders_in, words
 from keval_programs.folder import OF_PROGRAMS
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class Acp:
     logging in that is taken first, and `mode` and `settings` are chosen in each session, all by the ids that the agent
     tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the agent shows its
     model the instructions of MCP servers itself, so that the system prompt is without them. `api` is the protocol that
-    the agent speaks with its model. `max_processes` bounds how many run at once. An argument that is the path of a file
-    in `folder`, which is that of the config, is passed as its whole path.
+    the agent speaks with its model. `reads` says what the agent finds in its folder by itself. `max_processes` bounds
+    how many run at once. An argument that is the path of a file in `folder`, which is that of the config, is passed as
+    its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
@@ -59,6 +60,7 @@ class Acp:
     mode: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    reads: FolderConventions = attrs.field(factory=FolderConventions)
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     folder: Path = Path()
     _templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
@@ -79,6 +81,10 @@ class Acp:
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
         return self.max_processes
+
+    def conventions(self) -> Conventions:
+        """What the program finds in its folder; see `keval.plugin.WorksInFolder`."""
+        return self.reads.declared()
 
     async def prepare(self) -> None:
         """Start the agent once, and have it open a session.

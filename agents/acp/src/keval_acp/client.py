@@ -87,11 +87,13 @@ class Client:
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any
     ) -> ReadTextFileResponse:
         """Read a file in the trial's folder."""
+        self._check_files("fs/read_text_file")
         text = await asyncio.to_thread(read_text, self.folder, path, line, limit)
         return ReadTextFileResponse(content=text)
 
     async def write_text_file(self, session_id: str, path: str, content: str, **meta: Any) -> WriteTextFileResponse:
         """Write a file in the trial's folder."""
+        self._check_files("fs/write_text_file")
         await asyncio.to_thread(write_text, self.folder, path, content)
         return WriteTextFileResponse()
 
@@ -135,6 +137,11 @@ class Client:
     async def release_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
         """End a command, and forget it."""
         await self.terminals.release(terminal_id)
+
+    def _check_files(self, method: str) -> None:
+        # keval is outside of the sandbox, and the agent could put a link where keval is just about to open a file.
+        if self.terminals.confinement is not None:
+            raise RequestError.method_not_found(method)
 
     def _see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
         if self.uses.is_new(told.tool_call_id):

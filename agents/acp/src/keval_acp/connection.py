@@ -43,10 +43,6 @@ _WANTS_LOGIN = -32000
 _GOODBYE = 1.0
 """Seconds for an agent that is gone to have ended, and for one that is cancelled to end its turn."""
 
-_CAPABILITIES = ClientCapabilities(
-    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=os.name == "posix"
-)
-
 
 @attrs.define
 class Agent:
@@ -70,7 +66,11 @@ class Agent:
             TrialError: it speaks no such protocol.
         """
         about = Implementation(name="keval", title="keval", version="1")
-        told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, _CAPABILITIES, about))
+        files = self.process.confinement is None
+        capabilities = ClientCapabilities(
+            fs=FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
+        )
+        told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, capabilities, about))
         if told.protocol_version != acp.PROTOCOL_VERSION:
             raise TrialError(
                 f"{self.process.name} speaks version {told.protocol_version} of the Agent Client Protocol, and keval"
@@ -100,7 +100,8 @@ class Agent:
                 return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
             case "stdio":
                 env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
-                start = [server.cwd or os.getcwd(), server.command or "", *server.args]
+                cwd = os.getcwd() if self.process.confinement is None else str(self.process.cwd)
+                start = [server.cwd or cwd, server.command or "", *server.args]
                 return McpServerStdio(
                     name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
                 )

@@ -55,8 +55,8 @@ def _confined(folder: TrialFolder, path: str) -> Path:
         real = (folder.work / path).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # too long, no path at all, or links in a circle
         raise _refusal(path, str(error)) from error
-    if not real.is_relative_to(folder.root):
-        raise _refusal(path, f"it is outside of {folder.root}, the folder of this trial")
+    if not real.is_relative_to(folder.root) and not real.is_relative_to(folder.work):
+        raise _refusal(path, f"it is outside of {folder.work}, the folder of this trial")
     return real
 
 

@@ -28,8 +28,10 @@ from keval_programs import (
     Placeholders,
     Process,
     TextTemplate,
+    confinement,
     environment,
     find_program,
+    needed,
     open_folder,
     running,
     whole_path,
@@ -92,16 +94,18 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             " where the agent takes a file with them",
             kind="history_unsupported",
         )
-    async with open_folder() as folder:
+    async with open_folder(context) as folder:
         access = None if setup.model is None else setup.model.access(setup.wire, context.model_headers)
         placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
-        placeholders.write_files(setup.files)
+        await placeholders.write_files(setup.files)
         env = environment(folder.home, {name: placeholders.fill(text) for name, text in setup.env.items()})
         command = [placeholders.fill(whole_path(text, setup.folder)) for text in setup.command]
-        process = Process(Path(command[0]).name, command, env, folder.work, folder.stderr)
+        url = access.base_url if access is not None else None
+        shut_in = confinement(context, folder, url, needed(setup.command, setup.folder))
+        process = Process(Path(command[0]).name, command, env, folder.work, folder.stderr, shut_in)
         context.builder.leave_calls_to_tap(context.servers)
         async with running(process, context.builder), AsyncExitStack() as stack:
-            terminals = Terminals(folder.root, env)
+            terminals = Terminals(folder.root, env, shut_in)
             uses = ToolUses(context.builder, context.servers, terminals.output)
             agent = Agent(process, Client(context, folder, terminals, setup.permissions, uses))
             stack.push_async_callback(agent.connection.close)

@@ -12,7 +12,7 @@ import attrs
 from acp.exceptions import RequestError
 
 from keval.plugin import TranscriptBuilder
-from keval_programs import Process, running
+from keval_programs import Confinement, Process, running
 
 _MOST_BYTES = 1_000_000
 """What is kept of a command's output, if the agent sets no limit."""
@@ -65,10 +65,11 @@ class Terminal:
 
 @attrs.define
 class Terminals:
-    """The terminals of one trial by id. All are closed at its end."""
+    """The terminals of one trial by id, which run where its agent does. All are closed at its end."""
 
     root: Path
     env: Mapping[str, str]
+    confinement: Confinement | None = None
     _terminals: dict[str, Terminal] = attrs.field(factory=dict, init=False)
     _outputs: dict[str, str] = attrs.field(factory=dict, init=False)
 
@@ -84,7 +85,12 @@ class Terminals:
         script = ('exec "$@" 2>&1', "sh", command, *args) if args else (f"exec 2>&1\n{command}",)
         name = f"terminal-{len(self._terminals) + len(self._outputs) + 1}"
         process = Process(
-            command, ("/bin/sh", "-c", *script), {**self.env, **env}, cwd, self.root / f"{name}.stderr.txt"
+            name=command,
+            command=("/bin/sh", "-c", *script),
+            env={**self.env, **env},
+            cwd=cwd,
+            stderr=self.root / f"{name}.stderr.txt",
+            confinement=self.confinement,
         )
         stack = AsyncExitStack()
         await stack.enter_async_context(running(process, TranscriptBuilder()))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 import attrs
@@ -13,9 +15,9 @@ from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, Message, ResultM
 from keval.plugin import MAX_OUTPUT_TOKENS, Context, Endpoint, ModelError, TrialError
 from keval_claude_code.connection import connected
 from keval_claude_code.home import variables, write_session
-from keval_claude_code.servers import Servers
+from keval_claude_code.servers import LAUNCHER, Servers
 from keval_claude_code.watch import Watch
-from keval_programs import Process, environment, open_folder
+from keval_programs import Process, confinement, environment, open_folder
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
@@ -39,8 +41,9 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: the process does not start, or ends too early.
     """
-    async with open_folder() as folder:
-        servers = Servers(context.servers, folder)
+    async with open_folder(context) as folder:
+        shut_in = context.workspace is not None and context.workspace.sandbox is not None
+        servers = Servers(context.servers, folder, shut_in)
         named = variables(
             folder,
             url=setup.url,
@@ -54,6 +57,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             env=environment(folder.root, named),
             cwd=folder.work,
             stderr=folder.stderr,
+            confinement=confinement(context, folder, setup.url, (Path(setup.program), Path(sys.executable), LAUNCHER)),
         )
         async with connected(process, context.builder) as client:
             yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)

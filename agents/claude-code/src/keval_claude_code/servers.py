@@ -35,13 +35,20 @@ _LOST = re.compile(
 
 _STDERR_LINES = 20
 
+LAUNCHER = Path(__file__).with_name("launch.py")
+"""What Claude Code starts in place of a server."""
+
 
 @attrs.frozen
 class Servers:
-    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr."""
+    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
+
+    If Claude Code is `shut_in`, those are in its sandbox, too, and work in its folder.
+    """
 
     servers: Sequence[McpServer]
     folder: TrialFolder
+    shut_in: bool = False
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -119,12 +126,11 @@ class Servers:
         spec = {
             "command": server.command,
             "args": server.args,
-            "cwd": server.cwd or os.getcwd(),
+            "cwd": server.cwd or (str(self.folder.work) if self.shut_in else os.getcwd()),
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
             "stderr": str(self._stderr(alias)),
         }
-        launcher = str(Path(__file__).with_name("launch.py"))
-        args = ["-I", "-S", launcher, str(self.folder.write_json(f"server-{alias}.json", spec))]
+        args = ["-I", "-S", str(LAUNCHER), str(self.folder.write_json(f"server-{alias}.json", spec))]
         return {"type": "stdio", "command": sys.executable, "args": args, "timeout": patience}
 
     def _lost(self, alias: str, what: str) -> ServerLostError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -14,14 +14,17 @@ from attrs.validators import ge
 from jmespath.parser import ParsedResult
 
 from keval import Sample, Transcript
-from keval.plugin import API_WIRES, Api, Context, Conversation, Model, Volatile, run_conversation
+from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
 from keval_command.conversation import CommandConversation, Program
 from keval_command.output import Events, expression
 from keval_programs import (
+    FolderConventions,
     Placeholders,
     TextTemplate,
     check_placeholders,
+    confinement,
     find_program,
+    needed,
     open_folder,
     placeholders_in,
     whole_path,
@@ -55,8 +58,9 @@ class Command:
     standard input. The answer is the standard output, or the text that the JMESPath expression `answer` finds in its
     JSON; with `events: jsonl` each line is JSON, and the last text found counts. `env` are the variables that the
     program gets beside those that any program needs, and `files` are written for it: paths, and Jinja templates of
-    their content. `api` is the protocol that the program speaks with its model. `max_processes` bounds how many run at
-    once. An argument that is the path of a file in `folder`, which is that of the config, is passed as its whole path.
+    their content. `api` is the protocol that the program speaks with its model. `reads` says what the program finds in
+    its folder by itself. `max_processes` bounds how many run at once. An argument that is the path of a file in
+    `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
@@ -72,6 +76,7 @@ class Command:
     session: Session | None = None
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    reads: FolderConventions = attrs.field(factory=FolderConventions)
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     folder: Path = Path()
     _program: Program = attrs.field(init=False, repr=False, eq=False)
@@ -119,6 +124,10 @@ class Command:
         """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
         return None if self._program.used & {"mcp_config", "servers"} else SERVERS_REFUSED
 
+    def conventions(self) -> Conventions:
+        """What the program finds in its folder; see `keval.plugin.WorksInFolder`."""
+        return self.reads.declared()
+
     async def prepare(self) -> None:
         """Find the programs. Raises PreflightError: one is not found."""
         for command in filter(None, (self._program.command, self._program.again)):
@@ -130,7 +139,7 @@ class Command:
 
     @asynccontextmanager
     async def _opened(self, context: Context) -> AsyncIterator[Conversation]:
-        async with open_folder() as folder:
+        async with open_folder(context) as folder:
             placeholders = Placeholders(
                 folder=folder,
                 context=context,
@@ -140,9 +149,14 @@ class Command:
                 session=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{context.trial}/{context.attempt}")),
             )
             placeholders.check()
-            placeholders.write_files(self._program.files)
+            await placeholders.write_files(self._program.files)
             context.builder.leave_calls_to_tap(context.servers)
-            yield CommandConversation(self._program, placeholders)
+            url = placeholders.access.base_url if placeholders.access is not None else None
+            yield CommandConversation(self._program, placeholders, confinement(context, folder, url, self._needs()))
+
+    def _needs(self) -> Iterator[Path]:
+        for command in filter(None, (self._program.command, self._program.again)):
+            yield from needed(command, self._program.folder)
 
     def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
         """Make the trial's folder; see `keval.plugin.ConversationalAgent`."""

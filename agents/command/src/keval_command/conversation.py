@@ -12,6 +12,7 @@ from jmespath.parser import ParsedResult
 from keval.plugin import TrialError
 from keval_command.output import Events, Output
 from keval_programs import (
+    Confinement,
     Placeholders,
     Process,
     TextTemplate,
@@ -50,6 +51,7 @@ class CommandConversation:
 
     _program: Program
     _placeholders: Placeholders
+    _confinement: Confinement | None
     _asked: int = attrs.field(default=0, init=False)
 
     async def ask(self, text: str) -> None:
@@ -86,6 +88,7 @@ class CommandConversation:
             env=env,
             cwd=told.folder.work,
             stderr=told.folder.stderr,
+            confinement=self._confinement,
         )
         asks = "question" in placeholders_in(command)
         async with running(process, told.context.builder):

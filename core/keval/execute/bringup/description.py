@@ -42,6 +42,7 @@ from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.interfaces import AgentChecker, FreezesOptions, MadeOfFiles
 from keval.seams.registry import Component
+from keval.seams.workspaces import WorksInFolder
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
 
@@ -278,6 +279,7 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
         characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
         files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
+        conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
     )
 
 

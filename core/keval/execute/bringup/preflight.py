@@ -110,7 +110,7 @@ async def preflight(
         [
             _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player, limits=limits),
             resolve_models(plan.askers, execution, scope, player),
-            plan.tasks.prepare() if plan.tasks is not None else asyncio.sleep(0),
+            plan.tasks.prepare(scope.close_later) if plan.tasks is not None else asyncio.sleep(0),
             *opening,
         ]
     )

@@ -65,7 +65,8 @@ class ChatRequest:
     tool. `max_tokens` bounds the reply's length; the gateway cuts a longer text off there. `trial`, `repetition` and
     `resample` come from the headers that a keval adapter sends; `resample` counts how often the trial's answer was
     discarded and another one asked for. `raw` is the JSON body as it arrived, and `headers` are the HTTP headers in
-    lower case; both are for tests and must not influence an answer.
+    lower case. Both are for tests and must not influence an answer, but for a header by which a middleware tells a
+    responder something of its own.
     """
 
     wire: Wire

@@ -20,7 +20,7 @@ GROUP = "keval.responders"
 
 _DEFAULT = "simulated"
 """The responder that answers for every name without a responder of its own."""
-_OURS = {"careless": "keval-simulator", "forgetful": "keval-simulator", "simulated": "keval-simulator"}
+_OURS = dict.fromkeys(("careless", "coder", "forgetful", "simulated"), "keval-simulator")
 """keval's own responders, and the package that ships each."""
 
 

@@ -1,19 +1,24 @@
 """Running an agent's program for one trial: its folder, environment, process, and what it is told."""
 
+from keval_programs.confinement import Confinement, confinement, needed
 from keval_programs.environment import environment, find_program, whole_path, words
-from keval_programs.folder import TrialFolder, open_folder
+from keval_programs.folder import FolderConventions, TrialFolder, open_folder
 from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
 from keval_programs.process import Process, running, to_the_end
 
 __all__ = [
     "PLACEHOLDERS",
+    "Confinement",
+    "FolderConventions",
     "Placeholders",
     "Process",
     "TextTemplate",
     "TrialFolder",
     "check_placeholders",
+    "confinement",
     "environment",
     "find_program",
+    "needed",
     "open_folder",
     "placeholders_in",
     "running",

@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Volatile
+from keval.plugin import Context, Conventions, Volatile
 from keval_programs.process import to_the_end
+from keval_programs.removal import remove_folder
 
 _PREFIX = "keval-trial-"
 
@@ -35,28 +36,41 @@ OF_PROGRAMS = (
 
 
 @attrs.frozen
+class FolderConventions:
+    """What a program reads in its folder by itself, as a config says it; paths are relative to the folder.
+
+    `instructions` is the file that it reads as instructions, and `skills` the folder in which it discovers skills.
+    """
+
+    instructions: str | None = None
+    skills: str | None = None
+
+    def declared(self) -> Conventions:
+        """Return what an agent declares that runs the program; see `keval.plugin.WorksInFolder`."""
+        return Conventions(self.instructions, self.skills, sandboxed=True)
+
+
+@attrs.frozen
 class TrialFolder:
     """The folder, which only the user can read; secrets go into its files, as a command line is public."""
 
     root: Path
+    work: Path
+    """The folder that the program works in: the trial's workspace, or else an empty one in `root`."""
 
     @classmethod
-    def at(cls, root: str) -> TrialFolder:
+    def at(cls, root: Path, workspace: Path | None = None) -> TrialFolder:
         """Make the folders in an empty one."""
-        folder = cls(Path(root).resolve())
+        real = root.resolve()
+        folder = cls(real, real / "work" if workspace is None else workspace.resolve())
         folder.home.mkdir()
-        folder.work.mkdir()
+        folder.work.mkdir(exist_ok=workspace is not None)
         return folder
 
     @property
     def home(self) -> Path:
         """The home of the program, for its settings, sessions and memory."""
         return self.root / "home"
-
-    @property
-    def work(self) -> Path:
-        """The folder that the program works in, empty at first."""
-        return self.root / "work"
 
     @property
     def stderr(self) -> Path:
@@ -75,12 +89,12 @@ class TrialFolder:
 
 
 @asynccontextmanager
-async def open_folder() -> AsyncIterator[TrialFolder]:
-    """Make the folder, and remove it with everything in it."""
-    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    made = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFolder]:
+    """Make the folder, and remove it with everything in it; the workspace of a trial's `context` is left as it is."""
+    workspace = context.workspace.folder if context is not None and context.workspace is not None else None
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield TrialFolder.at(made.name)
+        yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
-        await to_the_end(asyncio.to_thread(made.cleanup))
+        await to_the_end(asyncio.to_thread(remove_folder, root))

@@ -102,11 +102,11 @@ class Placeholders:
 
         return _PLACEHOLDER.sub(value, text)
 
-    def write_files(self, files: Mapping[str, TextTemplate]) -> None:
+    async def write_files(self, files: Mapping[str, TextTemplate]) -> None:
         """Write the files of the agent's options, by path: `~/` is the trial's home, and others are in its workspace.
 
         Raises:
-            TrialError: of kind `bad_file`; a template cannot be rendered.
+            TrialError: of kind `bad_file`; a template cannot be rendered, or a link leads the path elsewhere.
         """
         for name, file in files.items():
             try:
@@ -114,9 +114,13 @@ class Placeholders:
             except TemplateError as error:
                 raise TrialError(f"the file {name} cannot be rendered: {error}", kind="bad_file") from error
             base = self.folder.home if name.startswith("~/") else self.folder.work
-            path = base / self.fill(name.removeprefix("~/"))
+            path = (base / self.fill(name.removeprefix("~/"))).resolve()
+            if not path.is_relative_to(base):
+                raise TrialError(f"the file {name} would be written outside of {base}, at {path}", kind="bad_file")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
+        if self.context.workspace is not None and not all(name.startswith("~/") for name in files):
+            await self.context.workspace.begin()  # what the adapter wrote is no change of the agent's
 
     def check(self) -> None:
         """Raise TrialError if the agent's options hand over neither servers nor history that the trial has."""

@@ -8,12 +8,13 @@ import signal
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 import attrs
 
 from keval.plugin import TranscriptBuilder, TrialError, supervised
+from keval_programs.confinement import Confinement
 
 _LONGEST_LINE = 2**28
 """Bytes of one line that a program writes: a message, with a tool's whole result in it."""
@@ -28,7 +29,7 @@ _GRACE = 6.0
 class Process:
     """A program and every process that it starts, in a process group of their own; it can be started once.
 
-    `name` is what messages call it. Its standard error goes to a file.
+    `name` is what messages call it. Its standard error goes to a file. With a `confinement` it runs in a sandbox.
     """
 
     name: str
@@ -36,14 +37,15 @@ class Process:
     env: Mapping[str, str]
     cwd: Path
     stderr: Path
+    confinement: Confinement | None = None
     _process: asyncio.subprocess.Process | None = None
 
-    async def start(self) -> None:
-        """Start it. Raises TrialError of kind `process`."""
+    async def start(self, command: Sequence[str]) -> None:
+        """Start it by this command. Raises TrialError of kind `process`."""
         try:
             with self.stderr.open("wb") as stderr:
                 self._process = await asyncio.create_subprocess_exec(
-                    *supervised(self.command),
+                    *supervised(command),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=stderr,
@@ -134,14 +136,21 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
     Raises:
         TrialError: it cannot be started.
     """
-    try:
-        await process.start()
-        yield process
-    except BaseException:
-        builder.wrote(process.told())
-        raise
-    finally:
-        await to_the_end(_end(process))
+    async with _command(process) as command:
+        try:
+            await process.start(command)
+            yield process
+        except BaseException:
+            builder.wrote(process.told())
+            raise
+        finally:
+            await to_the_end(_end(process))
+
+
+def _command(process: Process) -> AbstractAsyncContextManager[Sequence[str]]:
+    if process.confinement is None:
+        return nullcontext(process.command)
+    return process.confinement.command(process.command, process.env, process.cwd)
 
 
 async def _end(process: Process) -> None:

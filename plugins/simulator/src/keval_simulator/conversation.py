@@ -235,7 +235,7 @@ def understand(request: ChatRequest) -> Conversation:
     asked = [index for index, message in enumerate(request.messages) if message.role == "user"]
     start = asked[-1] if asked else len(request.messages)
     before, since = request.messages[:start], request.messages[start + 1 :]
-    question = _without_blocks(request.messages[start].text) if asked else request.system
+    question = without_blocks(request.messages[start].text) if asked else request.system
     earlier = tuple(message.text for message in before if message.role == "user")
     named = places_in(question)
     known = _known_place(before) or home_in(request.system)
@@ -250,7 +250,7 @@ def understand(request: ChatRequest) -> Conversation:
     )
 
 
-def _without_blocks(text: str) -> str:
+def without_blocks(text: str) -> str:
     """Return what a person wrote of a message, without the blocks in tags in which coding agents tell of themselves."""
     return _BLOCK.sub("", text).strip() or text
 

@@ -1,0 +1,64 @@
+"""What shuts in the processes of a trial, where its workspace has a sandbox."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from keval.plugin import Context, PreflightError, Sandbox
+from keval_programs.environment import find_program, whole_path
+
+if TYPE_CHECKING:
+    from keval_programs.folder import TrialFolder  # which is of a process, and that of this module
+
+
+@attrs.frozen
+class Confinement:
+    """A sandbox, and what all processes of one trial have in it; see `keval.plugin.Sandbox`."""
+
+    sandbox: Sandbox
+    root: Path
+    work: Path
+    urls: Sequence[str]
+    needs: Sequence[Path]
+
+    def command(
+        self, command: Sequence[str], env: Mapping[str, str], cwd: Path
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Yield the command that starts `command` shut in, in a folder of the trial."""
+        inside = command if cwd == self.work else ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *command)
+        return self.sandbox.command(inside, root=self.root, work=self.work, env=env, urls=self.urls, needs=self.needs)
+
+
+def confinement(
+    context: Context, folder: TrialFolder, base_url: str | None, needs: Iterable[Path]
+) -> Confinement | None:
+    """Return what shuts in the processes of a trial, or `None` without a sandbox.
+
+    They reach the model at `base_url` and the trial's servers, and read what they need and the servers that the agent
+    starts itself.
+    """
+    if context.workspace is None or context.workspace.sandbox is None:
+        return None
+    urls = [url for url in (base_url, *(server.url for server in context.servers)) if url is not None]
+    started = [
+        need
+        for server in context.servers
+        if server.command is not None
+        for need in needed((server.command, *server.args), Path(server.cwd or folder.work))
+    ]
+    return Confinement(context.workspace.sandbox, folder.root, folder.work, urls, (*needs, *context.plugins, *started))
+
+
+def needed(command: Sequence[str], folder: Path) -> list[Path]:
+    """Return the program of a command and the files that it names, as far as they are on this machine."""
+    found = [folder / word for word in command[1:] if os.path.isfile(folder / word)]
+    try:
+        return [Path(find_program(whole_path(command[0], folder), folder)), *found]
+    except PreflightError:  # it may be inside, as in a container
+        return found

@@ -1,0 +1,109 @@
+"""Removing a folder, whatever a program has made of what is in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+import uuid
+import warnings
+from itertools import islice
+from pathlib import Path
+
+from keval.plugin import PluginWarning
+
+_AT_ONCE = 10_000
+_TRIES = 3
+_PATIENCE = 0.1
+"""Seconds between two tries."""
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it. Links are removed and never followed, folders without access are opened.
+
+    What cannot be removed, such as a file of another user, is warned of.
+    """
+    for attempt in range(_TRIES):
+        try:
+            _remove(path)
+            return
+        except OSError as error:
+            if not os.path.lexists(path):
+                return
+            # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
+            if attempt < _TRIES - 1:
+                time.sleep(_PATIENCE)
+                continue
+            told = f"{path} cannot be removed: {error.strerror or error}; remove it yourself"
+            warnings.warn(told, PluginWarning, stacklevel=2)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder. Raises OSError.
+
+    All folders in it are moved into one of them before they are emptied: so a deep tree needs neither a deep stack, nor
+    long paths, nor many descriptors.
+    """
+    if os.scandir not in os.supports_fd:  # Windows
+        shutil.rmtree(path)
+        return
+    if path.is_symlink():
+        path.unlink()
+        return
+    _let_in(str(path), None, path.lstat().st_mode)
+    root = _opened(str(path), None)
+    heap_name = uuid.uuid4().hex
+    try:
+        os.mkdir(heap_name, dir_fd=root)
+        heap = _opened(heap_name, root)
+        try:
+            moved = _emptied(root, heap, 0, but=heap_name)
+            while names := os.listdir(heap):
+                for name in names:
+                    folder = _opened(name, heap)
+                    try:
+                        moved = _emptied(folder, heap, moved)
+                    finally:
+                        os.close(folder)
+                    os.rmdir(name, dir_fd=heap)
+        finally:
+            os.close(heap)
+        os.rmdir(heap_name, dir_fd=root)
+    finally:
+        os.close(root)
+    path.rmdir()
+
+
+def _emptied(folder: int, heap: int, moved: int, but: str = "") -> int:
+    """Remove what is in a folder, and move folders to the heap under numbers; returns how many have been moved."""
+    while True:
+        with os.scandir(folder) as listing:
+            found = [entry for entry in islice(listing, _AT_ONCE) if entry.name != but]
+        if not found:
+            return moved
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                moved += 1
+                _let_in(entry.name, folder, entry.stat(follow_symlinks=False).st_mode)
+                os.rename(entry.name, str(moved), src_dir_fd=folder, dst_dir_fd=heap)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
+
+
+def _opened(name: str, folder: int | None) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+
+
+def _let_in(name: str, folder: int | None, mode: int) -> None:
+    """Let the user into a folder, which may have been replaced by a link meanwhile."""
+    if mode & stat.S_IRWXU == stat.S_IRWXU:
+        return
+    if not hasattr(os, "O_PATH"):
+        os.chmod(name, stat.S_IRWXU, dir_fd=folder, follow_symlinks=False)
+        return
+    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IRWXU)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,192 @@
+"""Finds the texts of a trial in its model requests: whether the model saw each, when, and by which tool call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from keval.plugin import GivenText
+
+_MOST_LINES = 8
+_LONGEST_LINE = 200
+"""Characters of a line that are looked for, as tools cut long lines off."""
+_SAFE = re.compile(r"[A-Za-z0-9 .,;:()_-]+")
+"""What every way of writing JSON leaves as it is."""
+_CONVERSATIONS = ("messages", "input", "contents")
+"""Under which a request has what was said: OpenAI Chat and Anthropic, OpenAI Responses, Gemini."""
+
+
+@attrs.frozen
+class SoughtText:
+    """A text that is looked for: in one string of a request, at least half of its longest lines.
+
+    Between lines there may be anything, such as their numbers. `lines` are JSON-escaped in the second place of each
+    pair, for tools that return JSON in a text, and `safe` has a piece of each that no escape changes. Of a text whose
+    lines other texts have, too, the `name` has to be in the string.
+    """
+
+    given: GivenText
+    lines: tuple[tuple[str, str], ...]
+    safe: tuple[bytes, ...]
+    named: bool = False
+
+    @classmethod
+    def of(cls, given: GivenText, body: str, *, shown: str = "", others: Iterable[str] = ()) -> SoughtText:
+        """Prepare a text; `shown` is what the model sees of it in any case, and `others` are lines of other texts."""
+        stripped = dict.fromkeys(line.strip() for line in body.splitlines())
+        own = [line for line in stripped if line and line not in shown]
+        distinct = [line for line in own if line not in set(others)]
+        longest = sorted(distinct or own, key=len, reverse=True)[:_MOST_LINES]
+        lines = [line[:_LONGEST_LINE] for line in longest]
+        safe = (max(_SAFE.findall(line), key=len, default="") for line in lines)
+        return cls(
+            given,
+            tuple((line, json.dumps(line)[1:-1]) for line in lines),
+            tuple(piece.encode() for piece in safe),
+            named=bool(own and not distinct),
+        )
+
+    def may_be_in(self, request: bytes) -> bool:
+        """Return whether a request has enough of the text to be looked at more closely."""
+        return self._is_enough(piece in request for piece in self.safe)
+
+    def is_in(self, string: str) -> bool:
+        """Return whether a string has the text."""
+        if self.named and self.given.name not in string:
+            return False
+        return self._is_enough(line in string or escaped in string for line, escaped in self.lines)
+
+    def _is_enough(self, found: Iterable[bool]) -> bool:
+        return bool(self.lines) and 2 * sum(found) >= len(self.lines)
+
+
+@attrs.define
+class FollowedTexts:
+    """The texts that a context gave in one attempt: `keval.plugin.TextLog`."""
+
+    sought: Sequence[SoughtText]
+    _texts: list[GivenText] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._texts = [each.given for each in self.sought]
+
+    @classmethod
+    def of(cls, texts: Sequence[tuple[GivenText, str, str]]) -> FollowedTexts:
+        """Follow texts: each with its body, and with what the model sees of it in any case."""
+        times = Counter(line.strip() for _, body, _ in texts for line in {*body.splitlines()})
+        shared = {line for line, number in times.items() if number > 1}
+        return cls([SoughtText.of(given, body, shown=shown, others=shared) for given, body, shown in texts])
+
+    def saw(self, request: bytes, number: int, at: float | None) -> None:
+        """Look for the texts that were not read yet."""
+        open_ones = [
+            index for index, each in enumerate(self.sought) if not self._texts[index].read and each.may_be_in(request)
+        ]
+        if not open_ones:
+            return
+        try:
+            parsed = json.loads(request)
+        except (ValueError, RecursionError):  # a request that no endpoint understands has not shown anything
+            return
+        strings = [*_strings(parsed)]
+        for index in open_ones:
+            each = self.sought[index]
+            if (found := next((said for said in strings if each.is_in(said.text)), None)) is not None:
+                by = found.tool_for(each.given)
+                self._texts[index] = attrs.evolve(each.given, read=True, model_call=number, by=by, at=at)
+
+    def texts(self) -> tuple[GivenText, ...]:
+        """Return the texts, and what became of each."""
+        return tuple(self._texts)
+
+
+@attrs.frozen
+class _Call:
+    tool: str
+    arguments: str
+
+
+@attrs.frozen
+class _Said:
+    """A string of a request: the call whose result it is in, and the calls before it."""
+
+    text: str
+    result_of: _Call | None
+    before: tuple[_Call, ...]
+
+    def tool_for(self, given: GivenText) -> str | None:
+        """Return the tool that brought a text into the conversation.
+
+        Where no result has it, that is the latest call before it, preferably one that names the skill: Claude Code
+        shows a skill in a message after the call of its tool. Instructions are there without a call.
+        """
+        if self.result_of is not None:
+            return self.result_of.tool
+        if given.kind == "instructions" or not self.before:
+            return None
+        name = given.name.rpartition(":")[2]
+        naming = [call for call in self.before if name in call.arguments]
+        return (naming or self.before)[-1].tool
+
+
+def _strings(request: Any) -> Iterator[_Said]:
+    """Yield all strings of a request in any of the four protocols, what was said in its order."""
+    if not isinstance(request, dict):
+        return
+    for key, value in request.items():
+        if key not in _CONVERSATIONS:
+            yield from _Walk().through(value)
+    for key in _CONVERSATIONS:
+        yield from _Walk().through(request.get(key))
+
+
+@attrs.define
+class _Walk:
+    calls: list[_Call] = attrs.field(factory=list)
+    by_id: dict[str, _Call] = attrs.field(factory=dict)
+
+    def through(self, node: Any, result_of: _Call | None = None) -> Iterator[_Said]:
+        if isinstance(node, str):
+            yield _Said(node, result_of, tuple(self.calls))
+        elif isinstance(node, list):
+            for each in node:
+                yield from self.through(each, result_of)
+        elif isinstance(node, dict):
+            self._note_call(node)
+            result_of = self._answered(node) or result_of
+            for value in node.values():
+                yield from self.through(value, result_of)
+
+    def _note_call(self, node: dict[str, Any]) -> None:
+        """Note the tool call that a part of a conversation is, if it is one."""
+        called = node.get("functionCall") or node.get("function_call")  # Gemini
+        if isinstance(called, dict):
+            self._add(called.get("id"), called.get("name"), called.get("args"))
+        elif node.get("type") == "tool_use":  # Anthropic
+            self._add(node.get("id"), node.get("name"), node.get("input"))
+        elif str(node.get("type")).endswith("_call"):  # OpenAI Responses; some calls have no name, as a shell's
+            self._add(node.get("call_id"), node.get("name", node["type"]), node)
+        elif isinstance(function := node.get("function"), dict) and "arguments" in function:  # OpenAI Chat
+            self._add(node.get("id"), function.get("name"), function["arguments"])
+
+    def _add(self, id: Any, tool: Any, arguments: Any) -> None:
+        call = _Call(str(tool), json.dumps(arguments, ensure_ascii=False))
+        self.calls.append(call)
+        if isinstance(id, str):
+            self.by_id[id] = call
+
+    def _answered(self, node: dict[str, Any]) -> _Call | None:
+        """Return the call whose result a part of a conversation is, if it is one."""
+        response = node.get("functionResponse") or node.get("function_response")
+        if isinstance(response, dict):
+            named = [call for call in self.calls if call.tool == response.get("name")]
+            return self.by_id.get(str(response.get("id"))) or (named[-1] if named else None)
+        of = node.get("tool_call_id") or node.get("tool_use_id")
+        if of is None and str(node.get("type")).endswith("_output"):
+            of = node.get("call_id")
+        return self.by_id.get(str(of))

@@ -1,0 +1,206 @@
+"""The provider `folder`: its options, and the folders that it makes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import attrs
+from attrs.validators import ge, gt
+
+from keval.plugin import FieldError, PreflightError, TrialInfo, Workspace, is_size, size
+from keval_programs import TrialFolder, open_folder
+from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
+from keval_workspace.end import Keeping, check_pattern
+from keval_workspace.repository import CommitError, GitError, check_out, resolve
+from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of
+from keval_workspace.setup_commands import SetupError, set_up
+from keval_workspace.start import Start
+from keval_workspace.tree import GIT, Tree
+from keval_workspace.workspace import TrialWorkspace, failed, in_thread
+
+_WRONG = (OSError, TooLargeError, GitError, SetupError)
+"""What is raised where a workspace cannot be made."""
+
+
+@attrs.frozen
+class Git:
+    """A commit of the Git repository that is copied, by any name that Git knows it by."""
+
+    commit: str
+
+
+@attrs.frozen
+class Template:
+    """What every trial's folder is a copy of, made once: `facts` describe it."""
+
+    stack: AsyncExitStack
+    folder: Path
+    facts: Mapping[str, Any]
+
+
+@attrs.define
+class Folder:
+    """A folder of its own for each attempt at a trial, removed afterwards; an empty one without options.
+
+    `copy` is a folder that it begins with a copy of. With `git`, that is a Git repository, and the workspace a
+    repository with the given commit checked out and what that stems from. `files` are written into it, by path, and the
+    commands of `setup` run in it, each a text for the shell or a list of words, for at most `setup_timeout_seconds`.
+    It may begin with `max_files` files of `max_bytes` together.
+
+    Of its end, the difference is kept up to `max_diff_bytes`, and the files that match a glob of `artifacts`, up to
+    `max_artifact_bytes` together. `sandbox` shuts the agent's program in: `bubblewrap`, or a command that starts it.
+    """
+
+    copy: Path | None = None
+    git: Git | None = None
+    setup: tuple[str | tuple[str, ...], ...] = ()
+    setup_timeout_seconds: float = attrs.field(default=600.0, validator=gt(0))
+    files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    artifacts: tuple[str, ...] = ()
+    sandbox: Literal["none", "bubblewrap"] | CommandSandbox | BubblewrapOptions = "none"
+    max_files: int = attrs.field(default=100_000, validator=ge(1))
+    max_bytes: int | str = attrs.field(default="1 GB", validator=is_size)
+    max_diff_bytes: int | str = attrs.field(default="200 KB", validator=is_size)
+    max_artifact_bytes: int | str = attrs.field(default="20 MB", validator=is_size)
+    _template: Template | None = attrs.field(default=None, init=False, eq=False, repr=False)
+
+    def check(self) -> Iterable[FieldError]:
+        """Return what is wrong with the options; see `keval.plugin.WorkspaceProvider`."""
+        if os.scandir not in os.supports_fd:
+            yield FieldError((), "workspaces need Linux or macOS; run the evaluation there")
+            return
+        yield from self._check_copy()
+        for path in self.files:
+            if problem := _path_problem(path):
+                yield FieldError(("files", path), problem, at_key=True)
+        for index, pattern in enumerate(self.artifacts):
+            if problem := check_pattern(pattern):
+                yield FieldError(("artifacts", index), problem)
+        for index, command in enumerate(self.setup):
+            if not (command.strip() if isinstance(command, str) else "".join(command)):
+                yield FieldError(("setup", index), "the command is empty; write one, or remove the entry")
+
+    def _check_copy(self) -> Iterator[FieldError]:
+        if self.copy is None:
+            if self.git is not None:
+                told = "`git` has no repository; add `copy:` with the folder of the Git repository"
+                yield FieldError(("git",), told, at_key=True)
+        elif not self.copy.is_dir():
+            what = "is no folder" if self.copy.exists() else "is not there"
+            yield FieldError(("copy",), f"{self.copy} {what}; give the folder that the workspace begins with")
+        elif self.git is not None:
+            try:
+                resolve(self.copy, self.git.commit)
+            except CommitError as error:
+                yield FieldError(("git", "commit"), str(error))
+            except GitError as error:
+                yield FieldError(("copy",), str(error))
+        elif (self.copy / GIT).is_file():
+            told = "a worktree, whose repository is elsewhere and would be changed; add `git: {commit: HEAD}`"
+            yield FieldError(("copy",), f"{self.copy} is {told}")
+
+    async def prepare(self) -> None:
+        """Make a template of all but the setup, and one workspace whole; see `keval.plugin.WorkspaceProvider`."""
+        if (sandbox := sandbox_of(self.sandbox)) is not None:
+            await sandbox.prepare()
+        async with AsyncExitStack() as stack:
+            try:
+                folder = await stack.enter_async_context(open_folder())
+                facts = await in_thread(lambda: self._make_template(folder.work))
+                self._template = Template(stack, folder.work, facts)
+                async with self._made() as (_, method):
+                    self._template = Template(stack, folder.work, {"method": method, **facts})
+            except _WRONG as error:
+                self._template = None
+                raise PreflightError(str(failed(error))) from error
+            self._template = attrs.evolve(self._template, stack=stack.pop_all())
+
+    async def aclose(self) -> None:
+        """Remove the template; see `keval.plugin.Closable`."""
+        if self._template is not None:
+            await self._template.stack.aclose()
+            self._template = None
+
+    def open(self, trial: TrialInfo) -> AbstractAsyncContextManager[Workspace]:
+        """Make a fresh folder; see `keval.plugin.WorkspaceProvider`."""
+        return self._opened()
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what it is made of, more after `prepare`; see `keval.plugin.WorkspaceProvider`."""
+        told: dict[str, Any] = {} if self.copy is None else {"copy": self.copy.name}
+        told |= self._template.facts if self._template is not None else {}
+        if (sandbox := sandbox_of(self.sandbox)) is not None:
+            told["sandbox"] = sandbox.describe()
+        return told
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Workspace]:
+        async with AsyncExitStack() as stack:
+            try:
+                folder, method = await stack.enter_async_context(self._made())
+                parent = os.open(folder.root, os.O_RDONLY | os.O_DIRECTORY)
+            except _WRONG as error:
+                raise failed(error) from error
+            stack.callback(os.close, parent)
+            keeping = Keeping(self.artifacts, size(self.max_artifact_bytes), size(self.max_diff_bytes))
+            facts = {"method": method, **({} if self.sandbox == "none" else {"sandbox": self.describe()["sandbox"]})}
+            workspace = TrialWorkspace(folder.work, sandbox_of(self.sandbox), self._limits, keeping, facts, parent)
+            stack.callback(workspace.close)
+            yield workspace
+
+    @asynccontextmanager
+    async def _made(self) -> AsyncIterator[tuple[TrialFolder, Method | None]]:
+        """Make a workspace, and yield its folder and how it was copied. Raises one of the errors of `_WRONG`."""
+        async with open_folder() as folder:
+            method = await in_thread(lambda: self._fill(folder.work))
+            await set_up(folder, self.setup, self.setup_timeout_seconds)
+            yield folder, method
+
+    def _make_template(self, folder: Path) -> Mapping[str, Any]:
+        self._fill(folder)
+        with Tree.at(folder) as tree, closing(Start.of(tree, self._limits, size(self.max_diff_bytes))) as start:
+            facts: dict[str, Any] = {"files": len(start.files), "bytes": start.size, "digest": start.digest()}
+        if self.git is not None and self.copy is not None:
+            facts["commit"] = resolve(self.copy, self.git.commit)
+        return facts
+
+    def _fill(self, folder: Path) -> Method | None:
+        """Write into an empty folder all that it has before its setup, and return how that was copied."""
+        if self._template is not None:
+            return copy_tree(self._template.folder, folder, self._limits)
+        method: Method | None = None
+        if self.copy is not None and self.git is not None:
+            check_out(self.copy, resolve(self.copy, self.git.commit), folder)
+        elif self.copy is not None:
+            method = copy_tree(self.copy, folder, self._limits)
+        for path, text in self.files.items():
+            _write(folder, path, text)
+        return method
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.max_files, size(self.max_bytes))
+
+
+def _path_problem(path: str) -> str | None:
+    """Return what is wrong with the path of a file to write, if anything."""
+    if path.startswith("/") or ".." in PurePosixPath(path).parts:
+        return f"{path!r} leads out of the workspace; write it relative to the workspace, without `..`"
+    if "\0" in path or not PurePosixPath(path).parts or path.endswith("/"):
+        return f"{path!r} names no file; write a path such as `src/main.py`"
+    return None
+
+
+def _write(folder: Path, path: str, text: str) -> None:
+    """Write a file into a folder. Raises OSError: it cannot be written there, or a link leads out of the folder."""
+    target = folder / path
+    if not target.parent.resolve().is_relative_to(folder):
+        raise OSError(errno.ELOOP, "a link on its way leads out of the workspace", path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)  # a link would be followed, and a file may be one that nobody may write
+    target.write_text(text, encoding="utf-8")

@@ -1,0 +1,134 @@
+"""The sandbox that bubblewrap makes: the program sees itself, its home, its workspace, and the way to keval."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.plugin import PreflightError, supervised
+from keval_workspace.sandbox.installation import SYSTEM, Installation
+from keval_workspace.sandbox.ways import addresses_of, leading_out
+
+_SETTINGS = (
+    *("alternatives", "ca-certificates", "crypto-policies", "group", "hosts", "ld.so.cache", "ld.so.conf"),
+    *("ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/ca-trust"),
+    *("pki/tls/certs", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "timezone"),
+)
+"""What programs need of /etc; the rest stays outside, such as private keys and the settings of services."""
+
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
+
+_KEVAL = "/run/keval"
+"""Where the script that starts the program, and its way to keval, are inside."""
+
+_PYTHON = os.path.realpath(sys.executable)
+_INSIDE = Path(__file__).with_name("inside.py")
+
+_ALONE = (
+    *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "keval"),
+    *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"),  # noqa: S108 - inside
+)
+"""Namespaces and a session of its own, without capabilities, in folders that begin empty."""
+
+_REMEDY = (
+    "bubblewrap needs user namespaces: allow them (sysctl user.max_user_namespaces, on Debian"
+    " kernel.unprivileged_userns_clone=1, on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0), or use another"
+    " sandbox"
+)
+_INSTALL = "install it (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap), or use another sandbox"
+_PATIENCE = 20.0
+_SOMEWHERE = "http://127.0.0.1:9999"
+
+
+@attrs.frozen
+class Bubblewrap:
+    """Shuts a program in with `bwrap`; it may also read what is at the paths `read`."""
+
+    read: tuple[Path, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if wrong := [str(path) for path in self.read if not path.expanduser().is_absolute()]:
+            raise ValueError(f"'read' must have absolute paths, or such that begin with ~/, got {', '.join(wrong)}")
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the manifest has of it."""
+        return {"bubblewrap": {"read": [str(path) for path in self.read]}}
+
+    async def prepare(self) -> None:
+        """Start a program in it. Raises PreflightError: that does not work here."""
+        if shutil.which("bwrap") is None:
+            raise PreflightError(f"sandbox: bubblewrap is not installed; {_INSTALL}")
+        for path in self.read:
+            if not path.expanduser().exists():
+                raise PreflightError(f"sandbox: {path}, which the agent is to read, is not there")
+        with tempfile.TemporaryDirectory(prefix="keval-sandbox-") as made:
+            folder, env = Path(made), {"PATH": os.defpath}
+            async with self.command(["true"], root=folder, work=folder, env=env, urls=[_SOMEWHERE]) as command:
+                tried = await asyncio.to_thread(
+                    subprocess.run, supervised(command), env=env, capture_output=True, timeout=_PATIENCE, check=False
+                )
+        if tried.returncode:
+            told = tried.stderr.decode("utf-8", "replace").strip() or f"it ends with exit code {tried.returncode}"
+            raise PreflightError(f"sandbox: bubblewrap cannot start a program: {told}; {_REMEDY}")
+
+    @asynccontextmanager
+    async def command(
+        self,
+        command: Sequence[str],
+        *,
+        root: Path,
+        work: Path,
+        env: Mapping[str, str],
+        urls: Iterable[str],
+        needs: Iterable[Path] = (),
+    ) -> AsyncIterator[Sequence[str]]:
+        """Yield the command that starts `command` shut in; see `keval.plugin.Sandbox`."""
+        addresses = addresses_of(urls)
+        shut_in = ["bwrap", *_ALONE, *_system(), *await asyncio.to_thread(self._installed, env, needs)]
+        for path in (root, work):
+            shut_in += ["--bind", str(path), str(path)]
+        end = ["--chdir", str(work), "--remount-ro", "/", "--"]
+        if not addresses:
+            yield [*shut_in, *end, *command]
+            return
+        with tempfile.TemporaryDirectory(prefix="keval-sandbox-") as made:
+            door = Path(made, "door")
+            starter = (_PYTHON, "-I", "-S", f"{_KEVAL}/inside.py", f"{_KEVAL}/door")
+            async with leading_out(door, addresses):
+                shut_in += ["--ro-bind", str(_INSIDE), f"{_KEVAL}/inside.py", "--bind", str(door), f"{_KEVAL}/door"]
+                yield [*shut_in, *end, *starter, ",".join(map(str, addresses)), *command]
+
+    def _installed(self, env: Mapping[str, str], needs: Iterable[Path]) -> list[str]:
+        installation = Installation(env.get("PATH", os.defpath))
+        certificates = [Path(env[name]) for name in _CERTIFICATES if name in env]
+        for path in (Path(_PYTHON), *needs, *self.read, *certificates):
+            if path.expanduser().exists():
+                installation.add(path.expanduser())
+        return [*installation.arguments()]
+
+
+def _system() -> Iterator[str]:
+    for path in SYSTEM:
+        if path.is_symlink():
+            yield from ("--symlink", os.readlink(path), str(path))
+        elif path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+    for name in _SETTINGS:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+@attrs.frozen
+class BubblewrapOptions:
+    """The sandbox `bubblewrap` with options, as a config has it."""
+
+    bubblewrap: Bubblewrap

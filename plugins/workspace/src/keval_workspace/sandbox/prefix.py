@@ -1,0 +1,84 @@
+"""A sandbox that is the user's own: words that stand in front of the program, such as `docker run`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.plugin import PreflightError, suggestion
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_ENVIRONMENT = "{env}"
+_KNOWN = ("env", "home", "root", "workspace")
+
+_STAYS_OUTSIDE = frozenset({"PATH"})
+"""A container has programs of its own, and its image says where."""
+
+
+@attrs.frozen
+class CommandSandbox:
+    """The words in front of the program, as a config has them.
+
+    `{root}`, `{home}` and `{workspace}` in them are the folders of the trial, and a word `{env}` becomes `--env NAME`
+    for each variable that the program is to have, except for PATH: their values are in the environment of the command.
+    """
+
+    command: tuple[str, ...]
+
+    def __attrs_post_init__(self) -> None:
+        if not self.command:
+            raise ValueError("'command' must name a program, such as docker")
+        for word in self.command:
+            for name in _PLACEHOLDER.findall(word):
+                if name not in _KNOWN:
+                    hint = suggestion(name, _KNOWN, "placeholders")
+                    raise ValueError(f"'command' must have known placeholders only, got {{{name}}}{hint}")
+            if _ENVIRONMENT in word and word != _ENVIRONMENT:
+                raise ValueError(f"'command' must have {{env}} as a word of its own, got {word!r}")
+
+
+@attrs.frozen
+class Prefix:
+    """Starts the program by these words in front of it; see `keval.plugin.Sandbox`."""
+
+    words: Sequence[str]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the manifest has of it."""
+        return {"command": list(self.words)}
+
+    async def prepare(self) -> None:
+        """Find the command. Raises PreflightError: it is not there."""
+        if shutil.which(self.words[0]) is None:
+            raise PreflightError(
+                f"sandbox: the command {self.words[0]!r} is not found on PATH; install it, or give its path"
+            )
+
+    @asynccontextmanager
+    async def command(
+        self,
+        command: Sequence[str],
+        *,
+        root: Path,
+        work: Path,
+        env: Mapping[str, str],
+        urls: Iterable[str],
+        needs: Iterable[Path] = (),
+    ) -> AsyncIterator[Sequence[str]]:
+        """Yield the command with the words before it; what it reaches and reads beside, the words must say."""
+        values = {"root": str(root), "home": env.get("HOME", str(root)), "workspace": str(work)}
+        yield [*self._filled(values, env), *command]
+
+    def _filled(self, values: Mapping[str, str], env: Mapping[str, str]) -> Iterator[str]:
+        for word in self.words:
+            if word == _ENVIRONMENT:
+                for name in sorted(env.keys() - _STAYS_OUTSIDE):
+                    yield from ("--env", name)
+            else:
+                yield _PLACEHOLDER.sub(lambda found: values[found[1]], word)

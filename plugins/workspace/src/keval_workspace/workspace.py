@@ -1,0 +1,76 @@
+"""The workspace of one attempt: its folder, its start, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from keval.plugin import Blob, EndState, Sandbox, TrialError
+from keval_programs import to_the_end
+from keval_workspace.copying import Limits, TooLargeError
+from keval_workspace.end import End, Keeping
+from keval_workspace.start import Start
+from keval_workspace.tree import Tree
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread, whole even when cancelled meanwhile."""
+    found: list[T] = []
+    await to_the_end(asyncio.to_thread(lambda: found.append(work())))
+    return found[0]
+
+
+@attrs.define(eq=False)
+class TrialWorkspace:
+    """See `keval.plugin.Workspace`. `parent` is the descriptor of the folder that the workspace is in.
+
+    By that the workspace is found also if the agent has put a link in place of a folder above it.
+    """
+
+    folder: Path
+    sandbox: Sandbox | None
+    limits: Limits
+    keeping: Keeping
+    facts: Mapping[str, Any]
+    parent: int
+    _start: Start | None = attrs.field(default=None, init=False)
+
+    async def begin(self) -> None:
+        """Note how the folder is. Raises TrialError of stage `context`."""
+        try:
+            self._start = await in_thread(self._note)
+        except (OSError, TooLargeError) as error:
+            raise failed(error) from error
+
+    async def end(self, keep: Callable[[Blob], object]) -> EndState:
+        """Return what has changed since the begin; see `keval.plugin.Workspace`."""
+        start = self._start
+        if start is None:
+            raise RuntimeError("the workspace has not begun")
+        state = await in_thread(lambda: self._compared(start, keep))
+        return attrs.evolve(state, facts={**self.facts, "files": len(start.files), "bytes": start.size})
+
+    def close(self) -> None:
+        """Forget the start."""
+        if self._start is not None:
+            self._start.close()
+
+    def _note(self) -> Start:
+        return Start.of(Tree(self.parent, self.folder.name), self.limits, self.keeping.diff_bytes)
+
+    def _compared(self, start: Start, keep: Callable[[Blob], object]) -> EndState:
+        return End(Tree(self.parent, self.folder.name), start, self.keeping).state(keep)
+
+
+def failed(error: Exception) -> TrialError:
+    """Return the error for a workspace that cannot be made."""
+    told = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return TrialError(f"the workspace cannot be made: {told}", stage="context", kind="workspace", retryable=True)
