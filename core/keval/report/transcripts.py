@@ -20,7 +20,7 @@ from keval.recording.traffic_lines import read_traffic
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
-from keval.records.transcript import ServerExchange, ToolCall
+from keval.records.transcript import ServerExchange, ToolCall, Transcript
 from keval.records.trial import Trial
 from keval.report.end_state import end_lines, text_lines
 from keval.report.origin import replay_label, replay_sentences
@@ -99,7 +99,7 @@ def print_trial(
         console.print(safe(replay_label(replay), "yellow"))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
-    for shown in text_lines(trial.transcript.texts if trial.transcript else ()):
+    for shown in text_lines(trial.transcript or Transcript()):
         console.print(shown, soft_wrap=True)
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
