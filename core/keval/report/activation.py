@@ -9,6 +9,7 @@ from keval.findings.formats import number, percent, short_number
 from keval.findings.summary import Activation, Summary
 from keval.report.blocks import grouped
 from keval.report.claims import READ_OR_NOT
+from keval.report.end_state import way_words
 from keval.report.words import display_names, one_line
 
 HEADS = ("text", "agent", "condition", "given by", "read in trials", "of trials, 95 %", "model call", "returned by")
@@ -41,7 +42,7 @@ def activation_sentences(summary: Summary) -> Iterator[str]:
     """Yield how each text was given and read in each arm."""
     for each in _shown(summary):
         calls = [f"{one_line(tool)} {count}" for tool, count in each.tools.items()]
-        told = [f"given {'in the' if each.way == 'system prompt' else 'by'} {one_line(each.way)}"]
+        told = [f"given {way_words(one_line(each.way))}"]
         told.append(f"read {_share(each)}" if each.rate is None else f"read in {_trials(each)} trials, {_share(each)}")
         if each.unknown and each.rate is not None:
             told.append(f"{each.unknown:,} trials left out, as keval saw no model request of theirs")

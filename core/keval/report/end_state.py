@@ -25,12 +25,17 @@ def verdict_word(check: CheckResult) -> str:
     return _VERDICTS[check.passed][0]
 
 
+def way_words(way: str) -> str:
+    """Return how a text is given: `by AGENTS.md`, `in the system prompt`."""
+    return f"in the {way}" if way == "system prompt" else f"by {way}"
+
+
 def given_words(text: GivenText, *, seen: bool) -> str:
     """Return how a text was given, and whether, when and by which call the model saw it.
 
     It is unknown unless keval has `seen` a model request of the trial.
     """
-    given = f"given {'in the system prompt' if text.way == 'system prompt' else f'by {text.way}'}"
+    given = f"given {way_words(text.way)}"
     if not text.read:
         return f"{given}, {'not read' if seen else 'unknown whether it was read'}"
     by = f" by {text.by}" if text.by is not None else ""
