@@ -110,7 +110,7 @@ async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None
 
 async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], statuses: list[dict[str, str]]) -> None:
     """Raise unless every server is connected, and offered is what the condition has, beside Claude Code's own tools."""
-    watch.builder.offered(map(watch.servers.own_name, tools))
+    watch.builder.offered(watch.servers.own_name(tool) for tool in tools if tool not in watch.servers.own_tools)
     if any(status["status"] != "connected" for status in statuses):
         # Only the answer to this question says why.
         watch.servers.check_up((await client.get_mcp_status())["mcpServers"])
