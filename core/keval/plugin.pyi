@@ -281,6 +281,10 @@ from keval.interactive.question_review import (
 )
 from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
 from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
+from keval.plan.build import make_plan as make_plan
+from keval.plan.plan import Plan as Plan
+from keval.run.active_run import RunOptions as RunOptions
+from keval.run.flow import run_plan as run_plan
 from keval.interactive.tried_agents import TriedAgent as TriedAgent, try_agents as try_agents
 from keval.execute.bringup.preflight import read_tool_listings as read_tool_listings
 from keval.cli.models_command import ListedProvider as ListedProvider, listed_providers as listed_providers

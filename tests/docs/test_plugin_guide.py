@@ -133,3 +133,15 @@ def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Pr
     assert (2, "error: ACME_API_KEY is not set; export it, or choose another model\n") == (refused.code, refused.stderr)
     assert 0 == planned.code, planned.stderr
     assert "acme/lenient" == json.loads(planned.stdout)["judges"]["one"]["type"]
+
+
+def test_the_check_of_the_guide_looks_at_what_was_left(guide: Project) -> None:
+    (verify,) = re.findall(r"^```yaml\n(verify:.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    rest = "dataset: {path: tasks.yaml}\nagents: {solver: {type: checks/solution}}\nworkspace: {}\n"
+    (guide.root / "eval.yaml").write_text(rest + verify, encoding="utf-8")
+    guide.write(tasks_yaml="- {id: a, question: Write a report., solution: {files: {report.md: Done.}}}\n")
+
+    outcome = keval(guide, "check", "eval.yaml", "--json")
+
+    expected = [("solution", True, "report.md has 1 lines"), ("nothing", True, "report.md is no file")]
+    assert expected == [(row["examination"], row["passed"], row["reason"]) for row in outcome.data["rows"]]

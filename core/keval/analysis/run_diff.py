@@ -44,6 +44,7 @@ _TIMES: Mapping[str, tuple[str, ...]] = {
     "tool_calls": ("at", "duration"),
     "exchanges": ("at", "duration"),
     "refusals": ("waited",),
+    "texts": ("at",),
 }
 """Fields of a transcript, and of the records in it, that are times."""
 _LOOPBACK_PORT = re.compile(rb"\b(127\.0\.0\.1|localhost):\d{1,5}\b")
@@ -150,8 +151,12 @@ def _transcript(transcript: dict[str, Any] | None, times: bool) -> dict[str, Any
         return transcript
     kept = _without(transcript, _TIMES[""])
     for part, names in _TIMES.items():
-        if part:
+        if part in kept:
             kept[part] = [_without(record, names) for record in kept[part]]
+    if (end := kept.get("end_state")) is not None:
+        # How the workspace was made depends on the machine, and what checks wrote tells of times.
+        checks = [_without(check, ("duration", "output")) for check in end["checks"]]
+        kept["end_state"] = {**_without(end, ("facts",)), "checks": checks}
     return kept
 
 

@@ -38,6 +38,7 @@ _WORST = 20
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
 @click.option("--traffic", is_flag=True, help="With --trial: show what passed, with models and servers.")
+@click.option("--full", is_flag=True, help="With --trial: show all that it left, such as a long diff.")
 @click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
 @click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
 @click.option("--contexts", is_flag=True, help="Show how the servers of the conditions differ.")
@@ -54,6 +55,7 @@ def command(
     trial: str | None,
     request: bool,
     traffic: bool,
+    full: bool,
     sample: str | None,
     repetition: int | None,
     contexts: bool,
@@ -75,6 +77,8 @@ def command(
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
     if traffic and (trial is None or request):
         raise click.UsageError("--traffic goes with --trial, without --request: it has all requests of the trial")
+    if full and (trial is None or request or traffic):
+        raise click.UsageError("--full goes with --trial alone: it shows all that the trial left")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
     if limit is not None and not (failed or unscored or worst is not None or reviews):
@@ -85,7 +89,7 @@ def command(
     elif trial is not None and traffic:
         _show_traffic(found, trial, as_json=as_json)
     elif trial is not None:
-        _show_trial(found, trial, as_json=as_json)
+        _show_trial(found, trial, as_json=as_json, full=full)
     elif sample is not None:
         view = side_by_side(found, sample, repetition or 1)
         print_json(describe_sides(view)) if as_json else print_sides(view, _bands(found), data_console())
@@ -109,14 +113,15 @@ def command(
         print_run(found.manifest, found.trials(), data_console())
 
 
-def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
+def _show_trial(run: Run, name: str, *, as_json: bool, full: bool) -> None:
     trial = run.trial(name)
     scores = [line for line in run.scores_file.read() if line.trial == name]
     if as_json:
         lines = [orjson.loads(score_line(line)) for line in scores]
         print_json({**orjson.loads(trial_line(trial)), "scores": lines})
     else:
-        print_trial(trial, scores, _bands(run), data_console(), replay=run.manifest.replay)
+        blobs = run.path / "blobs"
+        print_trial(trial, scores, _bands(run), data_console(), replay=run.manifest.replay, blobs=blobs, full=full)
 
 
 def _show_request(run: Run, name: str) -> None:

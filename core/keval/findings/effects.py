@@ -188,15 +188,17 @@ class AgentProperty(Scored):
 
 
 ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]
+Part: TypeAlias = Literal["tool", "section", "skill"]
 
 
 @attrs.frozen
 class Contrast:
     """A condition held against the one that it was changed from, on the same samples.
 
-    `kind` is `placebo` if only the results of calls are others, `ablation` if exactly one `tool` is left out, and
-    `change` otherwise. `added` says that `ablate` added the condition, which is compared with nothing else. `changes`
-    are the interventions that `against` lacks, by server, as a config writes them. `effects` are those of `condition`
+    `kind` is `placebo` if only the results of calls, or texts, are others, `ablation` if exactly one part is left out,
+    which is a tool, or the section or skill of that name, and `change` otherwise. `added` says that `ablate` added the
+    condition, which is compared with nothing else. `changes` are the interventions that `against` lacks, by server or
+    context of texts, as a config writes them. `effects` are those of `condition`
     against `against`, agent by agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the
     run. `expenses` are the same on what an answer takes.
     """
@@ -205,7 +207,8 @@ class Contrast:
     condition: str
     against: str
     changes: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
-    tool: str | None = None
+    left_out: str | None = None
+    part: Part = "tool"
     added: bool = False
     effects: tuple[Effect, ...] = ()
     expenses: tuple[Effect, ...] = ()

@@ -103,6 +103,49 @@ class ToolUse:
 
 
 @attrs.frozen
+class ScoreByReading(Scored):
+    """The mean of a scorer over trials that read a text, and over those that did not, each over its `n` samples.
+
+    It is no effect of the text: the trials themselves chose whether to read it.
+    """
+
+    metric: str
+    judge: str | None
+    read_n: int
+    read: float | None
+    unread_n: int
+    unread: float | None
+
+
+@attrs.frozen
+class Activation:
+    """In how many trials of one arm the model saw a text that a context gave, such as a skill.
+
+    `kind` and `way` are as `keval.plugin.GivenText` has them. Of the answered `trials` that were given it, it is
+    `unknown` of some whether they read it, as keval did not see their model requests. `rate` is the share of the others
+    that `read` it, over `n` samples, with its 95 % interval. `model_call` is the median number of the first model call
+    that had it, and `tools` counts the trials in which a call of each tool returned it. `scores` has those of the
+    primary metrics, and of all checks together.
+    """
+
+    agent: str
+    condition: str
+    text: str
+    kind: str
+    way: str
+    trials: int
+    unknown: int
+    read: int
+    n: int
+    rate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    model_call: float | None
+    tools: Mapping[str, int] = attrs.field(factory=dict)
+    scores: tuple[ScoreByReading, ...] = ()
+
+
+@attrs.frozen
 class UsageTotal:
     """Tokens of several trials or judgements, as far as they are known.
 
@@ -304,8 +347,9 @@ class Summary(Entry):
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
-    arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
-    `replay` says from which recording a replayed run's answers are, and `play` that a person asked the questions.
+    and `activations` how often each text was read, arm by arm. `contrasts` are conditions that differ from another one
+    in what the config changes of their contexts. `replay` says from which recording a replayed run's answers are, and
+    `play` that a person asked the questions.
     `reviews` is what people said of answers. `primary` names the metrics that the run is to decide, and `properties`
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
@@ -336,6 +380,7 @@ class Summary(Entry):
     stopped: str | None = None
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     tools: tuple[ToolUse, ...] = ()
+    activations: tuple[Activation, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     replay: ReplayEntry | None = None
     play: bool = False
@@ -351,5 +396,5 @@ class Summary(Entry):
 
     @property
     def ablated(self) -> frozenset[str]:
-        """The conditions that `ablate` added: each lacks one tool of the condition that it is compared with."""
+        """The conditions that `ablate` added: each lacks one part of the condition that it is compared with."""
         return frozenset(contrast.condition for contrast in self.contrasts if contrast.added)

@@ -198,8 +198,8 @@ class Transcript:
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
     truncated: bool = False
-    texts: tuple[GivenText, ...] = ()
-    end_state: EndState | None = None
+    texts: tuple[GivenText, ...] = attrs.field(default=(), metadata={"sparse": True})
+    end_state: EndState | None = attrs.field(default=None, metadata={"sparse": True})
     tool_calls_by: Literal["agent", "tap"] = "agent"
     model_calls_by: Literal["agent", "proxy"] = "agent"
 

@@ -52,7 +52,7 @@ class Block:
 
     `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
     so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`, or
-    the tool that an arm is `without`. At the level `first` it has rows for what is decided, and says the rest in lines.
+    the part that an arm is `without`. At the level `first` it has rows for what is decided, and says the rest in lines.
     """
 
     title: str

@@ -18,6 +18,7 @@ from keval.report.claims import (
     UNLIKE_QUESTIONS,
     interim_words,
 )
+from keval.report.contrasts import placebo_words
 from keval.report.origin import replay_sentences
 from keval.report.totals import compliance_text, favours, remark_sentences, unrun_text
 from keval.report.words import joined, one_line, rubric_name
@@ -85,7 +86,8 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
             yield f"{told}: its information may not be what helps"
         if harmed := [claim for claim in claims if BETTER.holds(claim)]:
             metrics = ", ".join(claim.name for claim in harmed)
-            yield INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}").rstrip(".")
+            where = placebo_words(contrast)[0]
+            yield INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}", where=where).rstrip(".")
 
 
 def disagree(found: Agreement) -> bool:

@@ -13,7 +13,7 @@ import attrs
 
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
 from keval.findings.formats import counted, decimals, interval, number, percent
-from keval.findings.summary import Summary
+from keval.findings.summary import ScoreByReading, Summary
 from keval.records.scores import Scale, named_band
 
 About = TypeVar("About")
@@ -305,12 +305,12 @@ NO_CLEAR_DIFFERENCE = Statement[Sequence[Claim]](
     lambda claims: not any(_is_sure(claim) for claim in claims),
 )
 INFORMATION_HELPS = Statement[Sequence[Claim]](
-    "{metrics}. The information in the results helps, beyond the effect of a longer prompt and more turns.",
+    "{metrics}. The information in the {where} helps, beyond the effect of {beside}.",
     "the placebo is surely worse on these metrics",
     _all(WORSE),
 )
 INFORMATION_HARMS = Statement[Sequence[Claim]](
-    "{metrics}. The placebo scores better on these metrics, so the information in the results does harm.",
+    "{metrics}. The placebo scores better on these metrics, so the information in the {where} does harm.",
     "the placebo is surely better on these metrics",
     _all(BETTER),
 )
@@ -319,15 +319,21 @@ NO_CLEAR_INFORMATION = Statement[Sequence[Claim]](
     NO_CLEAR_DIFFERENCE.when,
     NO_CLEAR_DIFFERENCE.holds,
 )
-TOOLS_MISSED = Statement[Sequence[Claim]](
-    "Leaving out these tools of {of} makes scores worse: {tools}.",
-    "scores without the tool are surely worse",
+PARTS_MISSED = Statement[Sequence[Claim]](
+    "Leaving out these {parts} of {of} makes scores worse: {costs}.",
+    "scores without the tool, section or skill are surely worse",
     _all(WORSE),
 )
-TOOLS_NOT_MISSED = Statement[Sequence[Claim]](
-    "Leaving out {tools} has no clear effect in this run.",
-    "no score without the tool is surely worse",
+PARTS_NOT_MISSED = Statement[Sequence[Claim]](
+    "Leaving out {parts} has no clear effect in this run.",
+    "no score without the tool, section or skill is surely worse",
     lambda claims: not any(WORSE.holds(claim) for claim in claims),
+)
+READ_OR_NOT = Statement[ScoreByReading](
+    "{metric} is {read} in trials that read it and {unread} in those that did not. This is not causal: the trials"
+    " themselves chose whether to read it.",
+    "the text was read in some trials with a score, and not read in others",
+    lambda found: found.read is not None and found.unread is not None,
 )
 HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
     "{winner} is highest, by {lead}",

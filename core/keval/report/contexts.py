@@ -59,12 +59,15 @@ def intervention_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[s
 
 
 def call_words(interventions: Iterable[Mapping[str, Any]], answers: AnswersEntry | None = None) -> Iterator[str]:
-    """Yield what interventions, as a config writes them, do to calls: to their results, and to whether they succeed.
+    """Yield what interventions, as a config writes them, do to texts, and to results of calls and their success.
 
     `answers` says which recorded run the results are from, where that is known.
     """
     for change in interventions:
-        results, faults = change.get("results"), change.get("faults")
+        results, faults, text = change.get("results"), change.get("faults"), change.get("text")
+        if text is not None:
+            fixed = isinstance(text, Mapping)
+            yield f"the text is {one_line(str(text.get('fixed')))!r}" if fixed else f"the text is {one_line(str(text))}"
         if isinstance(results, Mapping) and "recorded" in results:
             run = one_line(answers.run if answers else str(results["recorded"]))
             since = f" {answers.recorded[:10]}" if answers and answers.recorded else ""

@@ -1,4 +1,4 @@
-"""Contrasts in a report: placebos, changed contexts, and tools ranked by what their absence costs."""
+"""Contrasts in a report: placebos, changed contexts, and tools, sections and skills ranked by what they are worth."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keval.report.claims import (
     IS_THAN,
     NO_CLEAR_DIFFERENCE,
     NO_CLEAR_INFORMATION,
-    TOOLS_MISSED,
-    TOOLS_NOT_MISSED,
+    PARTS_MISSED,
+    PARTS_NOT_MISSED,
     WORSE,
     Claim,
     Level,
@@ -29,7 +29,7 @@ from keval.report.contexts import call_words, intervention_words
 from keval.report.words import joined, one_line
 
 _MOST = 3
-"""Metrics, or tools, that one sentence names."""
+"""Metrics that one sentence names."""
 
 
 def all_blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
@@ -47,7 +47,7 @@ def all_blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...
 
 
 def contrast_sentences(summary: Summary) -> Iterator[str]:
-    """Yield what placebos and other changes say of their conditions, and which tools are missed most."""
+    """Yield what placebos and other changes say of their conditions, and which parts are missed most."""
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
             yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
@@ -58,14 +58,14 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
 
 
 def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
-    """Return the contrasts that leave one tool out, by the condition that has it."""
+    """Return the contrasts that leave one part out, by the condition that has it."""
     return grouped((each for each in summary.contrasts if each.kind == "ablation"), lambda each: each.against)
 
 
 def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Claim]]]:
-    """Return the tools of one condition with the effects of their absence that are surely for the worse.
+    """Return the parts of one condition with the effects of their absence that are surely for the worse.
 
-    The tool whose absence costs most comes first, as a share of a scale.
+    The part whose absence costs most comes first, as a share of a scale.
     """
     found = [(each, [claim for claim in _claims(summary, each) if WORSE.holds(claim)]) for each in group]
     return sorted(found, key=lambda item: max((claim.size for claim in item[1]), default=0.0), reverse=True)
@@ -94,13 +94,13 @@ def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
 
 
 def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level) -> Block:
-    """Return the tools of a condition, by metric, those first whose absence costs most.
+    """Return the parts of a condition, by metric, those first whose absence costs most.
 
-    Metrics that no left-out tool measurably changes have no rows, unless none is changed: then the first has. At the
-    level `first`, only tools whose absence is measured have rows.
+    Metrics that no left-out part measurably changes have no rows, unless none is changed: then the first has. At the
+    level `first`, only parts whose absence is measured have rows.
     """
-    several = len({entry.agent for entry in summary.trials}) > 1
-    claims = (claim for each in group for claim in _of_tool(summary, each, several=several))
+    several, noun = len({entry.agent for entry in summary.trials}) > 1, part_noun(group)
+    claims = (claim for each in group for claim in _of_part(summary, each, several=several))
     by_name = grouped(claims, lambda claim: claim.name)
     telling = [name for name, found in by_name.items() if any(map(_is_sure, found))]
     shown = telling or list(by_name)[:1]
@@ -109,17 +109,17 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level)
         rows = [claim for claim in rows if claim.level == level]
     remarks: list[tuple[str, str]] = []
     if level == "explained" and (others := [name for name in by_name if name not in shown]):
-        remarks.append(("metrics that no left-out tool measurably changes", ", ".join(others)))
-    unmissed = [_tool(each) for each, worse in _missed(summary, group) if not worse]
+        remarks.append((f"metrics that no left-out {noun} measurably changes", ", ".join(others)))
+    unmissed = [_left_out(each) for each, worse in _missed(summary, group) if not worse]
     if unmissed and not summary.unfinished:
-        remarks.append(("tools with no measured effect", ", ".join(unmissed)))
-    title = f"{one_line(of)} without one of its tools, compared with {one_line(of)}"
+        remarks.append((f"{noun}s with no measured effect", ", ".join(unmissed)))
+    title = f"{one_line(of)} without one of its {noun}s, compared with {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without", level=level)
 
 
-def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Claim]:
+def _of_part(summary: Summary, contrast: Contrast, *, several: bool) -> list[Claim]:
     def label(effect: Effect) -> str:
-        return f"{contrast.tool} ({effect.agent})" if several else str(contrast.tool)
+        return f"{contrast.left_out} ({effect.agent})" if several else str(contrast.left_out)
 
     # What matters of a rank is its order; how many questions would decide each is among the data.
     effects = [attrs.evolve(effect, needed_samples=None) for effect in contrast.effects]
@@ -127,20 +127,26 @@ def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
 
 
 def _worth(claim: Claim) -> float:
-    """Return how good an arm is without the tool, beside the arm that has it; what is unknown comes last."""
+    """Return how good an arm is without the part, beside the arm that has it; what is unknown comes last."""
     difference = claim.effect.difference
     if difference is None:
         return float("inf")
     return -difference if claim.scale.better == "lower" else difference
 
 
-def _tool(contrast: Contrast) -> str:
-    return one_line(contrast.tool or contrast.condition)
+def _left_out(contrast: Contrast) -> str:
+    return one_line(contrast.left_out or contrast.condition)
+
+
+def part_noun(contrasts: Iterable[Contrast]) -> str:
+    """Return what to call what conditions lack: tool, section or skill, or part where they lack several kinds."""
+    kinds = {each.part for each in contrasts}
+    return kinds.pop() if len(kinds) == 1 else "part"
 
 
 @attrs.frozen
 class _Worth:
-    """What the real results are worth to one agent, beside those of a placebo: of what, how much, and what that says.
+    """What real results, or texts, are worth to one agent, beside a placebo: of what, how much, and what that says.
 
     `agent` is empty where there is only one.
     """
@@ -150,11 +156,18 @@ class _Worth:
     told: str
 
 
+def placebo_words(contrast: Contrast) -> tuple[str, str]:
+    """Return where a placebo has no information, and what else than that the real context has in common with it."""
+    of_text = any("text" in change for added in contrast.changes.values() for change in added)
+    return ("text", "a longer prompt") if of_text else ("results", "a longer prompt and more turns")
+
+
 def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
-    """Yield what the real results are worth beside those of the placebo, agent by agent."""
+    """Yield what the real results or texts are worth beside those of the placebo, agent by agent."""
     real, placebo = one_line(contrast.against), one_line(contrast.condition)
     results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
     agents = dict.fromkeys(effect.agent for effect in contrast.effects)
+    where, beside = placebo_words(contrast)
     for agent in agents:
         whose = f" ({one_line(agent)})" if len(agents) > 1 else ""
         claims = [
@@ -166,7 +179,7 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
         # An effect is that of the placebo, so a loss of it is what the real results are worth.
         for statement, sure in ((INFORMATION_HELPS, WORSE), (INFORMATION_HARMS, BETTER)):
             if found := [claim for claim in claims if sure.holds(claim)]:
-                yield _Worth(of, whose, statement.says.format(metrics=_turned(found)))
+                yield _Worth(of, whose, statement.says.format(metrics=_turned(found), where=where, beside=beside))
         if claims and NO_CLEAR_INFORMATION.holds(claims):
             told = NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
             yield _Worth(of, whose, told)
@@ -213,14 +226,14 @@ def _turned(claims: Sequence[Claim]) -> str:
 
 
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
-    """Yield which tools of a condition are missed, the most missed first, and which are not."""
+    """Yield which parts of a condition are missed, the most missed first, and which are not."""
     ranked = _missed(summary, group)
     costly = [(each, worse) for each, worse in ranked if worse]
     if costly:
-        yield TOOLS_MISSED.says.format(of=one_line(of), tools="; ".join(_costs(costly)))
-    if idle := [_tool(each) for each, worse in ranked if not worse]:
-        which = _or(idle) if costly else f"any tool of {one_line(of)} ({', '.join(idle)})"
-        yield TOOLS_NOT_MISSED.says.format(tools=which)
+        yield PARTS_MISSED.says.format(parts=f"{part_noun(group)}s", of=one_line(of), costs="; ".join(_costs(costly)))
+    if idle := [_left_out(each) for each, worse in ranked if not worse]:
+        which = _or(idle) if costly else f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
+        yield PARTS_NOT_MISSED.says.format(parts=which)
 
 
 def _costs(costly: Iterable[tuple[Contrast, list[Claim]]]) -> Iterator[str]:
@@ -230,7 +243,7 @@ def _costs(costly: Iterable[tuple[Contrast, list[Claim]]]) -> Iterator[str]:
             f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
             for claim in worse[:_MOST]
         )
-        yield f"without {_tool(each)} {told} worse"
+        yield f"without {_left_out(each)} {told} worse"
 
 
 def _metric(claim: Claim) -> str:

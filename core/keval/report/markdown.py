@@ -9,6 +9,7 @@ from itertools import chain
 from keval.analysis.question_comparisons import QuestionComparison
 from keval.findings.formats import interval_of, number, signed
 from keval.findings.summary import Summary
+from keval.report.activation import HEADS, activation_rows, activation_sentences
 from keval.report.blocks import Block
 from keval.report.cautions import cautions
 from keval.report.claims import Claim
@@ -70,6 +71,7 @@ def markdown(report: Report) -> str:
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
         ("Use of tools", _tools(summary)),
+        ("Instructions and skills", _texts(summary)),
         ("What was changed", _changed(report)),
         ("How it was made", _made(report)),
     )
@@ -215,6 +217,13 @@ def _tools(summary: Summary) -> Iterator[str]:
     told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
     if told:
         yield "\n".join(told)
+
+
+def _texts(summary: Summary) -> Iterator[str]:
+    """Yield how often texts that contexts gave were read."""
+    if summary.activations:
+        yield _table(HEADS, [[escaped(cell) for cell in row] for row in activation_rows(summary)])
+        yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in activation_sentences(summary))
 
 
 def _changed(report: Report) -> Iterator[str]:

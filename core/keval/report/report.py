@@ -16,6 +16,7 @@ from keval.findings.formats import EXPENSE_UNITS
 from keval.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.findings.summary import ArmScore, Summary, ToolUse
 from keval.records.scores import Scale, Scorer
+from keval.report.activation import HEADS as TEXT_HEADS, activation_rows, activation_sentences
 from keval.report.blocks import Block, property_rows
 from keval.report.cautions import cautions
 from keval.report.contexts import ServerDifference, server_differences
@@ -60,6 +61,7 @@ class Report:
     summary: Summary
     known: Outline | None = None
     tool_heads: Sequence[str] = HEADS
+    text_heads: Sequence[str] = TEXT_HEADS
     pareto: str = PARETO
 
     @cached_property
@@ -165,6 +167,16 @@ class Report:
     def tool_cells(self, use: ToolUse) -> Sequence[str]:
         """Return the cells of one tool, below `tool_heads`."""
         return tool_cells(use)
+
+    @property
+    def texts(self) -> Sequence[Sequence[str]]:
+        """How often instructions and skills were read, a row for each and each arm, below `text_heads`."""
+        return [*activation_rows(self.summary)]
+
+    @property
+    def text_sentences(self) -> Sequence[str]:
+        """The same in sentences, with the scores of trials that read a text and of the others."""
+        return [*activation_sentences(self.summary)]
 
     @cached_property
     def server_differences(self) -> Sequence[ServerDifference]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
@@ -21,6 +22,7 @@ from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
 from keval.records.transcript import ServerExchange, ToolCall
 from keval.records.trial import Trial
+from keval.report.end_state import end_lines, text_lines
 from keval.report.origin import replay_label, replay_sentences
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import entry_text
@@ -78,17 +80,27 @@ def _worker(worker: WorkerEntry) -> str:
 
 
 def print_trial(
-    trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console, *, replay: ReplayEntry | None = None
+    trial: Trial,
+    scores: Sequence[ScoreLine],
+    bands: Bands,
+    console: Console,
+    *,
+    replay: ReplayEntry | None = None,
+    blobs: Path = Path("blobs"),
+    full: bool = False,
 ) -> None:
-    """Print one trial: system prompt, messages, tool calls, what else passed, time, tokens and scores.
+    """Print one trial: prompt and texts, messages, tool calls, what else passed, time, tokens, scores, what it left.
 
-    `replay` is that of the run, if it was replayed.
+    `replay` is that of the run, if it was replayed, and `blobs` its folder of artifacts. What the trial left is
+    shortened, unless it is to be shown in `full`.
     """
     console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
     if replay is not None:
         console.print(safe(replay_label(replay), "yellow"))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
+    for shown in text_lines(trial.transcript.texts if trial.transcript else ()):
+        console.print(shown, soft_wrap=True)
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript
@@ -134,6 +146,9 @@ def print_trial(
             console.print(safe(f"  read {piece}", "dim"))
     for shown in claims(scores):
         console.print(shown)
+    if transcript and transcript.end_state is not None:
+        for shown in end_lines(transcript.end_state, blobs, full=full):
+            console.print(shown, soft_wrap=True)
 
 
 def whose(line: ScoreLine) -> str:

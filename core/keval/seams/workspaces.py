@@ -14,7 +14,7 @@ from keval.records.end_state import Conventions, FileChange
 from keval.records.interventions import Intervention
 from keval.records.servers import ServerChannel
 from keval.records.trial import Trial
-from keval.seams.contexts import TrialInfo, Workspace
+from keval.seams.contexts import Sandbox, TrialInfo, Workspace
 
 
 @runtime_checkable
@@ -63,12 +63,14 @@ class WorkspaceProvider(Protocol):
 class EndOfTrial:
     """What a check gets: the trial, its workspace if it has one, and what was changed in that.
 
-    `servers` lead to the condition's servers, past all interventions; what a check calls is no call of the agent.
+    `servers` lead to the condition's servers, past all interventions; what a check calls is no call of the agent. In
+    `sandbox`, which the agent worked in, a check runs what the agent may have written.
     """
 
     trial: Trial
     folder: Path | None
     changes: Sequence[FileChange] = ()
+    sandbox: Sandbox | None = None
     servers: Mapping[str, ServerChannel] = attrs.field(factory=dict)
 
 
@@ -90,7 +92,8 @@ class Check(Protocol):
     `timeout_seconds`, an option, bounds it.
     """
 
-    timeout_seconds: float
+    @property
+    def timeout_seconds(self) -> float: ...
 
     async def check(self, end: EndOfTrial) -> Finding:
         """Return what is found.

@@ -33,8 +33,14 @@ class _Shape(NamedTuple):
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, with their values as they are, and the unknown keys that it keeps."""
+    """Return the fields of a record by name, with their values as they are, and the unknown keys that it keeps.
+
+    A field that few records have, `sparse` by its metadata, is left out where it is empty.
+    """
     fields = {name: getattr(record, name) for name in _names(record.__class__)}
+    for name in _sparse(record.__class__):
+        if not fields[name]:
+            del fields[name]
     if (rest := _rest(record.__class__)) is not None:
         fields.update(fields.pop(rest))
     return fields
@@ -78,6 +84,11 @@ def _shaped(record: T) -> T:
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
+def _sparse(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind) if field.metadata.get("sparse"))
 
 
 @cache

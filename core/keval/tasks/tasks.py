@@ -96,7 +96,8 @@ class Tasks:
         trial = Trial(key.id, sample, key.agent, key.condition, key.repetition, transcript)
         folder = context.workspace.folder if context.workspace is not None else None
         servers = {server.name: server.source for server in context.servers if server.source is not None}
-        at = EndOfTrial(trial, folder, end.changes if end else (), servers)
+        sandbox = context.workspace.sandbox if context.workspace is not None else None
+        at = EndOfTrial(trial, folder, end.changes if end else (), sandbox, servers)
         return attrs.evolve(end or EndState(), checks=await run_checks(checks, at))
 
     def describe(self, condition: str) -> Mapping[str, Any]:

@@ -58,7 +58,7 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     assert {
         ("search", "with_pages without search", "with_pages", "worse"),
         ("open/page", "with_pages without open_page", "with_pages", "unclear"),
-    } == {(c["tool"], c["condition"], c["against"], c["effects"][0]["verdict"]) for c in data["contrasts"]}
+    } == {(c["left_out"], c["condition"], c["against"], c["effects"][0]["verdict"]) for c in data["contrasts"]}
     # They are not compared with the baseline, too, so that more tools do not make that less sure.
     assert {"with_pages"} == {effect["condition"] for effect in data["effects"]}
     lines = explained.stdout.splitlines()
@@ -121,7 +121,7 @@ def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None
 
     required = {arm["condition"]: arm["compliance"] is not None for arm in outcome.data["trials"]}
     assert (0, {"with_single": True, "with_single without lonely": False}) == (outcome.code, required)
-    assert [("ablation", "lonely")] == [(each["kind"], each["tool"]) for each in outcome.data["contrasts"]]
+    assert [("ablation", "lonely")] == [(each["kind"], each["left_out"]) for each in outcome.data["contrasts"]]
 
 
 @pytest.mark.parametrize(

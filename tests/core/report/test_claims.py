@@ -11,6 +11,7 @@ import pytest
 
 from keval import Scale, Summary
 from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.findings.summary import ScoreByReading
 from keval.report.claims import STATEMENTS, Claim, word
 
 SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}
@@ -99,8 +100,12 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "INFORMATION_HELPS": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
     "INFORMATION_HARMS": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
     "NO_CLEAR_INFORMATION": ([[claim(OPEN)]], [[claim(OPEN), claim(SURE)]]),
-    "TOOLS_MISSED": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
-    "TOOLS_NOT_MISSED": ([[claim(OPEN), claim(SURE)]], [[claim(OPEN), claim(LOST)]]),
+    "PARTS_MISSED": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
+    "PARTS_NOT_MISSED": ([[claim(OPEN), claim(SURE)]], [[claim(OPEN), claim(LOST)]]),
+    "READ_OR_NOT": (
+        [ScoreByReading("m", None, 2, 0.5, 2, 0.5)],
+        [ScoreByReading("m", None, 0, None, 4, 0.5), ScoreByReading("m", None, 4, 0.5, 0, None)],
+    ),
     "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
     "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval.findings.effects import Arm, Contrast, Effect, Verdict
+from keval.findings.effects import Arm, Contrast, Effect, Part, Verdict
 from keval.findings.summary import ScorerScale, Summary
 from keval.records.scores import Scale
 from keval.report.contrasts import all_blocks, contrast_sentences
@@ -47,8 +47,9 @@ def placebo(*effects: Effect, results: Any = "scrambled") -> Contrast:
     return Contrast("placebo", "sham", "docs", {"docs": [{"results": results}]}, effects=effects)
 
 
-def lacking(tool: str, *effects: Effect) -> Contrast:
-    return Contrast("ablation", f"docs without {tool}", "docs", {"docs": [{"without": [tool]}]}, tool, effects=effects)
+def lacking(name: str, *effects: Effect, part: Part = "tool") -> Contrast:
+    changes = {"docs": [{"without": [name]}]}
+    return Contrast("ablation", f"docs without {name}", "docs", changes, name, part, effects=effects)
 
 
 def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:
@@ -145,3 +146,31 @@ def test_a_change_without_a_sure_effect_is_said_to_have_none() -> None:
     said = [*contrast_sentences(summary(Contrast("change", "mute", "docs", changes, effects=effects)))]
 
     assert ["No clear difference between mute and docs (the server's instructions are hidden)."] == said
+
+
+def test_sections_are_called_so_and_parts_of_several_kinds_parts() -> None:
+    style = lacking("Style", effect("s", -0.2, "worse"), part="section")
+    build = lacking("Build", effect("b", 0.01, "unclear"), part="section")
+    tool = lacking("search", effect("t", 0.0, "unclear"))
+
+    (block,) = all_blocks(summary(style, build))
+    (mixed,) = all_blocks(summary(style, tool))
+
+    assert "docs without one of its sections, compared with docs" == block.title
+    assert (("sections with no measured effect", "Build"),) == block.remarks
+    assert "docs without one of its parts, compared with docs" == mixed.title
+    assert [
+        "Leaving out these sections of docs makes scores worse: without Style right by 0.20 [-0.30, -0.10] worse.",
+        "Leaving out Build has no clear effect in this run.",
+    ] == [*contrast_sentences(summary(style, build))]
+
+
+def test_a_placebo_of_a_text_tells_of_the_text() -> None:
+    sham = Contrast(
+        "placebo", "sham", "docs", {"rules": [{"text": "scrambled"}]}, effects=(effect("sham", -0.4, "worse"),)
+    )
+
+    (said,) = contrast_sentences(summary(sham))
+
+    assert said.startswith("docs compared with its placebo sham (the text is scrambled): right +0.40")
+    assert said.endswith("The information in the text helps, beyond the effect of a longer prompt.")

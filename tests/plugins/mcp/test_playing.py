@@ -23,6 +23,7 @@ from keval.plugin import (
     ServerLostError,
     WorkingFolder,
 )
+from keval.testing import stub_server
 from keval_mcp import Http, Stdio
 from keval_weather import Weather
 from tests.contexts import started
@@ -419,3 +420,23 @@ def test_results_are_kept_below_the_interventions(bare: Callable[..., Stdio], no
         (call.params["name"], call.params["arguments"]) for call in live.kept.of("call")
     ]
     assert sent == [(call.result or {})["content"][0]["text"] for call in live.kept.of("call")]
+
+
+def test_the_source_leads_past_interventions_and_the_log_and_is_recorded(nowhere: Stdio) -> None:
+    async def use(server: McpServer) -> list[Any]:
+        assert server.channel is not None
+        assert server.source is not None
+        ways = (server.channel, server.source)
+        listed = [[tool["name"] for tool in await way.list_tools()] for way in ways]
+        called = [await server.channel.call_tool("seek", {"question": "?"})]
+        called += [await server.source.call_tool(name, {}) for name in ("count", "look_up", "count")]
+        return [listed, [result["content"][0]["text"] for result in called]]
+
+    stub = Stdio(**{key: value for key, value in stub_server("stateful").items() if key != "type"}, isolation="trial")
+    changes = Intervention(without=("count",), rename={"look_up": "seek"}, results=FixedResult("Nothing."))
+    live, played, cassette = recorded_and_played(stub, use, absent=nowhere, interventions=(changes,))
+
+    expected = [[["seek"], ["look_up", "count"]], ["Nothing.", "1", "It is so.", "2"]]
+    assert expected == live.answer == played.answer
+    assert ["seek"] == [call.name for call in live.log.calls] == [call.name for call in played.log.calls]
+    assert ["look_up", "count", "look_up", "count"] == [each.params["name"] for each in cassette.kept.of("call")]

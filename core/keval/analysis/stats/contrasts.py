@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from keval.findings.effects import Contrast, ContrastKind
-from keval.records.manifest import ConditionEntry, Manifest, ServerEntry
+import attrs
+
+from keval.findings.effects import Contrast, Part
+from keval.records.manifest import ConditionEntry, Manifest
 
 _Changes = dict[str, list[Mapping[str, Any]]]
 
 
 def ablated(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
-    """Return the conditions that `ablate` made: by the condition that they are of, and the tool that is left out."""
+    """Return the conditions that `ablate` made: by the condition that they are of, and the part that is left out."""
     found = manifest.config.get("ablated")
     return found if isinstance(found, Mapping) else {}
 
@@ -20,16 +22,17 @@ def ablated(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
 def contrasts_of(manifest: Manifest) -> list[Contrast]:
     """Return each condition that was changed from another one, with the nearest such; there are no effects in it yet.
 
-    Both have the same prompt and options and the same servers, of which one has all interventions that the other has,
-    and then more.
+    Both have the same prompt and options and the same servers and texts, of which one has all interventions that the
+    other has, and then more.
     """
-    made = {label: (of, tool) for of, tools in ablated(manifest).items() for tool, label in tools.items()}
+    made = {label: (of, name) for of, parts in ablated(manifest).items() for name, label in parts.items()}
     found: list[Contrast] = []
     for label, entry in manifest.conditions.items():
         if label in made and made[label][0] in manifest.conditions:
-            of, tool = made[label]
-            added = _added(entry, manifest.conditions[of]) or {}
-            found.append(Contrast("ablation", label, of, added, tool, added=True))
+            of, name = made[label]
+            base = manifest.conditions[of]
+            added = _added(manifest, entry, base) or {}
+            found.append(Contrast("ablation", label, of, added, name, _part(base, name), added=True))
         elif label not in made:
             found += _nearest(manifest, label, made.keys())
     return found
@@ -42,15 +45,14 @@ def _nearest(manifest: Manifest, label: str, made: Collection[str]) -> Iterator[
     for other, base in manifest.conditions.items():
         if other == label or other in made or _rest(manifest, other) != _rest(manifest, label):
             continue
-        added = _added(entry, base)
+        added = _added(manifest, entry, base)
         if added:
-            shared = sum(len(server.interventions) for server in base.servers.values())
+            shared = sum(len(each.interventions) for each in _changeable(manifest, base).values())
             if best is None or shared > best[0]:
                 best = (shared, other, added)
     if best is not None:
         _, against, added = best
-        kind, tool = _kind(entry, manifest.conditions[against], added)
-        yield Contrast(kind, label, against, added, tool)
+        yield _contrast(manifest, label, against, added)
 
 
 def _rest(manifest: Manifest, label: str) -> dict[str, Any]:
@@ -60,42 +62,82 @@ def _rest(manifest: Manifest, label: str) -> dict[str, Any]:
     return {key: value for key, value in (found or {}).items() if key not in ("contexts", "mcp_servers")}
 
 
-def _added(entry: ConditionEntry, base: ConditionEntry) -> _Changes | None:
-    """Return the interventions that a condition adds to another one's, by server; `None` if it is no such condition."""
-    if entry.servers.keys() != base.servers.keys():
+@attrs.frozen
+class _Changeable:
+    """A server or a context of texts: the digest of what it gives unchanged, and what the config changes."""
+
+    original: str | None
+    interventions: Sequence[Mapping[str, Any]]
+
+
+def _changeable(manifest: Manifest, entry: ConditionEntry) -> dict[str, _Changeable]:
+    """Return the servers of a condition by name, and its texts by the label of the context that they derive from."""
+    found = {
+        name: _Changeable(server.original_sha256 or server.sha256, server.interventions)
+        for name, server in entry.servers.items()
+        if name not in entry.texts  # a server that hands out the texts is none besides them
+    }
+    texts = {_source(manifest, label): _Changeable(None, text.interventions) for label, text in entry.texts.items()}
+    return found | texts
+
+
+def _source(manifest: Manifest, label: str) -> str:
+    """Return the label of the context that a context derives from in the end; its own, if from none."""
+    written = manifest.config.get("contexts")
+    seen = {label}
+    while isinstance(written, Mapping) and isinstance(entry := written.get(label), Mapping):
+        base = entry.get("from")
+        if not isinstance(base, str) or base in seen:
+            break
+        seen.add(label := base)
+    return label
+
+
+def _added(manifest: Manifest, entry: ConditionEntry, base: ConditionEntry) -> _Changes | None:
+    """Return the interventions that a condition adds to another one's; `None` if it is no such condition.
+
+    They are by server, or by context of texts.
+    """
+    ours, theirs = _changeable(manifest, entry), _changeable(manifest, base)
+    if ours.keys() != theirs.keys():
         return None
     added: _Changes = {}
-    for name, server in entry.servers.items():
-        before = base.servers[name]
+    for name, now in ours.items():
+        before = theirs[name]
         count = len(before.interventions)
-        if _original(server) != _original(before) or _plain(server.interventions[:count]) != _plain(
-            before.interventions
-        ):
+        if now.original != before.original or _plain(now.interventions[:count]) != _plain(before.interventions):
             return None
-        if more := list(server.interventions[count:]):
+        if more := list(now.interventions[count:]):
             added[name] = more
     return added
 
 
-def _original(server: ServerEntry) -> str | None:
-    """Return the digest of what the server itself lists."""
-    return server.original_sha256 or server.sha256
-
-
-def _kind(entry: ConditionEntry, base: ConditionEntry, added: _Changes) -> tuple[ContrastKind, str | None]:
+def _contrast(manifest: Manifest, label: str, against: str, added: _Changes) -> Contrast:
+    entry, base = manifest.conditions[label], manifest.conditions[against]
     keys = {key for changes in added.values() for change in changes for key in change}
-    if keys == {"results"}:
-        return "placebo", None
+    if keys <= {"results", "text"}:
+        return Contrast("placebo", label, against, added)
     if keys <= {"without", "tools"}:
-        gone = [
+        left = {part for text in entry.texts.values() for part in text.parts}
+        gone = [part for text in base.texts.values() for part in text.parts if part not in left]
+        gone += [
             tool
             for name, server in base.servers.items()
+            if name not in base.texts
             for tool in server.tools
             if tool not in entry.servers[name].tools
         ]
         if len(gone) == 1:
-            return "ablation", gone[0]
-    return "change", None
+            return Contrast("ablation", label, against, added, gone[0], _part(base, gone[0]))
+    return Contrast("change", label, against, added)
+
+
+def _part(base: ConditionEntry, name: str) -> Part:
+    """Return what kind of part a condition lacks; `name` has its context before it where several have one of it."""
+    for label, text in base.texts.items():
+        if name in text.parts or name.removeprefix(f"{label}__") in text.parts:
+            return "skill" if text.part == "skill" else "section"
+    return "tool"
 
 
 def _plain(value: Any) -> Any:

@@ -49,7 +49,7 @@ class Findings:
         self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
         self._clusters = observed.clusters
         self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
-        # A condition that lacks one tool is compared with the one that has it; more would only dilute the others' p.
+        # A condition that lacks one part is compared with the one that has it; more would only dilute the others' p.
         made = {label for tools in ablated(self.manifest).values() for label in tools.values()}
         self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}

@@ -81,7 +81,7 @@ class Observations:
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
-        found, sample = self.arms[trial.agent, trial.condition], self._number(trial.sample.id)
+        found, sample = self.arms[trial.agent, trial.condition], self.number(trial.sample.id)
         if trial.failure is not None:
             found.failed[sample] += 1
         else:
@@ -100,7 +100,7 @@ class Observations:
         scorer = line.scorer
         if not is_current(line, self._scorers.get(scorer)):
             return False
-        found, sample = self.arms[line.agent, line.condition], self._number(line.sample)
+        found, sample = self.arms[line.agent, line.condition], self.number(line.sample)
         found.cells[scorer].add(line, sample)
         if found.compliant is not None and line.trial not in self._not_compliant:
             found.compliant[scorer].add(line, sample)
@@ -110,7 +110,8 @@ class Observations:
         count_neutral = self.manifest.neutral == "count"
         return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
 
-    def _number(self, sample: str) -> int:
+    def number(self, sample: str) -> int:
+        """Return the number of a sample by its id."""
         return self._numbers.setdefault(sample, len(self._numbers))
 
     def _add_to_cluster(self, sample: int, source: object) -> None:

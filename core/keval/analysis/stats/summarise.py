@@ -20,6 +20,7 @@ from keval.records.servers import Sharing
 from keval.records.trial import Trial
 
 if TYPE_CHECKING:
+    from keval.analysis.stats.activation import ActivationTally
     from keval.analysis.stats.agreement import ReviewTally
 
 
@@ -79,12 +80,19 @@ class Summariser:
         self._agreement = JudgeAgreement(manifest.scorers)
         self._last: tuple[str, str, Judgement] | None = None
         self._reviews = _review_tally(manifest, reviews)
+        self._activation: ActivationTally | None = None
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
         self.observed.add_trial(trial)
         self._tallies[trial.agent, trial.condition].add(trial)
         self._tools[trial.agent, trial.condition].add(trial)
+        if trial.transcript is not None and trial.transcript.texts:
+            if self._activation is None:
+                from keval.analysis.stats.activation import ActivationTally  # few runs have texts
+
+                self._activation = ActivationTally(self.observed)
+            self._activation.add_trial(trial)
         if self._reviews is not None:
             self._reviews.add_trial(trial)
 
@@ -92,6 +100,8 @@ class Summariser:
         """Add a score, unless it does not count."""
         if not self.observed.add_score(line):
             return
+        if self._activation is not None:
+            self._activation.add_score(line)
         if self._reviews is not None:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:
@@ -160,6 +170,7 @@ class Summariser:
             agreement=self._agreement.summary(),
             reviews=self._reviews.findings() if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
+            activations=self._activation.activations() if self._activation is not None else (),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
             servers=dict(_servers(manifest)),

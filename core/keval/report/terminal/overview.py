@@ -13,11 +13,12 @@ from rich.text import Text
 from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.findings.formats import counted
 from keval.findings.summary import Summary
+from keval.report.activation import activation_texts
 from keval.report.averages import mean_lines
 from keval.report.blocks import PROPERTIES, Block, grouped, property_rows
 from keval.report.cautions import cautions
 from keval.report.claims import WORSE, Level
-from keval.report.contrasts import all_blocks
+from keval.report.contrasts import all_blocks, part_noun
 from keval.report.effects import effect_lines
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.origin import decided_on, origin_label, replay_sentences
@@ -76,6 +77,7 @@ def print_report(
     ending = (
         *(() if explained else _properties(summary, width)),
         *total_lines(summary, width),
+        *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
         *unmet_lines(summary.unmet, width, level),
@@ -176,7 +178,8 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     listed = [e.condition for e in summary.trials if e.condition != summary.baseline and e.condition not in less]
     others = dict.fromkeys(map(one_line, listed))
     if less:
-        others[f"and {counted(len(less), 'time')} without one tool"] = None
+        noun = part_noun(contrast for contrast in summary.contrasts if contrast.added)
+        others[f"and {counted(len(less), 'time')} without one {noun}"] = None
     parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
     judges = {entry.model for entry in summary.judges.values() if entry.simulated}
     if summary.simulated:

@@ -58,7 +58,7 @@ def tool_lines(summary: Summary) -> Iterator[Text]:
     """Yield a line for each condition with tools: how many trials called each, which were never called or refused."""
     less = set(map(one_line, summary.ablated))
     for condition, told in tool_texts(summary):
-        if condition in less:  # it lacks a tool, and that is told by what the tool is worth
+        if condition in less:  # it lacks a part, and that is told by what the part is worth
             continue
         yield safe(f"tools of {condition}: {told}", "dim")
 

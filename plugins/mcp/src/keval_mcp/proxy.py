@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -24,7 +24,7 @@ from keval.plugin import (
 )
 from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
-from keval_mcp.passage.link import Link
+from keval_mcp.passage.link import GuestLink, Link
 from keval_mcp.passage.live_link import LiveLink, ServerUsers
 from keval_mcp.passage.passage import Offered, Passage, Telling
 from keval_mcp.passage.recording_link import RecordingLink, error_in, recorded_error
@@ -277,6 +277,8 @@ class Tapped:
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
         kept = link if server.traffic_log is None else RecordingLink(link, server.traffic_log)
         passage = Passage(kept, offered, progress_timeout, Telling(server.name, server.emit), server.traffic_log)
+        source = _source(server.name, kept, listing, progress_timeout)
+        stack.push_async_callback(source.close)
         return McpServer(
             name=server.name,
             transport="http",
@@ -287,6 +289,7 @@ class Tapped:
             log=passage.log,
             instructions=self.offering.tool_listing.instructions,
             channel=Channel(passage),
+            source=Channel(source),
         )
 
     def _named(self, server: ServerSpec) -> Changes:
@@ -294,6 +297,13 @@ class Tapped:
         if server.aliases != self.changes.aliases:
             self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
         return self.changes
+
+
+def _source(name: str, link: Link, listing: Listing, progress_timeout: Callable[[], ProgressTimeout]) -> Passage:
+    """Return the way to a server beside that of an attempt's agent: nothing is changed, and no call is the agent's."""
+    plain = Changes.of((), {}, listing)
+    offered = Offered(name, "freeze", plain, plain.trial(), CallLog())
+    return Passage(GuestLink(link), offered, progress_timeout, Telling(name))
 
 
 async def tapped(server: ServerSpec, offering: Offering, stack: AsyncExitStack) -> Tapped:

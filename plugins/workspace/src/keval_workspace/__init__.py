@@ -1,5 +1,5 @@
 """Workspaces for agents that work in a folder, and sandboxes that shut them in."""
 
-from keval_workspace.folder import Folder, Git, SandboxCommand
+from keval_workspace.folder import Folder, Git
 
-__all__ = ["Folder", "Git", "SandboxCommand"]
+__all__ = ["Folder", "Git"]

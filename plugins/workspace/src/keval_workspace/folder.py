@@ -12,11 +12,12 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import ge, gt
 
-from keval.plugin import FieldError, PreflightError, Sandbox, TrialInfo, Workspace, is_size, size
+from keval.plugin import FieldError, PreflightError, TrialInfo, Workspace, is_size, size
 from keval_programs import TrialFolder, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
+from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of
 from keval_workspace.setup_commands import SetupError, set_up
 from keval_workspace.start import Start
 from keval_workspace.tree import GIT, Tree
@@ -31,13 +32,6 @@ class Git:
     """A commit of the Git repository that is copied, by any name that Git knows it by."""
 
     commit: str
-
-
-@attrs.frozen
-class SandboxCommand:
-    """Words in front of the command of the agent's program, which start it shut in."""
-
-    command: tuple[str, ...]
 
 
 @attrs.frozen
@@ -68,7 +62,7 @@ class Folder:
     setup_timeout_seconds: float = attrs.field(default=600.0, validator=gt(0))
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     artifacts: tuple[str, ...] = ()
-    sandbox: Literal["none", "bubblewrap"] | SandboxCommand = "none"
+    sandbox: Literal["none", "bubblewrap"] | CommandSandbox | BubblewrapOptions = "none"
     max_files: int = attrs.field(default=100_000, validator=ge(1))
     max_bytes: int | str = attrs.field(default="1 GB", validator=is_size)
     max_diff_bytes: int | str = attrs.field(default="200 KB", validator=is_size)
@@ -112,7 +106,7 @@ class Folder:
 
     async def prepare(self) -> None:
         """Make a template of all but the setup, and one workspace whole; see `keval.plugin.WorkspaceProvider`."""
-        if (sandbox := self._sandbox()) is not None:
+        if (sandbox := sandbox_of(self.sandbox)) is not None:
             await sandbox.prepare()
         async with AsyncExitStack() as stack:
             try:
@@ -140,7 +134,7 @@ class Folder:
         """Return what it is made of, more after `prepare`; see `keval.plugin.WorkspaceProvider`."""
         told: dict[str, Any] = {} if self.copy is None else {"copy": self.copy.name}
         told |= self._template.facts if self._template is not None else {}
-        if (sandbox := self._sandbox()) is not None:
+        if (sandbox := sandbox_of(self.sandbox)) is not None:
             told["sandbox"] = sandbox.describe()
         return told
 
@@ -155,7 +149,7 @@ class Folder:
             stack.callback(os.close, parent)
             keeping = Keeping(self.artifacts, size(self.max_artifact_bytes), size(self.max_diff_bytes))
             facts = {"method": method, **({} if self.sandbox == "none" else {"sandbox": self.describe()["sandbox"]})}
-            workspace = TrialWorkspace(folder.work, self._sandbox(), self._limits, keeping, facts, parent)
+            workspace = TrialWorkspace(folder.work, sandbox_of(self.sandbox), self._limits, keeping, facts, parent)
             stack.callback(workspace.close)
             yield workspace
 
@@ -191,13 +185,6 @@ class Folder:
     @property
     def _limits(self) -> Limits:
         return Limits(self.max_files, size(self.max_bytes))
-
-    def _sandbox(self) -> Sandbox | None:
-        if self.sandbox == "none":
-            return None
-        from keval_workspace.sandbox import sandbox_of  # most workspaces have none
-
-        return sandbox_of(self.sandbox)
 
 
 def _path_problem(path: str) -> str | None:

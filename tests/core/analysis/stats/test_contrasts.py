@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import pytest
 
 from keval.analysis.stats.contrasts import contrasts_of
-from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest, ServerEntry
+from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest, ServerEntry, TextEntry
 
 TOOLS = ("search", "open")
 WITHOUT: Mapping[str, Any] = {"without": ["open"]}
@@ -44,7 +45,7 @@ def manifest(prompts: Mapping[str, str] | None = None, config: Any = None, **con
 
 
 def found(told: Manifest) -> list[tuple[str, str, str, str | None]]:
-    return [(each.kind, each.condition, each.against, each.tool) for each in contrasts_of(told)]
+    return [(each.kind, each.condition, each.against, each.left_out) for each in contrasts_of(told)]
 
 
 def test_each_kind_is_known_by_what_was_added() -> None:
@@ -96,3 +97,40 @@ def test_what_ablate_made_is_known_by_name_also_where_a_whole_context_is_left_ou
     told = manifest(config=made, docs=server(), less=server(WITHOUT, tools=("search",)), bare=server())
 
     assert [("ablation", "less", "docs", "open"), ("ablation", "bare", "docs", "search")] == found(told)
+
+
+def test_sections_and_skills_are_parts_and_a_scrambled_text_is_a_placebo() -> None:
+    def texts(label: str, *changes: Mapping[str, Any], parts: tuple[str, ...], part: str = "section") -> ConditionEntry:
+        return ConditionEntry((label,), texts={label: TextEntry(part, parts, changes)})
+
+    without: Mapping[str, Any] = {"without": ["Style"]}
+    told = attrs.evolve(
+        manifest(
+            config={
+                "contexts": {
+                    "rules": {"type": "instructions"},
+                    "noise": {"from": "rules", "text": "scrambled"},
+                    "less": {"from": "rules", **without},
+                    "skills": {"type": "skill"},
+                    "one": {"from": "skills", "without": ["pdf"]},
+                },
+                "ablated": {"rules": {"Build": "rules without Build"}, "skills": {"pdf": "skills without pdf"}},
+            }
+        ),
+        conditions={
+            "rules": texts("rules", parts=("Build", "Style")),
+            "noise": texts("noise", {"text": "scrambled"}, parts=("Build", "Style")),
+            "less": texts("less", without, parts=("Build",)),
+            "rules without Build": texts("rules without Build", {"without": ["Build"]}, parts=("Style",)),
+            "skills": texts("skills", parts=("pdf", "csv"), part="skill"),
+            "skills without pdf": texts("one", {"without": ["pdf"]}, parts=("csv",), part="skill"),
+        },
+        baseline="rules",
+    )
+
+    assert [
+        ("placebo", "noise", "rules", None, "tool"),
+        ("ablation", "less", "rules", "Style", "section"),
+        ("ablation", "rules without Build", "rules", "Build", "section"),
+        ("ablation", "skills without pdf", "skills", "pdf", "skill"),
+    ] == [(each.kind, each.condition, each.against, each.left_out, each.part) for each in contrasts_of(told)]

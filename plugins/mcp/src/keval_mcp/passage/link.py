@@ -132,6 +132,20 @@ class ForwardingLink:
         await self.link.close(well=well)
 
 
+@attrs.frozen(eq=False)
+class GuestLink(ForwardingLink):
+    """Asks by the link of an attempt, beside its agent, who alone hears the server and ends the way; see `Link`."""
+
+    def join(self, member: Member) -> None:
+        """Hear nothing."""
+
+    async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
+        return await self.link.ask(agent_request, params, heard)
+
+    async def close(self, *, well: bool) -> None:
+        """Leave the link open."""
+
+
 _PAUSE = 0.1
 """Seconds until a server that needs nothing but time is asked again."""
 _ROUNDS = 10

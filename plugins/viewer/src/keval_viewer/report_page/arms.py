@@ -157,6 +157,11 @@ def _agent(manifest: Manifest, label: str) -> tuple[str, str | None, dict[str, A
     return entry.type, entry.model, _options(manifest, "agents", label)
 
 
+def texts(report: Report) -> Markup:
+    """Render how often instructions and skills were read; nothing if no context gave any."""
+    return render("texts.html", heads=report.text_heads, rows=report.texts, sentences=report.text_sentences)
+
+
 def making(report: Report) -> Markup:
     """Render how the run was made: dataset, judges, rubrics, scorers, versions and the configuration."""
     return render("making.html", manifest=report.run.manifest, path=report.run.path.name, names=report.names)

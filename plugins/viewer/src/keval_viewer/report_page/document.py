@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from keval import Run
 from keval.plugin import Exported, Report, explained, replacing
-from keval_viewer.report_page.arms import differences, distributions, making, ranking, tools, trials
+from keval_viewer.report_page.arms import differences, distributions, making, ranking, texts, tools, trials
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import parts, render
@@ -51,6 +51,7 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "slices": slices,
     "differences": differences,
     "trials": trials,
+    "texts": texts,
     "tools": tools,
     "making": making,
 }
@@ -61,6 +62,7 @@ _MAY_BE_EMPTY: Mapping[str, Callable[[Report], bool]] = {
     "gates": lambda report: bool(report.gates),
     "claims": lambda report: bool(report.claims),
     "reviews": lambda report: any(True for _ in report.run.reviews()),
+    "texts": lambda report: bool(report.texts),
     "tools": lambda report: bool(report.tools),
 }
 

@@ -53,6 +53,7 @@ TITLES: Mapping[str, str] = {
     "slices": "Slices",
     "differences": "What the arms differ in",
     "trials": "Trials",
+    "texts": "Instructions and skills",
     "tools": "Use of tools",
     "making": "How it was made",
 }

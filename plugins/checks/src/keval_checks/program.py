@@ -1,0 +1,76 @@
+"""Programs that checks run: in keval's own clean environment, bounded in time, and ended with all that they started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import attrs
+
+from keval.plugin import Sandbox, TranscriptBuilder
+from keval_programs import Process, TrialFolder, environment, running, words
+
+_MERGED = 'exec "$@" </dev/null 2>&1'
+_KEPT_BYTES = 2**20
+"""How much of the end of an output is looked at."""
+
+
+@attrs.frozen
+class Ended:
+    """How a program ended: its exit code, which is `None` if its time was over, and the end of what it wrote."""
+
+    code: int | None
+    output: str
+
+
+def command_of(field: str, run: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command: a list of them, or a text for the shell. Raises ValueError: it is empty."""
+    if isinstance(run, str) and run.strip():
+        return ("/bin/sh", "-c", run)
+    return words(field, run)
+
+
+async def run_program(
+    words: Sequence[str],
+    cwd: Path,
+    own: TrialFolder,
+    seconds: float | None,
+    *,
+    env: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
+) -> Ended:
+    """Run a program in the folder `cwd`, for so many seconds or without a limit; `own` has its home, which is empty.
+
+    Nothing of `cwd` is on its PATH, as the agent wrote it.
+
+    Raises:
+        TrialError: it, or the sandbox, cannot be started.
+    """
+    named = environment(own.home, env or {})
+    named["PATH"] = _outside(named["PATH"], cwd)
+    shut_in = (
+        nullcontext(words) if sandbox is None else sandbox.command(words, root=own.root, work=cwd, env=named, urls=())
+    )
+    written, code = bytearray(), None
+    async with shut_in as command:
+        process = Process("the command", ("/bin/sh", "-c", _MERGED, "sh", *command), named, cwd, own.stderr)
+        async with running(process, TranscriptBuilder()):
+            try:
+                async with asyncio.timeout(seconds):
+                    while chunk := await process.stdout.read(2**16):
+                        written += chunk
+                        del written[:-_KEPT_BYTES]
+                    code = await process.wait()
+            except TimeoutError:
+                code = None
+    return Ended(code, written.decode("utf-8", "replace"))
+
+
+def _outside(path: str, folder: Path) -> str:
+    """Return the folders of a PATH that are neither relative nor within `folder`."""
+    whole = folder.resolve()
+    kept = (each for each in path.split(os.pathsep) if os.path.isabs(each))
+    return os.pathsep.join(each for each in kept if not Path(each).resolve().is_relative_to(whole))

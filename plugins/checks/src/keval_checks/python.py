@@ -1,0 +1,93 @@
+"""The check `python`: a function of the user's, which is called in a process of its own."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+from attrs.validators import gt
+
+from keval.plugin import EndOfTrial, Finding, suggestion
+from keval_checks.left_files import UnfitError, cannot_run, workspace_of
+from keval_checks.program import run_program
+from keval_programs import open_folder
+
+_SHOWN = 4000
+
+
+@attrs.frozen
+class PythonCheck:
+    """Passes if a function says so. `target` is `FILE.py:FUNCTION`, beside the config.
+
+    The function takes the `keval.Trial` and the path of its workspace, which is `None` without one. It returns whether
+    the check passed, or that and a reason. An assertion of it that does not hold fails the check, and `None` passes it.
+    It runs in a process of its own, in the folder of its file, without the environment of keval or the agent.
+    """
+
+    short_option: ClassVar[str] = "target"
+    needs_workspace: ClassVar[bool] = False
+
+    target: Path
+    timeout_seconds: float = attrs.field(default=60.0, validator=gt(0))
+
+    def __attrs_post_init__(self) -> None:
+        file, function = self._file, self._function
+        if file.suffix != ".py" or not function.isidentifier():
+            raise ValueError(f"'target' must be FILE.py:FUNCTION, such as checks.py:totals: {self.target.name!r}")
+        try:
+            known = set(_names(ast.parse(file.read_bytes(), str(file))))
+        except OSError as error:
+            raise ValueError(f"'target' must name a file that can be read: {file}: {error.strerror}") from error
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise ValueError(f"'target' must name a file of Python: {error}") from error
+        if function not in known:
+            told = f"{file.name} has no function {function!r}{suggestion(function, known, 'functions')}"
+            raise ValueError(f"'target' must name a function of the file: {told}")
+
+    @property
+    def _file(self) -> Path:
+        return self.target.with_name(self.target.name.rpartition(":")[0] or self.target.name)
+
+    @property
+    def _function(self) -> str:
+        return self.target.name.rpartition(":")[2]
+
+    async def check(self, end: EndOfTrial) -> Finding:
+        """Call the function; see `keval.plugin.Check`. Raises TrialError: it raises anything but AssertionError."""
+        try:
+            folder = None if end.folder is None else workspace_of(end)
+        except UnfitError as unfit:
+            return Finding(False, str(unfit))
+        file = self._file.resolve()
+        async with open_folder() as own:
+            given, told = own.root / "given.pickle", own.root / "told.json"
+            given.write_bytes(pickle.dumps((end.trial, folder)))
+            call = (sys.executable, "-P", "-m", "keval_checks.called_function", file, self._function, given, told)
+            ended = await run_program([*map(str, call)], file.parent, own, self.timeout_seconds)
+            found: dict[str, Any] | None = json.loads(told.read_bytes()) if told.exists() else None
+        output = ended.output[-_SHOWN:] or None
+        if ended.code is None:
+            return Finding(False, f"{self.target.name} did not end within {self.timeout_seconds:g} s", output)
+        if found is None:
+            raise cannot_run(f"{self.target.name} ended with exit code {ended.code}: {ended.output[-_SHOWN:]}")
+        if found["passed"] is None:
+            raise cannot_run(f"{self.target.name} {found['reason']}")
+        return Finding(found["passed"], found["reason"], output)
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    """Yield the names that a module defines or imports, as far as that shows without running it."""
+    for node in ast.walk(module):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
