@@ -17,8 +17,10 @@ from keval_skills.skill_folder import SkillFolder, description_problems
 
 TextChange: TypeAlias = Literal["scrambled", "empty"] | FixedText
 _FORM = re.compile(
-    r"^[ \t]*(?:`{3,}|~{3,})[^\n\r]*"  # a fence of code, with its language
-    r"|^[ \t]*\d{1,9}[.)](?=[ \t])",  # the number of an item
+    r"^[ \t>]*(?:[-*+][ \t]+)?(?:"  # in a quotation or a list, too
+    r"(?:`{3,}|~{3,})[^\n\r]*"  # a fence of code, with its language
+    r"|\d{1,9}[.)](?=[ \t])"  # the number of an item
+    r"|\[[xX]\](?=[ \t]))",  # a task that is done
     re.MULTILINE,
 )
 _KEY = re.compile(r"^[ \t]*(?:- )?[\w-]+:", re.MULTILINE)

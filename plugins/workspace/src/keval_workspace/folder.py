@@ -13,7 +13,7 @@ import attrs
 from attrs.validators import ge, gt
 
 from keval.plugin import FieldError, PreflightError, TrialInfo, Workspace, is_size, size
-from keval_programs import TrialFolder, open_folder
+from keval_programs import TrialFolder, in_thread, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
@@ -21,7 +21,7 @@ from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_o
 from keval_workspace.setup_commands import SetupError, set_up
 from keval_workspace.start import Start
 from keval_workspace.tree import GIT, Tree
-from keval_workspace.workspace import TrialWorkspace, failed, in_thread
+from keval_workspace.workspace import TrialWorkspace, failed
 
 _WRONG = (OSError, TooLargeError, GitError, SetupError)
 """What is raised where a workspace cannot be made."""
