@@ -41,14 +41,10 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 @attrs.frozen
 class Servers:
-    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
-
-    If Claude Code is `shut_in`, those are in its sandbox, too, and work in its folder.
-    """
+    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr."""
 
     servers: Sequence[McpServer]
     folder: TrialFolder
-    shut_in: bool = False
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -126,7 +122,7 @@ class Servers:
         spec = {
             "command": server.command,
             "args": server.args,
-            "cwd": server.cwd or (str(self.folder.work) if self.shut_in else os.getcwd()),
+            "cwd": server.cwd or os.getcwd(),
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
             "stderr": str(self._stderr(alias)),
         }
