@@ -151,7 +151,10 @@ def test_the_sections_that_matter_are_found(project: Project, temporary: Path) -
     assert 0 == run.code, run.stderr
     found = _worse(project, "with_agents_md", "verify/all")
     assert {"with_agents_md without Changelog", "with_agents_md without Registry", "placebo", "baseline"} == found
-    assert "sections with no measured effect: About, Style, Reviews" in project.keval("report", "latest").stdout
+    assert (
+        "sections with no measured effect: About, Style, Reviews"
+        in project.keval("report", str(project.run_directory())).stdout
+    )
     assert [] == list(temporary.iterdir())
 
 
@@ -165,7 +168,7 @@ def test_the_skill_that_helps_the_one_that_misleads_and_the_one_that_is_not_read
     read = {
         (trial["condition"], text["name"]): text["read"]
         for trial in project.lines("trials.jsonl")
-        for text in trial["transcript"]["texts"]
+        for text in trial["transcript"].get("texts", ())
     }
     assert {"diagrams"} == {name for (_, name), was in read.items() if not was}
 
@@ -195,7 +198,15 @@ def test_a_planted_section_and_skill_are_heeded_by_the_model_of_a_real_program(n
 def _worse(project: Project, against: str, metric: str) -> set[str]:
     """Return the conditions that are worse than another one by a metric."""
     report = json.loads(project.keval("report", str(project.run_directory()), "--json").stdout)
-    effects = [each for each in report["effects"] if each["metric"] == metric]
-    worse = {each["condition"] for each in effects if each["against"] == against and each["verdict"] == "worse"}
-    better = {each["against"] for each in effects if each["condition"] == against and each["verdict"] == "better"}
-    return worse | better
+    verdicts = {
+        (each["condition"], each["against"]["condition"]): each["verdict"]
+        for each in [
+            *report["effects"],
+            *(effect for contrast in report["contrasts"] for effect in contrast["effects"]),
+        ]
+        if each["metric"] == metric
+    }
+    worse = {condition for (condition, other), verdict in verdicts.items() if (other, verdict) == (against, "worse")}
+    return worse | {
+        other for (condition, other), verdict in verdicts.items() if (condition, verdict) == (against, "better")
+    }
