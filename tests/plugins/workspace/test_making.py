@@ -213,7 +213,7 @@ def test_a_workspace_that_cannot_be_made_later_fails_the_attempt(tmp_path: Path)
 
 
 def test_a_cancelled_attempt_leaves_nothing(tmp_path: Path) -> None:
-    source = write(tmp_path / "source", {f"{number}": "x" for number in range(500)})
+    source = write(tmp_path / "source", {f"{number}": "x" for number in range(100)})
 
     async def work(seconds: float, setup: tuple[str, ...]) -> None:
         async with asyncio.timeout(seconds), Folder(copy=source, setup=setup).open(TRIAL) as workspace:

@@ -23,8 +23,7 @@ class CommitError(GitError):
 
 def resolve(repository: Path, commit: str) -> str:
     """Return the whole hash of a commit. Raises GitError: it is no repository. Raises CommitError: it lacks that."""
-    top = _git(repository, "rev-parse", "--is-bare-repository", "--show-prefix").splitlines()
-    if top[1:] and top[1]:
+    if _git(repository, "rev-parse", "--show-prefix").strip():
         raise GitError(f"{repository} is a folder within a Git repository; give the folder of the repository")
     try:
         return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
