@@ -90,7 +90,7 @@ class End:
                 artifacts += 1
                 if artifacts <= _MOST_ARTIFACTS:
                     self.kept.append(entry.path)
-        hidden = [path for path in gone if any(path == each or _is_in(path, each) for each in self.tree.unseen)]
+        hidden = [path for path in gone if self.tree.is_hidden(path)]
         self.changed += hidden
         if self.tree.unseen:
             why = [f"{quoted(path) or 'the folder'}: {why}" for path, why in sorted(self.tree.unseen.items())]
@@ -180,10 +180,6 @@ class End:
     def _note(self, names: Sequence[str], what: str) -> None:
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         self.notes.append(f"{', '.join(names[:_MOST_NAMED])}{more} {what}")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
