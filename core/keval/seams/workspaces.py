@@ -31,7 +31,8 @@ class WorkspaceProvider(Protocol):
     """Makes workspaces. Group `keval.workspaces`; its fields are the keys of `workspace:`.
 
     Keys of the evaluation, a condition and a sample are joined, the latter over the former, and one provider is
-    constructed for each that differs.
+    constructed for each that differs. A static method `sandboxes` may return, for `keval doctor`, its sandboxes by
+    name, each with what keeps it from working on this machine, or `None`.
     """
 
     def check(self) -> Iterable[FieldError]:
@@ -63,13 +64,15 @@ class WorkspaceProvider(Protocol):
 class EndOfTrial:
     """What a check gets: the trial, its workspace if it has one, and what was changed in that.
 
-    `servers` lead to the condition's servers, past all interventions; what a check calls is no call of the agent. In
-    `sandbox`, which the agent worked in, a check runs what the agent may have written.
+    `changes_cut` is how many files more were added. `servers` lead to the condition's servers, past all interventions;
+    what a check calls is no call of the agent. In `sandbox`, which the agent worked in, a check runs what the agent may
+    have written.
     """
 
     trial: Trial
     folder: Path | None
     changes: Sequence[FileChange] = ()
+    changes_cut: int = 0
     sandbox: Sandbox | None = None
     servers: Mapping[str, ServerChannel] = attrs.field(factory=dict)
 
