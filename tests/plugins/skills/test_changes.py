@@ -117,7 +117,18 @@ LINES = [
         "> 1. quoted",
         "12) x",
     ),
-    *("```python", "~~~", "    code", "", "", "Words, numbers 42 and 2026-11-26.", "| a | b |", "<details>", "[a]: b"),
+    *(
+        "```python",
+        "~~~",
+        "    code",
+        "",
+        "",
+        "Words, numbers 42 and 2026-11-26.",
+        "| a | b |",
+        "<details>",
+        "</pre>",
+        "[a]: b",
+    ),
     *("name: value", "ÄÖ ß İ ǅ 漢字 🎉 e\u0301", "a_b-c/d.e", "https://x.example/a?b=c#d", "\t1. tab", "&amp; \\# no"),
 ]
 

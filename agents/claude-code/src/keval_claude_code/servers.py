@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,14 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 @attrs.frozen
 class Servers:
-    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr."""
+    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
+
+    `own_tools` are the tools of its own that Claude Code may offer beside theirs.
+    """
 
     servers: Sequence[McpServer]
     folder: TrialFolder
+    own_tools: Set[str] = frozenset()
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -99,8 +103,8 @@ class Servers:
                 raise self._lost(alias, f"did not come up: {why}")
 
     def check_offered(self, offered: Iterable[str]) -> None:
-        """Raise ToolsMissingError unless exactly the condition's tools are offered."""
-        found, expected = set(offered), set(self.tools)
+        """Raise ToolsMissingError unless exactly the condition's tools are offered beside Claude Code's own."""
+        found, expected = set(offered) - self.own_tools, set(self.tools)
         if found != expected:
             raise ToolsMissingError(map(self.own_name, expected - found), map(self.own_name, found - expected))
 

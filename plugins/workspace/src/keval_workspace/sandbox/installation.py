@@ -9,7 +9,10 @@ from pathlib import Path
 
 import attrs
 
-SYSTEM = tuple(Path(name) for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
+SYSTEM = (
+    *map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")),
+    Path("/etc/alternatives"),  # by which Debian's programs lead to one another
+)
 """The folders of the system's programs, which are in every sandbox."""
 
 
