@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keval import open_run
 from keval.testing import Project, stub_server
 
 CONFIG = """
@@ -55,9 +56,13 @@ def checks_of(run: Any, sample: str) -> dict[str, Any]:
 
 
 def test_checks_are_scored_in_a_run_and_answered_from_its_recording(project: Project) -> None:
-    run = project.run("--record", "--sample-id", "good", "--sample-id", "bad")
-    again = project.run("--replay", run.id, "--sample-id", "good", "--sample-id", "bad")
+    outcomes, runs = [], []
+    for arguments in (["--record"], ["--replay", "latest"]):
+        outcomes.append(project.keval("run", "eval.yaml", "--sample-id", "good", "--sample-id", "bad", *arguments))
+        runs.append(open_run("latest", project.root / "results"))
 
+    assert [[None, None]] * 2 == [[trial.failure for trial in run.trials()] for run in runs], outcomes
+    run, again = runs
     expected = {
         "report": ("file", True, "out.md is as expected"),
         "input": ("unchanged", True, "nothing of it has changed"),
