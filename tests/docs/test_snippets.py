@@ -96,6 +96,14 @@ def play_config(project: Project) -> None:
     (project.root / "weather.yaml").write_text(config, encoding="utf-8")
 
 
+def git_repository(folder: Path) -> None:
+    """Make the Git repository that docs/workspaces.md copies."""
+    folder.mkdir()
+    (folder / "main.py").write_text("", encoding="utf-8")
+    for command in ("init -q", "add .", "-c user.name=A -c user.email=a@example.org commit -qm One", "tag v1.2"):
+        subprocess.run(["git", "-C", str(folder), *command.split()], check=True)
+
+
 def evaluation(project: Project) -> None:
     """Write the config that docs/python.md shows, and its dataset."""
     config, *_ = blocks(ROOT / "docs" / "python.md", "yaml")
@@ -143,6 +151,15 @@ def folder(project: Project) -> Project:
     (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
+    for path in ("AGENTS.md", "repo/AGENTS.md"):
+        (project.root / path).parent.mkdir(exist_ok=True)
+        (project.root / path).write_text("# Style\n\nBe brief.\n\n# Tests\n\nRun them.\n", encoding="utf-8")
+    for name in ("pdf", "docx", "xlsx"):
+        text = f"---\nname: {name}\ndescription: Reads {name}.\n---\nUse a library.\n"
+        (project.root / "skills" / name).mkdir(parents=True)
+        (project.root / "skills" / name / "SKILL.md").write_text(text, encoding="utf-8")
+    (project.root / "plugins" / "office" / ".claude-plugin").mkdir(parents=True)
+    (project.root / "plugins" / "office" / ".claude-plugin" / "plugin.json").write_text('{"name": "office"}')
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     for name in ("gadk.jsonl", "ms.jsonl"):
         answers = (json.dumps({"id": json.loads(question)["id"], "response": "It is mild."}) for question in questions)
@@ -229,6 +246,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     if "levels" in given:
         (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
         given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}
+    if "copy: repository" in block:
+        git_repository(folder.root / "repository")
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 

@@ -271,6 +271,8 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
 
 def _changed_text(constructor: Constructor, context: ResolvedPlugin) -> ResolvedPlugin:
     """Return a context of texts with its changes made; add a problem where a change is none of texts, or of servers."""
+    if context.plugin is None:
+        return context
     if not isinstance(context.plugin, TextContext):
         for place, change in zip(context.changed_at, context.interventions, strict=True):
             if change.text is not None:

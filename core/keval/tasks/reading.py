@@ -36,14 +36,21 @@ def check_scores(names: Iterable[str]) -> tuple[ResolvedPlugin, ...]:
 
 @attrs.frozen
 class TaskReader:
-    """Makes the tasks of a plan. `problem` is told what is wrong, with its path in the config."""
+    """Makes the tasks of a plan. `report` is told what is wrong, with its path in the config."""
 
     evaluation: Evaluation
     dataset: Dataset
     arms: tuple[Arm, ...]
     agents: tuple[ResolvedPlugin, ...]
     contexts: Mapping[str, ResolvedPlugin]
-    problem: Callable[..., None]
+    report: Callable[..., None]
+    _told: set[tuple[KeyPath, str]] = attrs.field(factory=set, init=False)
+
+    def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        """Report a problem once, however many conditions have it."""
+        if (path, message) not in self._told:
+            self._told.add((path, message))
+            self.report(path, message, at_key=at_key)
 
     def tasks(self, samples: Samples | tuple[()]) -> tuple[Tasks | None, list[Problem]]:
         """Return the tasks, with what is wrong with those of `samples`."""
@@ -94,7 +101,10 @@ class TaskReader:
         own: KeyPath = ("conditions", arm.label, "workspace")
         path: KeyPath = ("workspace",) if arm.condition.workspace is None else own
         shut_in = {} if header.sandbox == "none" else {"sandbox": header.sandbox}
-        given = {**shut_in, **(header.workspace or {}), **(arm.condition.workspace or {})}
+        given = {**shut_in, **(header.workspace or {})}
+        for key, value in (arm.condition.workspace or {}).items():
+            both = isinstance(value, Mapping) and isinstance(given.get(key), Mapping)
+            given[key] = {**given[key], **value} if both else value
         kind = given.pop("type", _DEFAULT)
         try:
             target = registry.load(registry.find("keval.workspaces", str(kind)))

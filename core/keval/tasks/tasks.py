@@ -119,8 +119,12 @@ class Tasks:
 def joined(
     folder: WorkspaceProvider, own: Mapping[str, Any], base: Path
 ) -> tuple[WorkspaceProvider | None, list[FieldError]]:
-    """Return a provider with a sample's own options over those of its condition."""
+    """Return a provider with a sample's own options over those of its condition; mappings are joined."""
     read, errors = structure(type(folder), dict(own), ("workspace",), base, variables=False)
     if read is None:
         return None, errors
-    return attrs.evolve(folder, **{key: getattr(read, key) for key in own}), []  # type: ignore[misc]
+    changes = {key: getattr(read, key) for key in own}
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(before := getattr(folder, key), Mapping):
+            changes[key] = {**before, **value}
+    return attrs.evolve(folder, **changes), []  # type: ignore[misc]

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from keval.plugin import Describe, Faults, FixedText, Intervention, InterventionError
 from keval_skills import Instructions, Skill
 from keval_skills.changes import scrambled
+from keval_skills.sections import sections_of, text_without
 from tests.plugins.skills.folders import skill, write
 
 GUIDE = """\
@@ -102,6 +104,54 @@ def test_the_form_of_a_placebo_has_languages_numbers_and_keys() -> None:
     assert "# Install" not in placebo
 
 
+LINES = [
+    *(
+        "# Title",
+        "## Setup `make`",
+        "### Deep",
+        "Setext",
+        "===",
+        "---",
+        "- item",
+        "  - [x] done",
+        "> 1. quoted",
+        "12) x",
+    ),
+    *(
+        "```python",
+        "~~~",
+        "    code",
+        "",
+        "",
+        "Words, numbers 42 and 2026-11-26.",
+        "| a | b |",
+        "<details>",
+        "</pre>",
+        "[a]: b",
+    ),
+    *("name: value", "ÄÖ ß İ ǅ 漢字 🎉 e\u0301", "a_b-c/d.e", "https://x.example/a?b=c#d", "\t1. tab", "&amp; \\# no"),
+]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(LINES), max_size=30), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_any_placebo_has_the_sections_of_its_text_and_their_lengths(drawn: list[str], end: str) -> None:
+    text = end.join(drawn)
+
+    placebo = scrambled(text)
+
+    sections, others = sections_of(text), sections_of(placebo)
+    assert len(text) == len(placebo)
+    assert [(each.level, each.start, each.end) for each in sections] == [
+        (each.level, each.start, each.end) for each in others
+    ]
+    assert len(text) == len(text_without(text, sections)) + sum(
+        len(text) - len(text_without(text, [each]))
+        for index, each in enumerate(sections)
+        if all(each.start >= other.end for other in sections[:index])
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
@@ -109,6 +159,7 @@ def test_the_form_of_a_placebo_has_languages_numbers_and_keys() -> None:
         (RULES, []),
         (WINDOWS, ["Build", "Deploy"]),
         ("# One\n\n## Two\n", ["One"]),
+        ("---\n\n# A\n\n---\n\n# B\n", ["A", "B"]),
         ("# A\n## X\n# B\n## X\n## X", ["A", "B"]),
         ("## `make` **all**\n## A\n## A\n", ["make all", "A (1)", "A (2)"]),
     ],

@@ -11,6 +11,7 @@ import pytest
 
 from keval import Sample
 from keval.plugin import Conventions, Describe, Intervention, Provision, ServerSpec, TrialError
+from keval.testing import check_context
 from keval_mcp.sessions import open_sessions
 from keval_skills import Instructions, Plugin, Skill
 from keval_skills.changes import scrambled
@@ -219,6 +220,13 @@ async def test_claude_code_gets_a_copy_of_its_plugin_and_keval_its_servers(tmp_p
     assert provision.text_log
     assert ["office:pdf", "office:notes"] == [text.name for text in provision.text_log.texts()]
     assert ["pdf", "notes"] == [*provider.parts()]
+
+
+def test_contexts_of_texts_keep_the_rules_of_their_seam(tmp_path: Path) -> None:
+    write(tmp_path, rules_md="Run the tests.")
+
+    check_context("instructions", options={"path": str(tmp_path / "rules.md")})
+    check_context("skill", options={"path": str(skill(tmp_path))})
 
 
 async def test_other_agents_refuse_a_plugin(tmp_path: Path, workspace: Path) -> None:

@@ -12,6 +12,7 @@ from keval.plugin import Intervention, PluginWarning
 from keval_skills import Skill
 from tests.plugins.skills.folders import PDF_BODY, skill, write
 
+ROOT = Path(__file__).parents[3]
 FRONTS = {
     "pdf": "name: pdf\ndescription: Fills forms.",
     "data-2": "name: data-2\ndescription: >\n  Reads\n  tables.\nlicense: MIT\nmetadata:\n  version: 1.0",
@@ -51,6 +52,10 @@ def test_a_skill_that_the_published_validator_accepts_is_accepted(tmp_path: Path
 
     assert [] == validate(folder)
     assert [name] == [*Skill(folder).parts()]
+
+
+def test_the_skill_of_this_project_is_accepted() -> None:
+    assert ["keval"] == [*Skill(ROOT / "docs" / "skill").parts()]
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -97,6 +102,7 @@ def test_hostile_files_of_a_skill_are_refused(tmp_path: Path) -> None:
     (folder / "outside.md").symlink_to("../../secret")
     (folder / "absolute.md").symlink_to(folder / "SKILL.md")
     (folder / "nowhere.md").symlink_to("gone.md")
+    (folder / "circle.md").symlink_to("circle.md")
     (folder / "li\nne.md").touch()
     os.mkfifo(folder / "pipe")
 
@@ -108,6 +114,7 @@ def test_hostile_files_of_a_skill_are_refused(tmp_path: Path) -> None:
         f"{folder}: the link 'outside.md' leads out of the folder, to '../../secret'; copy the file into it",
         f"{folder}: the link 'absolute.md' leads out of the folder, to '{folder}/SKILL.md'; copy the file into it",
         f"{folder}: the link 'nowhere.md' leads nowhere; remove it",
+        f"{folder}: the link 'circle.md' leads nowhere; remove it",
         f"{folder}: the name 'li\\nne.md' has characters that cannot be shown; rename the file",
         f"{folder}: 'pipe' is a pipe, a socket or a device; remove it",
     }

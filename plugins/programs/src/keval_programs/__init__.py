@@ -4,7 +4,8 @@ from keval_programs.confinement import Confinement, confinement, needed
 from keval_programs.environment import environment, find_program, whole_path, words
 from keval_programs.folder import FolderConventions, TrialFolder, open_folder
 from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
-from keval_programs.process import Process, running, to_the_end
+from keval_programs.process import Process, running
+from keval_programs.shielding import in_thread, to_the_end
 
 __all__ = [
     "PLACEHOLDERS",
@@ -18,6 +19,7 @@ __all__ = [
     "confinement",
     "environment",
     "find_program",
+    "in_thread",
     "needed",
     "open_folder",
     "placeholders_in",

@@ -6,15 +6,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.plugin import Context, PreflightError, Sandbox
 from keval_programs.environment import find_program, whole_path
-
-if TYPE_CHECKING:
-    from keval_programs.folder import TrialFolder  # which is of a process, and that of this module
+from keval_programs.folder import TrialFolder
 
 
 @attrs.frozen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,8 +12,8 @@ from typing import Any
 import attrs
 
 from keval.plugin import Context, Conventions, Volatile
-from keval_programs.process import to_the_end
 from keval_programs.removal import remove_folder
+from keval_programs.shielding import in_thread
 
 _PREFIX = "keval-trial-"
 
@@ -64,7 +63,8 @@ class TrialFolder:
         real = root.resolve()
         folder = cls(real, real / "work" if workspace is None else workspace.resolve())
         folder.home.mkdir()
-        folder.work.mkdir(exist_ok=workspace is not None)
+        if workspace is None:
+            folder.work.mkdir()
         return folder
 
     @property
@@ -97,4 +97,4 @@ async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFold
         yield TrialFolder.at(root, workspace)
     finally:
         # A busy disk takes ten milliseconds, in which other trials go on.
-        await to_the_end(asyncio.to_thread(remove_folder, root))
+        await in_thread(lambda: remove_folder(root))

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import attrs
 
 from keval.plugin import TranscriptBuilder, TrialError, supervised
 from keval_programs.confinement import Confinement
+from keval_programs.shielding import to_the_end
 
 _LONGEST_LINE = 2**28
 """Bytes of one line that a program writes: a message, with a tool's whole result in it."""
@@ -159,17 +160,3 @@ async def _end(process: Process) -> None:
         if not await process.ended(_GRACE):
             process.kill()
     await process.wait()
-
-
-async def to_the_end(work: Coroutine[None, None, object]) -> None:
-    """Do `work` whole even when cancelled meanwhile; the cancellation is passed on afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 import attrs
+from markdown_it.common.html_blocks import block_names
 
 from keval.plugin import FieldError, FixedText, Intervention, InterventionError, suggestion
 from keval_skills.front_matter import head_length
@@ -17,8 +18,11 @@ from keval_skills.skill_folder import SkillFolder, description_problems
 
 TextChange: TypeAlias = Literal["scrambled", "empty"] | FixedText
 _FORM = re.compile(
-    r"^[ \t]*(?:`{3,}|~{3,})[^\n\r]*"  # a fence of code, with its language
-    r"|^[ \t]*\d{1,9}[.)](?=[ \t])",  # the number of an item
+    r"^[ \t>]*(?:[-*+][ \t]+)?(?:"  # in a quotation or a list, too
+    r"(?:`{3,}|~{3,})[^\n\r]*"  # a fence of code, with its language
+    r"|\d{1,9}[.)](?=[ \t])"  # the number of an item
+    r"|\[[xX]\](?=[ \t]))"  # a task that is done
+    rf"|</?(?i:{'|'.join((*block_names, 'pre', 'script', 'style', 'textarea'))})(?=[\s/>])",  # a block of HTML
     re.MULTILINE,
 )
 _KEY = re.compile(r"^[ \t]*(?:- )?[\w-]+:", re.MULTILINE)

@@ -77,6 +77,8 @@ class FrontMatterError(ValueError):
 
 
 def head_length(text: str) -> int:
-    """Return how many characters of a text are its front matter; 0 if it has none."""
-    found = _FRONT.match(text)
-    return found.end() if found else 0
+    """Return how many characters of a text are its front matter; 0 if it has none, but perhaps begins with a rule."""
+    try:
+        return len(FrontMatter.read(text).head)
+    except FrontMatterError:
+        return 0

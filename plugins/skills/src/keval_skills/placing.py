@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ def _folder(root: Path, folder: str, label: str) -> Path:
     """Make a folder in the workspace, and return it without links."""
     path = root
     for step in Path(folder).parts:
-        path = (path / step).resolve()
+        path = Path(os.path.realpath(path / step))  # which also ends where links lead to each other
         if not path.is_relative_to(root):
             told = f"{folder!r} in the workspace leads out of it, to {path}"
             raise _error(f"the context {label!r} is not given: {told}; remove the link (`setup:`)")

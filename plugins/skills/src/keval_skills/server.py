@@ -10,7 +10,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from keval_skills.front_matter import head_length
-from keval_skills.skill_folder import SKILL_FILE
+from keval_skills.tree import SKILL_FILE
 
 
 def build_server(folder: Path) -> MCPServer:

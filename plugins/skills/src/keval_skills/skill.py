@@ -80,7 +80,7 @@ class Skill:
             name=label,
             transport="stdio",
             command=sys.executable,
-            args=("-m", "keval_skills.server"),
+            args=("-P", "-m", "keval_skills.server"),  # nothing is imported from the working folder
             bring_up=self._bring_up,
         )
         yield _SkillSource(label, self, server)

@@ -14,9 +14,8 @@ import attrs
 
 from keval.plugin import PluginWarning, read_input
 from keval_skills.front_matter import FrontMatter, FrontMatterError
-from keval_skills.tree import Tree, digest_of, place
+from keval_skills.tree import SKILL_FILE, Tree, digest_of, place
 
-SKILL_FILE = "SKILL.md"
 MOST_TEXT = 1_000_000
 """Bytes of a text for a model; no model's context window holds more."""
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_COMPATIBILITY = 64, 1024, 500

@@ -57,12 +57,17 @@ class SoughtText:
 
     def is_in(self, string: str) -> bool:
         """Return whether a string has the text."""
-        if self.named and self.given.name not in string:
+        if self.named and plain_name(self.given) not in string:
             return False
         return self._is_enough(line in string or escaped in string for line, escaped in self.lines)
 
     def _is_enough(self, found: Iterable[bool]) -> bool:
         return bool(self.lines) and 2 * sum(found) >= len(self.lines)
+
+
+def plain_name(given: GivenText) -> str:
+    """Return the name of a text; of a skill in a plugin, without the plugin's."""
+    return given.name.rpartition(":")[2]
 
 
 @attrs.define
@@ -129,8 +134,7 @@ class _Said:
             return self.result_of.tool
         if given.kind == "instructions" or not self.before:
             return None
-        name = given.name.rpartition(":")[2]
-        naming = [call for call in self.before if name in call.arguments]
+        naming = [call for call in self.before if plain_name(given) in call.arguments]
         return (naming or self.before)[-1].tool
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+SKILL_FILE = "SKILL.md"
+"""What makes a folder a skill."""
 MOST_BYTES = 30_000_000
 MOST_FILES = 5_000
 _LEFT_OUT = (".git", "__pycache__", ".DS_Store")
@@ -102,7 +104,7 @@ def _looked_at(root: Path, path: Path, name: str) -> tuple[str | None, int]:
     kind = path.lstat()
     if stat.S_ISLNK(kind.st_mode):
         target = os.readlink(path)
-        inside = (path.parent / target).resolve().is_relative_to(root.resolve())
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
         if os.path.isabs(target) or not inside:
             return f"the link {name!r} leads out of the folder, to {target!r}; copy the file into it", 0
         return None if path.exists() else f"the link {name!r} leads nowhere; remove it", 0

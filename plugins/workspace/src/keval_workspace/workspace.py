@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
 from keval.plugin import Blob, EndState, Sandbox, TrialError
-from keval_programs import to_the_end
+from keval_programs import in_thread
 from keval_workspace.copying import Limits, TooLargeError
 from keval_workspace.end import End, Keeping
 from keval_workspace.start import Start
 from keval_workspace.tree import Tree
-
-T = TypeVar("T")
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a thread, whole even when cancelled meanwhile."""
-    found: list[T] = []
-    await to_the_end(asyncio.to_thread(lambda: found.append(work())))
-    return found[0]
 
 
 @attrs.define(eq=False)

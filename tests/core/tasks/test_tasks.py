@@ -1,0 +1,236 @@
+"""Workspaces, checks and texts in whole runs: what is joined, what is recovered, what is replayed, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+AGENT = """
+import pathlib, sys, time
+question = sys.stdin.read()
+rules = pathlib.Path("AGENTS.md")
+told = rules.read_text() if rules.exists() else ""
+pathlib.Path("log.txt").write_text(question)
+if "sum up" in told:
+    pathlib.Path("summary.md").write_text("The sum.")
+if "slowly" in question:
+    time.sleep(30)
+if "fails" in question:
+    sys.exit("it fails")
+print("Done.")
+"""
+RULES = """# Rules
+
+## Output
+
+Please sum up what you did in summary.md.
+
+## Style
+
+Use short words.
+
+## Names
+
+Name things by what they are.
+"""
+CONFIG = """
+dataset: {path: questions.yaml}
+agents:
+  mine: {type: command, command: [python, agent.py], reads: {instructions: AGENTS.md}}
+contexts:
+  rules: {type: instructions, path: RULES.md}
+  placebo: {from: rules, text: scrambled}
+conditions:
+  baseline: {}
+  with_rules: {contexts: [rules]}
+  with_placebo: {contexts: [placebo]}
+  elsewhere: {workspace: {files: {place.txt: elsewhere}}}
+workspace: {files: {start.txt: begun, place.txt: here}}
+verify:
+  - {name: summed up, file: summary.md}
+  - {name: start kept, unchanged: start.txt}
+"""
+QUESTIONS = "".join(f"- {{id: q{number}, question: 'Do it, number {number}.'}}\n" for number in range(6))
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    (project.root / "RULES.md").write_text(RULES, encoding="utf-8")
+    (project.root / "agent.py").write_text(AGENT, encoding="utf-8")
+    project.write(eval_yaml=CONFIG)
+    (project.root / "questions.yaml").write_text(QUESTIONS, encoding="utf-8")
+    return project
+
+
+def end_of(project: Project, trial: str) -> Any:
+    lines = (project.run_directory() / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(found for found in map(json.loads, lines) if found["id"] == trial)["transcript"]["end_state"]
+
+
+def test_the_section_that_matters_is_found_and_the_placebo_does_nothing(project: Project) -> None:
+    outcome = project.keval("run", "eval.yaml", "--ablate", "with_rules", "--record", "--json")
+
+    assert 0 == outcome.code, outcome.stderr
+    drops = {
+        each["left_out"]: next(
+            effect["difference"] for effect in each["effects"] if effect["metric"] == "verify/summed up"
+        )
+        for each in outcome.data["contrasts"]
+        if each["kind"] == "ablation"
+    }
+    assert {"Output": -1.0, "Style": 0.0, "Names": 0.0} == drops
+    assert "placebo" in {each["kind"] for each in outcome.data["contrasts"]}
+    manifest = json.loads((project.run_directory() / "manifest.json").read_text(encoding="utf-8"))
+    assert {"mine": "AGENTS.md"} == manifest["conditions"]["with_placebo"]["texts"]["placebo"]["ways"]
+
+
+def test_keys_of_a_sample_go_over_those_of_its_condition_and_of_the_evaluation(project: Project) -> None:
+    (project.root / "questions.yaml").write_text(
+        "- {id: plain, question: Do it.}\n"
+        "- id: own\n"
+        "  question: Do it.\n"
+        "  workspace: {files: {start.txt: other}}\n"
+        "  verify:\n"
+        "    - {name: start kept, file: {path: start.txt, equals: other}}\n"
+        "    - {name: place, file: {path: place.txt, equals: elsewhere}}\n",
+        encoding="utf-8",
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--condition", "elsewhere", "-q")
+
+    assert 0 == outcome.code, outcome.stderr
+    found = {
+        sample: {each["name"]: each["passed"] for each in end_of(project, f"mine/elsewhere/{sample}/1")["checks"]}
+        for sample in ("plain", "own")
+    }
+    assert {
+        "plain": {"summed up": False, "start kept": True},
+        "own": {"summed up": False, "start kept": True, "place": True},
+    } == found
+
+
+def test_a_trial_that_fails_keeps_what_it_left_and_is_not_checked(project: Project) -> None:
+    project.write(eval_yaml=f"{CONFIG}execution: {{timeout_seconds: 2, retry: {{max_attempts: 1}}}}\n")
+    (project.root / "questions.yaml").write_text(
+        "- {id: slow, question: Do it slowly.}\n- {id: bad, question: It fails.}\n", encoding="utf-8"
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--condition", "baseline", "-q")
+
+    assert 3 == outcome.code
+    for sample in ("slow", "bad"):
+        end = end_of(project, f"mine/baseline/{sample}/1")
+        assert [{"path": "log.txt", "kind": "added"}] == end["changes"]
+        assert [] == end.get("checks", [])
+
+
+def test_a_replay_works_again_in_fresh_folders_and_finds_the_same(project: Project) -> None:
+    recorded = project.keval("run", "eval.yaml", "--record", "-q")
+    first = project.run_directory()
+
+    replayed = project.keval("run", "--replay", str(first), "-q")
+    told = project.keval("diff", first.name, "latest")
+
+    assert (0, 0, 0) == (recorded.code, replayed.code, told.code), replayed.stderr + told.stdout
+
+
+def test_a_run_does_not_go_on_with_another_text(project: Project) -> None:
+    project.keval("run", "eval.yaml", "--limit", "2", "-q")
+    rules = project.root / "RULES.md"
+    rules.write_text(rules.read_text(encoding="utf-8").replace("short", "long"), encoding="utf-8")
+
+    outcome = project.keval("resume", "latest")
+
+    assert (2, True) == (outcome.code, "rules" in outcome.stderr), outcome.stderr
+
+
+SERVER = """
+import os
+from mcp.server import MCPServer
+server = MCPServer("notes")
+
+@server.tool()
+def write_note(text: str) -> str:
+    "Write a note"
+    open("note.txt", "a").write("noted")
+    return os.getcwd()
+
+server.run()
+"""
+
+
+@pytest.mark.slow
+def test_a_server_works_in_the_workspace_of_its_trial(project: Project) -> None:
+    (project.root / "server.py").write_text(SERVER, encoding="utf-8")
+    (project.root / "questions.yaml").write_text(
+        "- {id: a, question: Please write a note.}\n- {id: b, question: Please write a note again.}\n", encoding="utf-8"
+    )
+    project.write(
+        eval_yaml="""
+dataset: {path: questions.yaml}
+agents: {openai: {model: simulated/any}}
+contexts:
+  notes: {type: stdio, command: python, args: [SERVER], cwd: "{workspace}"}
+conditions: {with_notes: {contexts: [notes]}}
+workspace: {files: {start.txt: begun}}
+verify: [{name: noted once, file: {path: note.txt, equals: noted}}]
+""".replace("SERVER", str(project.root / "server.py"))
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert 0 == outcome.code, outcome.stderr
+    ends = [end_of(project, f"openai/with_notes/{sample}/1") for sample in ("a", "b")]
+    assert 2 * [[{"path": "note.txt", "kind": "added"}]] == [end["changes"] for end in ends]
+    assert [True, True] == [end["checks"][0]["passed"] for end in ends]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "agents: {openai: {model: simulated/any}}",
+            "the agent 'openai' has no workspace, so that no check can look at",
+        ),
+        ("workspace: {copy: nowhere}", "eval.yaml:12:19: "),
+        ("workspace: {copies: start}", "unknown key 'copies'"),
+        ("verify: [{file: summary.md}]", "the check has no name; add `name:`"),
+        ("verify: [{name: all, file: summary.md}]", "verify/all is the score of all checks; rename this one"),
+        ("verify: [{name: a, fill: summary.md}]", "no check of the kind 'fill'; did you mean 'file'?"),
+        ("verify: [{name: a, file: b, sqlite: c}]", "the check 'a' is of 2 kinds"),
+        ("verify: [{name: a, file: b}, {name: a, file: c}]", "another check is named 'a'; rename one"),
+        ("conditions: {a: {contexts: [rules, placebo]}}", "'rules' and 'placebo'"),
+    ],
+)
+def test_what_cannot_be_run_is_told_at_its_place(project: Project, change: str, problem: str) -> None:
+    section = change.partition(":")[0]
+    kept = []
+    skipping = False
+    for line in CONFIG.splitlines():
+        if line and not line.startswith(" "):
+            skipping = line.startswith(f"{section}:")
+        kept += [change if line.startswith(f"{section}:") else line] if not skipping or line.startswith(section) else []
+    project.write(eval_yaml="\n".join(kept))
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
+
+
+def test_an_agent_in_process_is_said_to_be_in_no_sandbox(project: Project, tmp_path: Path) -> None:
+    config = CONFIG.replace("conditions:\n", "conditions:\n").replace("verify:", "sandbox: {command: [env]}\nchecks:")
+    project.write(eval_yaml=config.partition("checks:")[0] + "metrics: [testing/words]\n")
+    project.write(
+        eval_yaml=(project.root / "eval.yaml")
+        .read_text(encoding="utf-8")
+        .replace("agents:\n", "agents:\n  echo: {type: testing/echo}\n")
+    )
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert "'echo' runs in keval's own process, where no sandbox shuts it in" in outcome.stderr + outcome.stdout
