@@ -118,12 +118,15 @@ def test_the_oracle_passes_a_config_whose_solutions_do_what_is_asked(project: Pr
         ("- {id: a, question: '?', solution: {command: []}}", (), "'solution.command' must name a program"),
         ("- {id: a, question: '?', solution: 5}", (), "'solution' must be a command, or a mapping"),
         ("- {id: a, question: '?', solution: x}", ("--condition", "wit"), "no condition named 'wit'"),
+        ("- {id: a, question: '?', solution: x}", (), "questions.yaml:1: no check looks at the solution"),
     ],
 )
 def test_a_config_that_cannot_be_examined_says_why(
     project: Project, questions: str, arguments: tuple[str, ...], expected: str
 ) -> None:
     project.write("questions.yaml", questions)
+    if "no check" in expected:
+        project.write("eval.yaml", "{dataset: {path: questions.yaml}, agents: {echo: {type: testing/echo}}}")
 
     outcome = project.keval("check", "eval.yaml", *arguments)
 
