@@ -85,12 +85,14 @@ class CheckResult:
 class EndState:
     """What a trial left in its workspace, and what the checks found.
 
-    `changes` are all files that differ from the start, and `diff` their difference as `diff -u` writes it, without
-    binary files; `diff_cut` is how many characters of it were left out. `notes` say what could not be kept. `facts`
-    describe how the workspace was made: its method, its files and bytes, the sandbox.
+    `changes` are the files that differ from the start, but for `changes_cut` that were added, too. `diff` is their
+    difference as `diff -u` writes it, without binary files; `diff_cut` is how many characters of it were left out.
+    `notes` say what could not be kept. `facts` describe how the workspace was made: its method, its files and bytes,
+    the sandbox.
     """
 
     changes: tuple[FileChange, ...] = ()
+    changes_cut: int = 0
     diff: str = ""
     diff_cut: int = 0
     artifacts: tuple[Artifact, ...] = ()

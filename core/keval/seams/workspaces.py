@@ -64,13 +64,15 @@ class WorkspaceProvider(Protocol):
 class EndOfTrial:
     """What a check gets: the trial, its workspace if it has one, and what was changed in that.
 
-    `servers` lead to the condition's servers, past all interventions; what a check calls is no call of the agent. In
-    `sandbox`, which the agent worked in, a check runs what the agent may have written.
+    `changes_cut` is how many files more were added. `servers` lead to the condition's servers, past all interventions;
+    what a check calls is no call of the agent. In `sandbox`, which the agent worked in, a check runs what the agent may
+    have written.
     """
 
     trial: Trial
     folder: Path | None
     changes: Sequence[FileChange] = ()
+    changes_cut: int = 0
     sandbox: Sandbox | None = None
     servers: Mapping[str, ServerChannel] = attrs.field(factory=dict)
 

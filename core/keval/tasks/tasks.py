@@ -97,7 +97,8 @@ class Tasks:
         folder = context.workspace.folder if context.workspace is not None else None
         servers = {server.name: server.source for server in context.servers if server.source is not None}
         sandbox = context.workspace.sandbox if context.workspace is not None else None
-        at = EndOfTrial(trial, folder, end.changes if end else (), sandbox, servers)
+        left = end or EndState()
+        at = EndOfTrial(trial, folder, left.changes, left.changes_cut, sandbox, servers)
         return attrs.evolve(end or EndState(), checks=await run_checks(checks, at))
 
     def describe(self, condition: str) -> Mapping[str, Any]:

@@ -202,6 +202,12 @@ def test_what_must_not_change_is_named_by_patterns(
     assert checked(UnchangedCheck("out/*.md"), folder, *changes).passed
 
 
+def test_an_agent_hides_no_change_behind_files_without_number(folder: Path) -> None:
+    finding = checked(UnchangedCheck("notes.txt"), folder, FileChange("0001.txt", "added"), changes_cut=7)
+
+    assert (False, True) == (finding.passed, finding.reason.startswith("7 files more were added than are listed"))
+
+
 def test_a_database_is_read_with_its_log_and_nothing_of_it_changes(folder: Path) -> None:
     writing = sqlite3.connect(folder / "shop.db")
     writing.execute("PRAGMA journal_mode = WAL")

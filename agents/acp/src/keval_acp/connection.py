@@ -66,7 +66,8 @@ class Agent:
             TrialError: it speaks no such protocol.
         """
         about = Implementation(name="keval", title="keval", version="1")
-        files = self.process.confinement is None
+        # In a workspace an agent uses files itself: over the protocol Gemini CLI writes none that is not there yet.
+        files = self.client.context.workspace is None
         capabilities = ClientCapabilities(
             fs=FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
         )
@@ -100,8 +101,7 @@ class Agent:
                 return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
             case "stdio":
                 env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
-                cwd = os.getcwd() if self.process.confinement is None else str(self.process.cwd)
-                start = [server.cwd or cwd, server.command or "", *server.args]
+                start = [server.cwd or os.getcwd(), server.command or "", *server.args]
                 return McpServerStdio(
                     name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
                 )

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,12 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 class Servers:
     """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
 
-    If Claude Code is `shut_in`, those are in its sandbox, too, and work in its folder.
+    `own_tools` are the tools of its own that Claude Code may offer beside theirs.
     """
 
     servers: Sequence[McpServer]
     folder: TrialFolder
-    shut_in: bool = False
+    own_tools: Set[str] = frozenset()
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -103,8 +103,8 @@ class Servers:
                 raise self._lost(alias, f"did not come up: {why}")
 
     def check_offered(self, offered: Iterable[str]) -> None:
-        """Raise ToolsMissingError unless exactly the condition's tools are offered."""
-        found, expected = set(offered), set(self.tools)
+        """Raise ToolsMissingError unless exactly the condition's tools are offered beside Claude Code's own."""
+        found, expected = set(offered) - self.own_tools, set(self.tools)
         if found != expected:
             raise ToolsMissingError(map(self.own_name, expected - found), map(self.own_name, found - expected))
 
@@ -126,7 +126,7 @@ class Servers:
         spec = {
             "command": server.command,
             "args": server.args,
-            "cwd": server.cwd or (str(self.folder.work) if self.shut_in else os.getcwd()),
+            "cwd": server.cwd or os.getcwd(),
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
             "stderr": str(self._stderr(alias)),
         }

@@ -55,6 +55,9 @@ class UnchangedCheck:
             named = ", ".join(f"{change.path} was {change.kind}" for change in found[:_NAMED])
             more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             return Finding(False, named + more)
+        if end.changes_cut:  # one of these may be in the way
+            told = f"{end.changes_cut:,} files more were added than are listed, so that nothing shows what is unchanged"
+            return Finding(False, told)
         try:
             folder = workspace_of(end)
         except UnfitError as unfit:

@@ -25,6 +25,7 @@ FOLDER_PATHS = Volatile(
 OF_PROGRAMS = (
     FOLDER_PATHS,
     Volatile("the day of the trial, which several programs tell", pattern=r"Today's date[^\n]*"),
+    Volatile("the day of the trial, as Codex tells it", pattern=r"<current_date>[^<]*"),
     Volatile("how long a call took, which Codex tells", pattern=r"Wall time: [\d.]+ seconds"),
     Volatile("ids of messages and calls, which programs draw", field="input.*.id"),
     Volatile("ids of the session and the turn", field="client_metadata"),

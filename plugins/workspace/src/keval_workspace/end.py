@@ -43,6 +43,7 @@ class End:
     keeping: Keeping
     changed: list[str] = attrs.field(factory=list, init=False)
     added: list[str] = attrs.field(factory=list, init=False)
+    unlisted: int = attrs.field(default=0, init=False)
     kept: list[str] = attrs.field(factory=list, init=False)
     notes: list[str] = attrs.field(factory=list, init=False)
 
@@ -59,6 +60,7 @@ class End:
         artifacts = tuple(self._artifacts(keep))
         return EndState(
             changes=tuple(FileChange(quoted(path), kind) for path, kind in changes),
+            changes_cut=self.unlisted,
             diff=diff,
             diff_cut=cut,
             artifacts=artifacts,
@@ -67,7 +69,7 @@ class End:
 
     def _walk(self) -> list[str]:
         """Sort all entries, and return the files that are gone. What cannot be looked at counts as changed."""
-        gone, more, artifacts = dict.fromkeys(self.start.files), 0, 0
+        gone, artifacts = dict.fromkeys(self.start.files), 0
         patterns = {pattern: pattern.split("/") for pattern in self.keeping.artifacts}
         unmatched = set(patterns)
         for entry in self.tree.walk():
@@ -82,7 +84,7 @@ class End:
             elif len(self.added) < _MOST_ADDED:
                 self.added.append(entry.path)
             else:
-                more += 1
+                self.unlisted += 1
             names = entry.path.split("/")
             if matched := {pattern for pattern, wanted in patterns.items() if _matches(names, wanted)}:
                 unmatched -= matched
@@ -96,8 +98,8 @@ class End:
             self._note(why, "could not be read; what was there before counts as changed")
         if self.tree.is_gone:
             self.notes.append("the workspace itself was removed, or replaced by what is no folder")
-        if more:
-            self.notes.append(f"{more:,} more files were added, which are not listed")
+        if self.unlisted:
+            self.notes.append(f"{self.unlisted:,} more files were added, which are not listed")
         if artifacts > _MOST_ARTIFACTS:
             self.notes.append(f"{artifacts - _MOST_ARTIFACTS:,} more files match `artifacts` and are not kept")
         self.notes += [f"no file matches {pattern!r} of `artifacts`" for pattern in sorted(unmatched)]
