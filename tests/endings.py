@@ -83,6 +83,7 @@ def make(project: Project) -> Path:
             ]
             transcript["end_state"] = end_state()
     (run / "trials.jsonl").write_text("".join(json.dumps(trial) + "\n" for trial in trials), encoding="utf-8")
+    (run / "summary.json").unlink()  # it is derived, and of the run as it was
     (run / "blobs").mkdir(exist_ok=True)
     (run / "blobs" / PAGE_SHA256).write_bytes(PAGE)
     return run

@@ -349,6 +349,11 @@ from keval.report.report import Report as Report
 from keval.report.blocks import Block as Block
 from keval.report.claims import Claim as Claim
 from keval.report.effects import verdict_words as verdict_words
+from keval.report.end_state import (
+    given_words as given_words,
+    kept_words as kept_words,
+    verdict_word as verdict_word,
+)
 from keval.report.terminal.comparison import arm_block as arm_block, comparison_block as comparison_block
 from keval.report.contexts import (
     ServerDifference as ServerDifference,

@@ -43,6 +43,8 @@ async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> Async
         yield finding
     async for finding in _served_models():
         yield finding
+    async for finding in _sandboxes():
+        yield finding
     if plan is not None:
         async for finding in _brought_up(plan, redactor):
             yield finding
@@ -133,6 +135,14 @@ async def _served_models() -> AsyncIterator[Finding]:
             yield Finding("models", True, f"{component.name}: answers on {url.hostname}")
 
 
+async def _sandboxes() -> AsyncIterator[Finding]:
+    """Say which sandboxes of workspaces work on this machine."""
+    for component in registry.components("keval.workspaces"):
+        if (tried := getattr(registry.load(component), "sandboxes", None)) is not None:
+            for name, problem in (await tried()).items():
+                yield Finding("sandbox", None if problem else True, problem or f"{name}: works")
+
+
 async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
     """Bring up what a plan needs: models are resolved, servers started and their tools listed."""
     scope = ResourceScope()
@@ -157,7 +167,7 @@ async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
 @results_option
 @json_option
 def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
-    """Look at Python, the plugins, keys, the disk, the clock and keval's own models.
+    """Look at Python, the plugins, keys, the disk, the clock, keval's own models and sandboxes.
 
     With CONFIG, its servers are started, too, and its models' keys are looked for. No model is asked.
     """

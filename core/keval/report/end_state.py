@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.text import Text
 
 from keval.findings.formats import counted, time_span
 from keval.records.end_state import Artifact, CheckResult, EndState, GivenText
+from keval.records.transcript import Transcript
 from keval.report.terminal.console import safe
 from keval.report.words import one_line
 
@@ -24,11 +25,19 @@ def verdict_word(check: CheckResult) -> str:
     return _VERDICTS[check.passed][0]
 
 
-def given_words(text: GivenText) -> str:
-    """Return how a text was given, and whether, when and by which call the model saw it."""
-    given = f"given {'in the system prompt' if text.way == 'system prompt' else f'by {text.way}'}"
+def way_words(way: str) -> str:
+    """Return how a text is given: `by AGENTS.md`, `in the system prompt`."""
+    return f"in the {way}" if way == "system prompt" else f"by {way}"
+
+
+def given_words(text: GivenText, *, seen: bool) -> str:
+    """Return how a text was given, and whether, when and by which call the model saw it.
+
+    It is unknown unless keval has `seen` a model request of the trial.
+    """
+    given = f"given {way_words(text.way)}"
     if not text.read:
-        return f"{given}, not read"
+        return f"{given}, {'not read' if seen else 'unknown whether it was read'}"
     by = f" by {text.by}" if text.by is not None else ""
     return f"{given}, read{by}{'' if text.model_call is None else f' in model call {text.model_call}'}"
 
@@ -39,10 +48,11 @@ def kept_words(artifact: Artifact) -> str:
     return f"{size}, not kept: {artifact.left_out}" if artifact.sha256 is None else f"{size}, {artifact.media_type}"
 
 
-def text_lines(texts: Iterable[GivenText]) -> Iterator[Text]:
+def text_lines(transcript: Transcript) -> Iterator[Text]:
     """Yield a line for each text that contexts gave."""
-    for text in texts:
-        yield Text.assemble((f"{text.kind}: ", "dim"), safe(one_line(f"{text.name}, {given_words(text)}")))
+    for text in transcript.texts:
+        told = f"{text.name}, {given_words(text, seen=transcript.request is not None)}"
+        yield Text.assemble((f"{text.kind}: ", "dim"), safe(one_line(told)))
 
 
 def end_lines(end: EndState, blobs: Path, *, full: bool) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from itertools import chain
 from keval.analysis.question_comparisons import QuestionComparison
 from keval.findings.formats import interval_of, number, signed
 from keval.findings.summary import Summary
-from keval.report.activation import HEADS, activation_rows, activation_sentences
+from keval.report.activation import HEADS, activation_rows, reading_sentences
 from keval.report.blocks import Block
 from keval.report.cautions import cautions
 from keval.report.claims import Claim
@@ -223,7 +223,7 @@ def _texts(summary: Summary) -> Iterator[str]:
     """Yield how often texts that contexts gave were read."""
     if summary.activations:
         yield _table(HEADS, [[escaped(cell) for cell in row] for row in activation_rows(summary)])
-        yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in activation_sentences(summary))
+        yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in reading_sentences(summary))
 
 
 def _changed(report: Report) -> Iterator[str]:

@@ -16,7 +16,7 @@ from keval.findings.formats import EXPENSE_UNITS
 from keval.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.findings.summary import ArmScore, Summary, ToolUse
 from keval.records.scores import Scale, Scorer
-from keval.report.activation import HEADS as TEXT_HEADS, activation_rows, activation_sentences
+from keval.report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
 from keval.report.blocks import Block, property_rows
 from keval.report.cautions import cautions
 from keval.report.contexts import ServerDifference, server_differences
@@ -175,8 +175,8 @@ class Report:
 
     @property
     def text_sentences(self) -> Sequence[str]:
-        """The same in sentences, with the scores of trials that read a text and of the others."""
-        return [*activation_sentences(self.summary)]
+        """The scores of trials that read a text and of the others, in sentences."""
+        return [*reading_sentences(self.summary)]
 
     @cached_property
     def server_differences(self) -> Sequence[ServerDifference]:

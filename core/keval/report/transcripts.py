@@ -18,11 +18,11 @@ from keval.findings.formats import number, time_span
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.traffic_lines import read_traffic
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
-from keval.records.manifest import Manifest, ReplayEntry, WorkerEntry
+from keval.records.manifest import Manifest, ReplayEntry, TextEntry, WorkerEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
-from keval.records.transcript import ServerExchange, ToolCall
+from keval.records.transcript import ServerExchange, ToolCall, Transcript
 from keval.records.trial import Trial
-from keval.report.end_state import end_lines, text_lines
+from keval.report.end_state import end_lines, text_lines, way_words
 from keval.report.origin import replay_label, replay_sentences
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import entry_text
@@ -48,6 +48,8 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         for name, server in condition.servers.items():
             if told := entry_text(server):
                 console.print(safe(f"  server     {name}: {told}"), soft_wrap=True)
+        for name, text in condition.texts.items():
+            console.print(safe(f"  text       {name}: {_text(text)}"), soft_wrap=True)
     for label, judge in manifest.judges.items():
         model = f"{judge.model or 'none'}{' (simulated)' if judge.simulated else ''}"
         console.print(safe(f"  judge      {label}: {judge.type}, model {model}"))
@@ -67,6 +69,12 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
+
+
+def _text(text: TextEntry) -> str:
+    """Say of what parts a context of texts is, and how agents are given it."""
+    parts = f"{text.part}s {', '.join(text.parts)}" if text.parts else f"no {text.part}s"
+    return "; ".join([parts, *(f"{agent} {way_words(way)}" for agent, way in text.ways.items())])
 
 
 def _worker(worker: WorkerEntry) -> str:
@@ -99,7 +107,7 @@ def print_trial(
         console.print(safe(replay_label(replay), "yellow"))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
-    for shown in text_lines(trial.transcript.texts if trial.transcript else ()):
+    for shown in text_lines(trial.transcript or Transcript()):
         console.print(shown, soft_wrap=True)
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))

@@ -18,19 +18,31 @@ from keval.seams.results import mirror_of
 
 
 def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
-    """Return each scorer's name: the last part of the metric's with spaces in place of underscores.
+    """Return each scorer's name: the last part of the metric's with spaces in place of underscores, or a check's name.
 
     Two metrics with the same last part keep their full names, and a rubric that several judges grade by has the judge.
     """
     known = list(dict.fromkeys(scorers))
     graded = Counter(metric for metric, _ in known)
-    last = {metric: one_line(metric.rpartition("/")[2].replace("_", " ")) or one_line(metric) for metric in graded}
+    last = {metric: one_line(vendor_and_name(metric)[1]) or one_line(metric) for metric in graded}
     shared = Counter(last.values())
     names = {}
     for metric, judge in known:
         name = last[metric] if shared[last[metric]] == 1 else one_line(metric)
         names[metric, judge] = f"{name} by {one_line(judge)}" if judge and graded[metric] > 1 else name
     return names
+
+
+_CHECKS = "verify/"
+"""How the names of metrics begin that tell what checks found; the names of checks are people's words."""
+
+
+def vendor_and_name(metric: str) -> tuple[str, str]:
+    """Return the vendor of a metric, which may be empty, and what to call it besides that."""
+    if metric.startswith(_CHECKS):
+        return _CHECKS.rstrip("/"), "all checks" if metric == f"{_CHECKS}all" else metric.removeprefix(_CHECKS)
+    vendor, _, name = metric.rpartition("/")
+    return vendor, name.replace("_", " ")
 
 
 def with_units(name: str, scale: Scale) -> str:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from keval.recording.frames import FrameKey, Frames, traffic_file
+from keval.records.transcript import Blob
 from keval.store.run import Run
 from tests.conftest import Outcome, Project
 from tests.reviewing import review
@@ -42,6 +43,19 @@ def recorded(project: Project, simulated_here: None) -> Run:
     outcome = project.keval("run", "eval.yaml", "--record", "-q")
     assert 0 == outcome.code, outcome.stderr
     return Run(project.run_directory())
+
+
+def keep_artifact(run: Run, trial: str, content: bytes) -> str:
+    """Have a trial keep an artifact, as one with a workspace does; returns its SHA-256."""
+    blob = Blob.of(content, "text/plain")
+    (run.path / "blobs" / blob.sha256).write_bytes(content)
+    lines = [json.loads(line) for line in run.trials_file.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line["id"] == trial:
+            kept = {"path": "a.txt", "size": len(content), "sha256": blob.sha256}
+            line["transcript"]["end_state"] = {"artifacts": [kept]}
+    run.trials_file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return blob.sha256
 
 
 DAMAGED: dict[str, bytes] = {
@@ -91,6 +105,7 @@ def test_a_torn_last_line_is_left_out(project: Project, recorded: Run) -> None:
 
 
 def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(project: Project, recorded: Run) -> None:
+    artifact = keep_artifact(recorded, "two/terse/a/1", b"kept")
     said = [review(recorded, f"{agent}/terse/a/1", thumb="up") for agent in ("one", "two")]
     recorded.reviews_file.append(said)
     wanted = ["--samples", "b, with a comma", "--samples", "c,a", "--agent", "two", "--condition", "terse"]
@@ -112,7 +127,8 @@ def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(projec
         *kept.keys
     }
     assert [whole.raw(key) for key in kept.keys] == [kept.raw(key) for key in kept.keys]
-    assert len([*(small.path / "blobs").iterdir()]) == 3 < len([*(recorded.path / "blobs").iterdir()])
+    assert b"kept" == small.blob(artifact)
+    assert len([*(small.path / "blobs").iterdir()]) == 4 < len([*(recorded.path / "blobs").iterdir()])
 
 
 def test_its_manifest_and_summary_are_of_what_is_left(project: Project, recorded: Run) -> None:

@@ -60,6 +60,16 @@ def test_a_trial_is_shown_with_texts_checks_diff_and_artifacts_and_plays_no_tric
     assert {"  │ case 0", "  +line 59"} <= {*full.split("\n")}
     assert "--full" not in full
     assert endings.DIFF == data["transcript"]["end_state"]["diff"]
+    trials = Path(run) / "trials.jsonl"
+    trials.write_text(
+        trials.read_text(encoding="utf-8").replace("0" * 64, "").replace('"request": ""', '"request": null'),
+        encoding="utf-8",
+    )
+    unseen = ran.keval("show", run, "--trial", endings.TRIAL).stdout
+    assert "rival�[2J�, given by .claude/skills, unknown whether it was read" in unseen
+    assert (
+        "texts    skill pdf read in trials: unknown, as keval saw no model request" in ran.keval("report", run).stdout
+    )
     assert not any(word in baseline for word in ("skill", "check", "workspace", "artifact"))
 
 

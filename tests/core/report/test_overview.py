@@ -45,6 +45,7 @@ from keval.report.sentences import findings
 from keval.report.terminal.overview import print_report
 from keval.report.terminal.tables import print_tables
 from keval.report.words import display_names
+from keval.tasks.checks import ALL, PREFIX
 
 LEVELS: tuple[Level, ...] = ("first", "explained")
 PRINTED = Path(__file__).with_name("printed")
@@ -354,6 +355,8 @@ def test_metrics_are_told_apart() -> None:
     names = display_names([("a/style", None), ("b/style", None), ("a/word_count", None), ("tone", "x"), ("tone", "y")])
 
     assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
+    checks = display_names([(f"{PREFIX}{name}", None) for name in ("out/a_b.md is there", ALL)])
+    assert ["out/a_b.md is there", "all checks"] == [*checks.values()]
 
 
 def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from keval.plugin import Check, EndOfTrial, FileChange, Finding, TrialError
 from keval.testing import stub_server
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
+from keval_workspace.sandbox import sandbox_of
 from tests.contexts import started
 
 TRIAL = Trial("t", Sample("one", "What is it?", answer="3"), "agent", "with", 1)
@@ -110,9 +112,11 @@ FAILING: Mapping[str, tuple[Callable[[], Check], str]] = {
     "other": (rows((2, "3"), (9, "x"), ordered=False), "(1, 'tea') is too much and the row (9, 'x') is missing"),
     "no table": (rows((1,), query="SELECT id FROM sold"), "shop.db cannot be asked that: no such table: sold"),
     "no database": (lambda: SqliteCheck("out/report.md", "SELECT * FROM x", ()), "out/report.md is no database"),
-    "exit code": (command("echo why; exit 4"), "the command ended with exit code 4, and not 0"),
+    "exit code": (command("echo why; exit 4"), "the command ended with exit code 4, and not 0: 'why'"),
     "output": (command("echo twelve", contains="12"), "its output does not contain '12': 'twelve'"),
     "time": (command("sleep 60", timeout_seconds=0.2), "the command did not end within 0.2 s"),
+    "a lie": (command("echo 'sh: 1: grep: not found'; exit 127 # grep"), "ended with exit code 127, and not 0"),
+    "another lie": (command("printf 'sh: 1: %s-tool: not found' no; exit 127"), "exit code 127, and not 0"),
     "program to be made": (command(("./made",)), "the command ended with exit code 127, and not 0"),
 }
 
@@ -240,6 +244,40 @@ def test_a_command_has_neither_the_agents_programs_nor_keys_and_its_files_are_co
     assert finding.passed, finding
     assert finding.output is not None
     assert str(hidden) not in finding.output
+
+
+class Marking:
+    """A sandbox that says in which folder it shows what a check was given."""
+
+    @asynccontextmanager
+    async def command(self, command: Sequence[str], *, root: Path, **_: Any) -> AsyncIterator[Sequence[str]]:
+        yield ("/usr/bin/env", f"SHOWN={root}", *command)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_sandbox_shows_a_command_its_program_and_files_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.txt"
+    golden.write_text("12", encoding="utf-8")
+    python = f"{sys.executable} -c \"print(open('$KEVAL_FILES').read())\""
+    run = f"cd out && ls {tmp_path}/secret.txt; {python} && awk 1 report.md"
+    shut_in = sandbox_of("bubblewrap")
+
+    finding = checked(
+        CommandCheck(run, contains=("No such file", "12\n# Report"), files=golden), folder, sandbox=shut_in
+    )
+    with pytest.raises(TrialError, match="the program 'no-such-program' is not found"):
+        checked(CommandCheck("no-such-program"), folder, sandbox=shut_in)
+
+    assert finding.passed, finding
+
+
+def test_a_command_runs_in_the_sandbox_of_its_trial(folder: Path, tmp_path: Path) -> None:
+    run = 'case "$KEVAL_FILES" in "$SHOWN"/*) exit 7;; esac'
+
+    inside = CommandCheck(run, exit=7, files=tmp_path / "secret.txt")
+    outside = CommandCheck('test -z "$SHOWN"', sandboxed=False)
+
+    assert [True, True] == [checked(each, folder, sandbox=Marking()).passed for each in (inside, outside)]
 
 
 def test_a_command_ends_with_all_that_it_started(folder: Path) -> None:

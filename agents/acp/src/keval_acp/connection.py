@@ -66,7 +66,8 @@ class Agent:
             TrialError: it speaks no such protocol.
         """
         about = Implementation(name="keval", title="keval", version="1")
-        files = self.process.confinement is None
+        # In a workspace an agent uses files itself: over the protocol Gemini CLI writes none that is not there yet.
+        files = self.client.context.workspace is None
         capabilities = ClientCapabilities(
             fs=FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
         )

@@ -12,7 +12,7 @@ import attrs
 from attrs.validators import ge
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, Volatile, run_conversation
+from keval.plugin import Context, Conventions, Conversation, Model, Volatile, run_conversation
 from keval_programs.folder import FOLDER_PATHS
 
 if TYPE_CHECKING:
@@ -35,16 +35,18 @@ def _processes() -> int:
 
 @attrs.define
 class ClaudeCode:
-    """Runs every trial in a Claude Code of its own, without its built-in tools, settings and memory.
+    """Runs every trial in a Claude Code of its own, without the settings and the memory of the user.
 
-    `max_turns` bounds the model calls per message of the user, and a trial that wants more fails. `max_processes`
-    bounds how many Claude Codes run at once: each is a process of some 200 MB.
+    `tools` are those of its built-in tools that it offers, by default `STANDARD_TOOLS` in a trial with a workspace and
+    none in others; it uses them without asking. `max_turns` bounds the model calls per message of the user, and a trial
+    that wants more fails. `max_processes` bounds how many Claude Codes run at once: each is a process of some 200 MB.
     """
 
     requests_by_proxy: ClassVar[bool] = True
     volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
+    tools: tuple[str, ...] | None = None
     max_turns: int = attrs.field(default=20, validator=ge(1))
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     _setup: Setup | None = attrs.field(default=None, init=False, repr=False, eq=False)
@@ -57,6 +59,10 @@ class ClaudeCode:
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
         return self.max_processes
+
+    def conventions(self) -> Conventions:
+        """What Claude Code finds in its folder; see `keval.plugin.WorksInFolder`."""
+        return Conventions("CLAUDE.md", ".claude/skills", plugins=True, sandboxed=True)
 
     async def prepare(self) -> None:
         """Import the SDK, beside the event loop, and find Claude Code's program.
@@ -85,5 +91,5 @@ class ClaudeCode:
 
         if self._setup is None:
             _, url, endpoint = self.model.reach("anthropic")
-            self._setup = Setup(find_claude(), url, endpoint, self.max_turns)
+            self._setup = Setup(find_claude(), url, endpoint, self.max_turns, self.tools)
         return self._setup

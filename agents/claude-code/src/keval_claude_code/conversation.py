@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -17,21 +17,26 @@ from keval_claude_code.connection import connected
 from keval_claude_code.home import variables, write_session
 from keval_claude_code.servers import LAUNCHER, Servers
 from keval_claude_code.watch import Watch
-from keval_programs import Process, confinement, environment, open_folder
+from keval_programs import Process, TrialFolder, confinement, environment, open_folder
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
 
+STANDARD_TOOLS = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "Write")
+"""Claude Code's tools for work in a folder; others ask the web or the user, or start agents and tasks of their own."""
+
+
 @attrs.frozen
 class Setup:
-    """What all trials share: the program, the model's base URL and endpoint, and the bound on its calls."""
+    """What all trials share: the program, the model's base URL and endpoint, the bound on its calls, and own tools."""
 
     program: str
     url: str
     endpoint: Endpoint
     max_turns: int
+    tools: tuple[str, ...] | None
 
 
 @asynccontextmanager
@@ -43,7 +48,9 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     """
     async with open_folder(context) as folder:
         shut_in = context.workspace is not None and context.workspace.sandbox is not None
-        servers = Servers(context.servers, folder, shut_in)
+        standard = STANDARD_TOOLS if context.workspace is not None else ()
+        tools = standard if setup.tools is None else setup.tools
+        servers = Servers(context.servers, folder, shut_in, frozenset(tools))
         named = variables(
             folder,
             url=setup.url,
@@ -53,7 +60,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         )
         process = Process(
             name="Claude Code's process",
-            command=_command(setup, context, servers),
+            command=_command(setup, context, servers, tools),
             env=environment(folder.root, named),
             cwd=folder.work,
             stderr=folder.stderr,
@@ -102,8 +109,8 @@ async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None
 
 
 async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], statuses: list[dict[str, str]]) -> None:
-    """Raise unless every server is connected and exactly the condition's tools are offered."""
-    watch.builder.offered(map(watch.servers.own_name, tools))
+    """Raise unless every server is connected, and offered is what the condition has, beside Claude Code's own tools."""
+    watch.builder.offered(watch.servers.own_name(tool) for tool in tools if tool not in watch.servers.own_tools)
     if any(status["status"] != "connected" for status in statuses):
         # Only the answer to this question says why.
         watch.servers.check_up((await client.get_mcp_status())["mcpServers"])
@@ -111,16 +118,18 @@ async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], status
     watch.servers.check_offered(tools)
 
 
-def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
+def _command(setup: Setup, context: Context, servers: Servers, tools: Sequence[str]) -> list[str]:
     """Return the command line; what is long or secret stands in files."""
-    folder = servers.folder
+    folder, works = servers.folder, context.workspace is not None
     command = [
         setup.program,
-        # Neither the user's settings and memory nor reminders of Claude Code's own about its surroundings.
-        "--bare",
-        "--setting-sources=",
-        "--tools=",
-        f"--system-prompt-file={folder.write('instructions.txt', context.instructions)}",
+        # Neither the user's settings and memory nor, without a workspace, what Claude Code finds around it.
+        *(
+            ("--setting-sources=project", f"--settings={_settings(folder)}")
+            if works
+            else ("--bare", "--setting-sources=")
+        ),
+        f"--tools={','.join(tools)}",
         f"--mcp-config={folder.write_json('servers.json', servers.config())}",
         "--strict-mcp-config",
         "--permission-mode=dontAsk",
@@ -130,11 +139,20 @@ def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
         "--output-format=stream-json",
         "--include-partial-messages",
         "--verbose",
+        *(f"--plugin-dir={plugin}" for plugin in context.plugins),
     ]
-    if servers.aliases:
-        command.append(f"--allowedTools={','.join(f'mcp__{alias}' for alias in servers.aliases)}")
+    if context.instructions or not works:
+        command.append(f"--system-prompt-file={folder.write('instructions.txt', context.instructions)}")
+    if allowed := (*tools, *(f"mcp__{alias}" for alias in servers.aliases)):
+        command.append(f"--allowedTools={','.join(allowed)}")
     session = write_session(context.history, folder, setup.endpoint.model)
     return command if session is None else [*command, f"--resume={session}"]
+
+
+def _settings(folder: TrialFolder) -> Path:
+    """Write settings by which only instruction files in the workspace count, and none of the folders that it is in."""
+    outside = [str(parent / name) for parent in folder.work.parents for name in ("CLAUDE.md", "CLAUDE.local.md")]
+    return folder.write_json("settings.json", {"claudeMdExcludes": outside})
 
 
 _STATUSES: Mapping[str | None, int] = {

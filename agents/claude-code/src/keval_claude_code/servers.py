@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,14 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 class Servers:
     """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
 
-    If Claude Code is `shut_in`, those are in its sandbox, too, and work in its folder.
+    `own_tools` are the tools of its own that Claude Code may offer beside theirs. If it is `shut_in`, those that it
+    starts are in its sandbox, too, and work in its folder.
     """
 
     servers: Sequence[McpServer]
     folder: TrialFolder
     shut_in: bool = False
+    own_tools: Set[str] = frozenset()
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -103,8 +105,8 @@ class Servers:
                 raise self._lost(alias, f"did not come up: {why}")
 
     def check_offered(self, offered: Iterable[str]) -> None:
-        """Raise ToolsMissingError unless exactly the condition's tools are offered."""
-        found, expected = set(offered), set(self.tools)
+        """Raise ToolsMissingError unless exactly the condition's tools are offered beside Claude Code's own."""
+        found, expected = set(offered) - self.own_tools, set(self.tools)
         if found != expected:
             raise ToolsMissingError(map(self.own_name, expected - found), map(self.own_name, found - expected))
 

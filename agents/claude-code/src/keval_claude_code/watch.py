@@ -108,7 +108,7 @@ class Watch:
                     _usage({**self._usage, "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 0}})
                 )
                 self._tell_texts()
-                self.builder.called(self.servers.own_name(name), arguments, id)
+                self.builder.called(self.servers.own_name(name), arguments, id, own=name in self.servers.own_tools)
                 self._open[id] = name
 
     def _returned(self, block: ToolResultBlock, original: object) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import API_WIRES, Api, Context, Model, PreflightError, TrialError
+from keval.plugin import API_WIRES, Api, Context, Conventions, Model, PreflightError, TrialError
 from keval_python.conversation import FunctionConversation, call, completed, turns_unsupported
 from keval_python.target import Target, check_target, load_target, target_file
 
@@ -49,6 +49,10 @@ class Python:
     def own_files(self) -> Iterable[Path]:
         """Return the file of the target, if it is one; see `keval.plugin.MadeOfFiles`."""
         yield from [file] if (file := target_file(self.target)) else ()
+
+    def conventions(self) -> Conventions:
+        """Say that the function works in `context.workspace`, of which it is shown nothing; see `WorksInFolder`."""
+        return Conventions()
 
     def servers_refusal(self) -> str | None:
         """Say why the function cannot be given MCP servers; see `keval.plugin.RefusesServers`."""

@@ -134,7 +134,13 @@ async def preflight(
         raise PreflightError(problems)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
-    served = [condition for condition, found in contexts.items() if any(context.tool_listings for context in found)]
+    # A context of texts has a server only for agents that it gives no files.
+    served = [
+        arm.label
+        for arm in plan.arms
+        for name, found in zip(arm.contexts, contexts[arm.label], strict=False)
+        if found.tool_listings and not isinstance(plan.contexts[name].plugin, TextContext)
+    ]
     if refused := [*_servers_refused(plan.agents, agents, served[0])] if served else []:
         raise PreflightError(refused)
     judges = await _begin("judge", plan.scorers.judges, models, scope)

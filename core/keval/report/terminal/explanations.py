@@ -11,7 +11,7 @@ from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.findings.effects import SURE, Interaction
 from keval.findings.formats import interval, number, signed
 from keval.findings.summary import Summary
-from keval.report.activation import activation_sentences
+from keval.report.activation import activation_sentences, reading_sentences
 from keval.report.averages import average_lines
 from keval.report.claims import PRIMARY_WOULD
 from keval.report.reviews import claim_lines, judging_lines, review_lines
@@ -32,6 +32,7 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from _neutral(summary)
     yield from tool_lines(summary)
     yield from map(safe, activation_sentences(summary))
+    yield from map(safe, reading_sentences(summary))
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))

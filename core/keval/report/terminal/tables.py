@@ -19,6 +19,7 @@ from keval.report.reviews import confusion_tables
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import tool_tables
 from keval.report.totals import PARETO, cost_effectiveness
+from keval.report.words import vendor_and_name
 
 _CELL = 18
 
@@ -52,7 +53,7 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
     table.add_column(Text(who, style="bold"), no_wrap=True, vertical="bottom")
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
     for metric, judge in scorers:
-        name = metric.rpartition("/")[2].replace("_", " ")
+        _, name = vendor_and_name(metric)
         heading = "\n".join([name, *_scale(scales[metric, judge])])
         table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e.agent, e.condition, *e.scorer): e for e in summary.arms}
@@ -77,7 +78,7 @@ def _level(cells: Sequence[Text]) -> Iterator[Text]:
 
 def _whose(scorer: Scorer) -> tuple[str, str | None]:
     """Return the vendor of a metric, and the judge, if it is a rubric."""
-    return scorer[0].rpartition("/")[0], scorer[1]
+    return vendor_and_name(scorer[0])[0], scorer[1]
 
 
 def _scale(scale: Scale) -> Iterator[str]:

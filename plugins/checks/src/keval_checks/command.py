@@ -12,15 +12,15 @@ import attrs
 from attrs.validators import gt
 
 from keval.plugin import EndOfTrial, Finding
-from keval_checks.expected import Expected, Texts
+from keval_checks.expected import Expected, Texts, shown
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
 from keval_checks.program import Ended, command_of, run_program
 from keval_programs import TrialFolder, open_folder
+from keval_programs.environment import search_path
 
 _NOT_FOUND = 127
 """What a shell exits with if a program is not found (POSIX, Shell Command Language, 2.8.2)."""
 _NAMED_PROGRAM = re.compile(r"(?<!\S)([^/\s:]+): (?:command )?not found\s*\Z")
-_SHOWN = 4000
 
 
 @attrs.frozen
@@ -72,21 +72,28 @@ class CommandCheck:
                 env=env,
                 sandbox=end.sandbox if self.sandboxed else None,
             )
-        return Finding(*self._verdict(ended), ended.output[-_SHOWN:] or None)
+        missing = _NAMED_PROGRAM.search(ended.output) if ended.code == _NOT_FOUND != self.exit else None
+        if missing is not None and self._lacks(missing[1], sandboxed=self.sandboxed and end.sandbox is not None):
+            raise cannot_run(f"the program {missing[1]!r} is not found; install it, or give its path")
+        passed, reason = self._verdict(ended)
+        return Finding(passed, reason, ended.kept)
+
+    def _lacks(self, program: str, *, sandboxed: bool) -> bool:
+        """Return whether a program that is said not to be found is the command's own, and is really not there.
+
+        A path that is not found may be what the agent was to make, and its code may say anything.
+        """
+        own = program in re.split(r"[^\w.+-]+", " ".join(self._command))
+        return own and (sandboxed or shutil.which(program, path=search_path()) is None)
 
     def _verdict(self, ended: Ended) -> tuple[bool, str]:
-        missing = _NAMED_PROGRAM.search(ended.output)
-        # A path that is not found may be what the agent was to make.
-        if ended.code == _NOT_FOUND != self.exit and missing is not None:
-            raise cannot_run(f"the program {missing[1]!r} is not found; install it, or give its path")
         if ended.code is None:
             return False, f"the command did not end within {self.timeout_seconds:g} s"
         if ended.code != self.exit:
-            return False, f"the command ended with exit code {ended.code}, and not {self.exit}"
+            last = f": {shown(ended.output.strip().splitlines()[-1])}" if ended.output.strip() else ""
+            return False, f"the command ended with exit code {ended.code}, and not {self.exit}{last}"
         fault = self._expected.fault(ended.output, self.timeout_seconds)
-        return (
-            (True, f"the command ended with exit code {self.exit}") if fault is None else (False, f"its output {fault}")
-        )
+        return fault is None, f"its output {fault}" if fault else f"the command ended with exit code {self.exit}"
 
 
 def _copied(files: Path, own: TrialFolder) -> Path:

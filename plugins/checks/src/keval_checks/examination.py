@@ -58,7 +58,7 @@ class Examination:
 def narrowed(evaluation: Evaluation, condition: str | None) -> Evaluation:
     """Return the evaluation for agents without a model, under one condition, with nothing to score but checks."""
     chosen = condition or next(iter(evaluation.conditions), None)
-    selection = Selection(agents=_AGENTS, conditions=(chosen,) if chosen else (), repetitions=1)
+    selection = Selection(agents=_AGENTS, conditions=(chosen,) if chosen else (), repetitions=1, executor="local")
     found = select(evaluation, selection)
     header = attrs.evolve(found.header, primary=(), thresholds={}, ablate=())
     # No agent without a model uses tools because a condition requires it.
@@ -70,6 +70,8 @@ def narrowed(evaluation: Evaluation, condition: str | None) -> Evaluation:
         found,
         header=header,
         conditions=conditions,
+        execution=attrs.evolve(found.execution, max_failures=None),
+        budget=attrs.evolve(found.budget, trials=None),
         metrics=(),
         judges=(),
         rubrics=(),

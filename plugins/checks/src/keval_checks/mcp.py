@@ -14,6 +14,7 @@ from attrs.validators import gt
 from keval.plugin import EndOfTrial, Finding
 from keval_checks.expected import Expected, Texts, shown
 from keval_checks.left_files import cannot_run
+from keval_checks.program import MOST_KEPT
 
 
 @attrs.frozen
@@ -61,9 +62,10 @@ class McpCheck:
         text = "\n".join(block["text"] for block in blocks if block.get("type") == "text")
         failed = result.get("isError") is True
         if failed is not self.is_error:
-            return Finding(False, f"{self.tool} {'failed' if failed else 'did not fail'}: {shown(text)}", text)
-        fault = self._fault(text, result.get("structuredContent"))
-        return Finding(fault is None, f"the result of {self.tool} {fault or 'is as expected'}", text)
+            told = f"{self.tool} {'failed' if failed else 'did not fail'}: {shown(text)}"
+            return Finding(False, told, text[-MOST_KEPT:])
+        fault = await asyncio.to_thread(self._fault, text, result.get("structuredContent"))
+        return Finding(fault is None, f"the result of {self.tool} {fault or 'is as expected'}", text[-MOST_KEPT:])
 
     def _fault(self, text: str, structured: Any) -> str | None:
         value = _value(text) if structured is None else structured

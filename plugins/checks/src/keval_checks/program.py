@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
 
 from keval.plugin import Sandbox, TranscriptBuilder
 from keval_programs import Process, TrialFolder, environment, running, words
+from keval_programs.confinement import Confinement
 
 _MERGED = 'exec "$@" </dev/null 2>&1'
-_KEPT_BYTES = 2**20
+_READ_BYTES = 2**20
 """How much of the end of an output is looked at."""
+MOST_KEPT = 4000
+"""Characters of the end of an output that are kept."""
 
 
 @attrs.frozen
@@ -24,6 +28,11 @@ class Ended:
 
     code: int | None
     output: str
+
+    @property
+    def kept(self) -> str | None:
+        """The end of the output, as results of checks keep it; `None` if there is none."""
+        return self.output[-MOST_KEPT:] or None
 
 
 def command_of(field: str, run: str | Sequence[str]) -> tuple[str, ...]:
@@ -51,22 +60,30 @@ async def run_program(
     """
     named = environment(own.home, env or {})
     named["PATH"] = _outside(named["PATH"], cwd)
-    shut_in = (
-        nullcontext(words) if sandbox is None else sandbox.command(words, root=own.root, work=cwd, env=named, urls=())
+    shut_in = None
+    if sandbox is not None:
+        shut_in = Confinement(sandbox, own.root, cwd, (), _programs(words, named["PATH"]))
+    # The shell is inside, so that it tells a program that is not there in the same way everywhere.
+    process = Process(
+        "the command", ("/bin/sh", "-c", _MERGED, "sh", *words), named, cwd, own.stderr, confinement=shut_in
     )
     written, code = bytearray(), None
-    async with shut_in as command:
-        process = Process("the command", ("/bin/sh", "-c", _MERGED, "sh", *command), named, cwd, own.stderr)
-        async with running(process, TranscriptBuilder()):
-            try:
-                async with asyncio.timeout(seconds):
-                    while chunk := await process.stdout.read(2**16):
-                        written += chunk
-                        del written[:-_KEPT_BYTES]
-                    code = await process.wait()
-            except TimeoutError:
-                code = None
-    return Ended(code, written.decode("utf-8", "replace"))
+    async with running(process, TranscriptBuilder()):
+        try:
+            async with asyncio.timeout(seconds):
+                while chunk := await process.stdout.read(2**16):
+                    written += chunk
+                    del written[:-_READ_BYTES]
+                code = await process.wait()
+        except TimeoutError:
+            code = None
+    return Ended(code, written.decode("utf-8", "replace") + process.told())
+
+
+def _programs(words: Sequence[str], path: str) -> list[Path]:
+    """Return the programs that a command names, each where it is on this PATH."""
+    named = {word for word in re.split(r"[\s;|&()<>'\"`]+", " ".join(words)) if "/" not in word or os.path.isabs(word)}
+    return [Path(found) for word in sorted(named) if word and (found := shutil.which(word, path=path)) is not None]
 
 
 def _outside(path: str, folder: Path) -> str:

@@ -18,8 +18,6 @@ from keval_checks.left_files import UnfitError, cannot_run, workspace_of
 from keval_checks.program import run_program
 from keval_programs import open_folder
 
-_SHOWN = 4000
-
 
 @attrs.frozen
 class PythonCheck:
@@ -71,14 +69,13 @@ class PythonCheck:
             call = (sys.executable, "-P", "-m", "keval_checks.called_function", file, self._function, given, told)
             ended = await run_program([*map(str, call)], file.parent, own, self.timeout_seconds)
             found: dict[str, Any] | None = json.loads(told.read_bytes()) if told.exists() else None
-        output = ended.output[-_SHOWN:] or None
         if ended.code is None:
-            return Finding(False, f"{self.target.name} did not end within {self.timeout_seconds:g} s", output)
+            return Finding(False, f"{self.target.name} did not end within {self.timeout_seconds:g} s", ended.kept)
         if found is None:
-            raise cannot_run(f"{self.target.name} ended with exit code {ended.code}: {ended.output[-_SHOWN:]}")
+            raise cannot_run(f"{self.target.name} ended with exit code {ended.code}: {ended.kept or 'no output'}")
         if found["passed"] is None:
             raise cannot_run(f"{self.target.name} {found['reason']}")
-        return Finding(found["passed"], found["reason"], output)
+        return Finding(found["passed"], found["reason"], ended.kept)
 
 
 def _names(module: ast.Module) -> Iterator[str]:

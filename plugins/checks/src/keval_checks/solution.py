@@ -18,7 +18,6 @@ from keval_programs import open_folder
 
 NOTHING = "(nothing)"
 _DONE = "(done)"
-_SHOWN = 2000
 
 
 @attrs.frozen
@@ -127,7 +126,7 @@ async def _solve(solution: Solution, context: Context) -> None:
     async with open_folder() as own:
         ended = await run_program(command, folder, own, None, sandbox=sandbox)
     if ended.code != 0:
-        said = f"; its output ends:\n{ended.output[-_SHOWN:].strip()}" if ended.output.strip() else ""
+        said = f"; its output ends:\n{ended.kept.strip()}" if ended.kept else ""
         raise TrialError(f"the solution's command ended with exit code {ended.code}{said}", kind="solution")
 
 

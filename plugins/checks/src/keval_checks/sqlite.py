@@ -23,6 +23,8 @@ Row: TypeAlias = tuple[Any, ...]
 
 _SIDE_FILES = ("-wal", "-journal")
 """What SQLite keeps beside a database, of what is not in it yet, or must be taken back."""
+_MOST_BYTES = 2**30
+"""Bytes of a database that is copied; an agent may write one that only seems to be as large as the disk."""
 _STEPS = 10_000
 """Steps of SQLite's machine after which the time is looked at."""
 
@@ -69,6 +71,8 @@ class SqliteCheck:
                 for ending in ("", *_SIDE_FILES):
                     beside = found_file(folder, led.relative_to(folder.resolve()).as_posix() + ending)
                     if beside is not None and beside.is_file():
+                        if beside.stat().st_size > _MOST_BYTES:
+                            raise UnfitError(f"{self.path} has more than {_MOST_BYTES // 2**30} GiB")
                         shutil.copyfile(beside, Path(own, f"database{ending}"))
                 had = self._asked(Path(own, "database"))
         except UnfitError as unfit:

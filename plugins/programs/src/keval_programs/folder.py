@@ -25,6 +25,7 @@ FOLDER_PATHS = Volatile(
 OF_PROGRAMS = (
     FOLDER_PATHS,
     Volatile("the day of the trial, which several programs tell", pattern=r"Today's date[^\n]*"),
+    Volatile("the day of the trial, as Codex tells it", pattern=r"<current_date>[^<]*"),
     Volatile("how long a call took, which Codex tells", pattern=r"Wall time: [\d.]+ seconds"),
     Volatile("ids of messages and calls, which programs draw", field="input.*.id"),
     Volatile("ids of the session and the turn", field="client_metadata"),
@@ -63,7 +64,8 @@ class TrialFolder:
         real = root.resolve()
         folder = cls(real, real / "work" if workspace is None else workspace.resolve())
         folder.home.mkdir()
-        folder.work.mkdir(exist_ok=workspace is not None)
+        if workspace is None:
+            folder.work.mkdir()
         return folder
 
     @property

@@ -67,7 +67,7 @@ class TextTemplate:
             template = _ENVIRONMENT.from_string(text)
         except TemplateError as error:
             raise ValueError(f"'{field}' must be a Jinja template: {error}") from error
-        known = PLACEHOLDERS - {"question"} | {"servers", "history"}
+        known = PLACEHOLDERS - {"question"} | {"servers", "history", "has_workspace"}
         for name in sorted(names - known):
             hint = suggestion(name, sorted(known), "variables")
             raise ValueError(f"'{field}' must have known variables only, got {name!r}{hint}")
@@ -174,6 +174,8 @@ class Placeholders:
     def _variable(self, name: str) -> Any:
         if name == "servers":
             return [{"name": server.name, **_entry(server)} for server in self.context.servers]
+        if name == "has_workspace":
+            return self.context.workspace is not None
         return self._history if name == "history" else self._value(name, "")
 
     @property

@@ -43,7 +43,7 @@ def sample_url(run: Run, sample: str) -> str:
 
 
 def raw_url(run: Run, kind: str, trial: str) -> str:
-    """Return the URL of what the run has of a trial: its record (`trials`) or its first model request (`requests`)."""
+    """Return the URL of what a run has of a trial: its record (`trials`), first model `requests`, or `artifacts`."""
     return run_url(run, f"/raw/{kind}/{_part(trial)}")
 
 

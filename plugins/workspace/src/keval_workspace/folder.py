@@ -17,7 +17,7 @@ from keval_programs import TrialFolder, in_thread, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
-from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of
+from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of, tried_out
 from keval_workspace.setup_commands import SetupError, set_up
 from keval_workspace.start import Start
 from keval_workspace.tree import GIT, Tree
@@ -68,6 +68,11 @@ class Folder:
     max_diff_bytes: int | str = attrs.field(default="200 KB", validator=is_size)
     max_artifact_bytes: int | str = attrs.field(default="20 MB", validator=is_size)
     _template: Template | None = attrs.field(default=None, init=False, eq=False, repr=False)
+
+    @staticmethod
+    async def sandboxes() -> Mapping[str, str | None]:
+        """Try out the sandboxes; see `keval.plugin.WorkspaceProvider`."""
+        return await tried_out()
 
     def check(self) -> Iterable[FieldError]:
         """Return what is wrong with the options; see `keval.plugin.WorkspaceProvider`."""

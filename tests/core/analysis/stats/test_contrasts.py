@@ -101,7 +101,7 @@ def test_what_ablate_made_is_known_by_name_also_where_a_whole_context_is_left_ou
 
 def test_sections_and_skills_are_parts_and_a_scrambled_text_is_a_placebo() -> None:
     def texts(label: str, *changes: Mapping[str, Any], parts: tuple[str, ...], part: str = "section") -> ConditionEntry:
-        return ConditionEntry((label,), texts={label: TextEntry(part, parts, changes)})
+        return ConditionEntry((label,), texts={label: TextEntry(part, parts=parts, interventions=changes)})
 
     without: Mapping[str, Any] = {"without": ["Style"]}
     told = attrs.evolve(

@@ -40,11 +40,14 @@ def read_call(tools: Sequence[ChatTool], path: str) -> ChatCall | None:
 def call_of(tools: Sequence[ChatTool], names: Collection[str], **values: str) -> ChatCall | None:
     """Return a call of the first tool of these names, with the `values` whose parameters it has.
 
-    Other texts that it requires say what for; `None` if no such tool is offered, or it has none of the parameters.
+    Some agents put the server's name before that of a tool, as in `mcp__files__read_file`. Other texts that it requires
+    say what for; `None` if no such tool is offered, or it has none of the parameters.
     """
     for tool in tools:
         properties = properties_of(tool.parameters)
-        if tool.name in names and (given := {name: value for name, value in values.items() if name in properties}):
+        if tool.name.rpartition("__")[2] in names and (
+            given := {name: value for name, value in values.items() if name in properties}
+        ):
             lacking = [name for name in required_of(tool.parameters) if name not in given]
             return ChatCall(tool.name, {**given, **dict.fromkeys(lacking, "Do a step of the task.")})
     return None

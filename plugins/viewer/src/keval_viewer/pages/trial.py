@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote, urlencode
 
 import attrs
 from starlette.exceptions import HTTPException
@@ -11,12 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import TrialKey, show_command, time_span, timelines, traffic_of, witnesses
+from keval.plugin import Artifact, TrialKey, one_line, show_command, time_span, timelines, traffic_of, witnesses
 from keval_viewer.neighbours import around
-from keval_viewer.page import Page, rendered, run_of, run_route
+from keval_viewer.page import Page, raw_url, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
 from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, track_of
+
+_LARGEST_TEXT = 1_000_000
+_TEXTS = ("text/", "application/json")
 
 
 @attrs.frozen
@@ -56,6 +60,8 @@ def _trial(request: Request) -> Response:
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
         sent=_sent_text(run, trial),
+        artifacts={each.sha256: _artifact_url(run, trial, each) for each in _artifacts(trial)},
+        contents=_contents(run, trial),
         review=answer_form(request, run, trial),
         command=show_command(run.path, trial.id),
         HEIGHT=HEIGHT,
@@ -75,6 +81,38 @@ def _sent(request: Request) -> Response:
     if body is None:
         raise HTTPException(404)
     return Response(body, media_type="application/json")
+
+
+def _artifact(request: Request) -> Response:
+    """Hand an artifact of a trial over as a file to be saved: what an agent wrote is never a page of this server."""
+    run, wanted = run_of(request), request.query_params.get("sha256")
+    trial = run.trial(_key_of(request, run).id)
+    found = next((each for each in _artifacts(trial) if each.sha256 == wanted), None)
+    if found is None or found.sha256 is None or not run.has_blob(found.sha256):
+        raise HTTPException(404)
+    name = quote(one_line(found.path.rpartition("/")[2]).encode("utf-8", "replace"), safe="")
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{name}"}
+    return Response(run.blob(found.sha256), media_type="application/octet-stream", headers=headers)
+
+
+def _artifacts(trial: Trial) -> list[Artifact]:
+    """Return the artifacts that were kept of a trial."""
+    end = trial.transcript.end_state if trial.transcript else None
+    return [each for each in (end.artifacts if end else ()) if each.sha256 is not None]
+
+
+def _artifact_url(run: Run, trial: Trial, artifact: Artifact) -> str:
+    return f"{raw_url(run, 'artifacts', trial.id)}?{urlencode({'sha256': artifact.sha256 or ''})}"
+
+
+def _contents(run: Run, trial: Trial) -> dict[str, str]:
+    """Return the content of the artifacts that are texts and not large, by their SHA-256."""
+    texts = [
+        each.sha256
+        for each in _artifacts(trial)
+        if each.sha256 and each.size <= _LARGEST_TEXT and each.media_type.startswith(_TEXTS)
+    ]
+    return {sha256: run.blob(sha256).decode("utf-8", "replace") for sha256 in texts if run.has_blob(sha256)}
 
 
 def _key_of(request: Request, run: Run) -> TrialKey:
@@ -168,5 +206,6 @@ PAGE = Page(
         run_route("/trials/{trial:path}", _trial),
         run_route("/raw/trials/{trial:path}", _record),
         run_route("/raw/requests/{trial:path}", _sent),
+        run_route("/raw/artifacts/{trial:path}", _artifact),
     )
 )

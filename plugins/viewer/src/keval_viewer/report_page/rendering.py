@@ -22,12 +22,16 @@ from keval.plugin import (
     dollars,
     expense,
     expense_interval,
+    given_words,
     interval,
+    kept_words,
     number,
+    one_line,
     percent,
     short_number,
     signed,
     time_span,
+    verdict_word,
 )
 from keval_viewer.markdown import formatted
 
@@ -201,8 +205,11 @@ def environment(loader: BaseLoader) -> Environment:
         "count": _counted,
         "dollars": dollars,
         "formatted": formatted,
+        "given_words": given_words,
+        "kept_words": kept_words,
         "label": _label,
         "number": number,
+        "one_line": one_line,
         "percent": percent,
         "pretty": _pretty,
         "readable": _readable,
@@ -210,6 +217,7 @@ def environment(loader: BaseLoader) -> Environment:
         "short_number": short_number,
         "signed": signed,
         "span": time_span,
+        "verdict_word": verdict_word,
     }
     environment.globals |= {
         "expense": expense,

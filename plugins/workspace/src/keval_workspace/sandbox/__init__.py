@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from keval.plugin import PreflightError
 from keval_workspace.sandbox.bubblewrap import Bubblewrap, BubblewrapOptions
-from keval_workspace.sandbox.prefix import CommandSandbox, Prefix
+from keval_workspace.sandbox.prefix import CommandSandbox, Prefix, docker_problem
 
-__all__ = ["BubblewrapOptions", "CommandSandbox", "sandbox_of"]
+__all__ = ["BubblewrapOptions", "CommandSandbox", "sandbox_of", "tried_out"]
 
 
 def sandbox_of(
@@ -23,3 +25,13 @@ def sandbox_of(
             return bubblewrap
         case CommandSandbox(command=words):
             return Prefix(words)
+
+
+async def tried_out() -> Mapping[str, str | None]:
+    """Return the sandboxes that this machine may have, each with what keeps it from working, or `None`."""
+    bubblewrap = None
+    try:
+        await Bubblewrap().prepare()
+    except PreflightError as error:
+        bubblewrap = str(error)
+    return {"bubblewrap": bubblewrap, "docker": await docker_problem()}

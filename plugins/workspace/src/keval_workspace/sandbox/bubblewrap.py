@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -17,10 +16,11 @@ import attrs
 
 from keval.plugin import PreflightError, supervised
 from keval_workspace.sandbox.installation import SYSTEM, Installation
+from keval_workspace.sandbox.trying import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out
 
 _SETTINGS = (
-    *("alternatives", "ca-certificates", "crypto-policies", "group", "hosts", "ld.so.cache", "ld.so.conf"),
+    *("ca-certificates", "crypto-policies", "group", "hosts", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/ca-trust"),
     *("pki/tls/certs", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "timezone"),
 )
@@ -46,7 +46,7 @@ _REMEDY = (
     " sandbox"
 )
 _INSTALL = "install it (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap), or use another sandbox"
-_PATIENCE = 20.0
+_PREFIX = "keval-trial-"
 _SOMEWHERE = "http://127.0.0.1:9999"
 
 
@@ -56,10 +56,6 @@ class Bubblewrap:
 
     read: tuple[Path, ...] = ()
 
-    def __attrs_post_init__(self) -> None:
-        if wrong := [str(path) for path in self.read if not path.expanduser().is_absolute()]:
-            raise ValueError(f"'read' must have absolute paths, or such that begin with ~/, got {', '.join(wrong)}")
-
     def describe(self) -> Mapping[str, Any]:
         """Return what the manifest has of it."""
         return {"bubblewrap": {"read": [str(path) for path in self.read]}}
@@ -67,19 +63,18 @@ class Bubblewrap:
     async def prepare(self) -> None:
         """Start a program in it. Raises PreflightError: that does not work here."""
         if shutil.which("bwrap") is None:
-            raise PreflightError(f"sandbox: bubblewrap is not installed; {_INSTALL}")
+            raise PreflightError(f"bubblewrap is not installed; {_INSTALL}")
         for path in self.read:
-            if not path.expanduser().exists():
-                raise PreflightError(f"sandbox: {path}, which the agent is to read, is not there")
-        with tempfile.TemporaryDirectory(prefix="keval-sandbox-") as made:
+            if not path.exists():
+                raise PreflightError(
+                    f"{path}, which the sandbox is to show, is not there; name what is, or leave it out"
+                )
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             folder, env = Path(made), {"PATH": os.defpath}
             async with self.command(["true"], root=folder, work=folder, env=env, urls=[_SOMEWHERE]) as command:
-                tried = await asyncio.to_thread(
-                    subprocess.run, supervised(command), env=env, capture_output=True, timeout=_PATIENCE, check=False
-                )
-        if tried.returncode:
-            told = tried.stderr.decode("utf-8", "replace").strip() or f"it ends with exit code {tried.returncode}"
-            raise PreflightError(f"sandbox: bubblewrap cannot start a program: {told}; {_REMEDY}")
+                problem = await asyncio.to_thread(problem_of, supervised(command), env)
+        if problem is not None:
+            raise PreflightError(f"bubblewrap cannot start a program: {problem}; {_REMEDY}")
 
     @asynccontextmanager
     async def command(
@@ -94,14 +89,19 @@ class Bubblewrap:
     ) -> AsyncIterator[Sequence[str]]:
         """Yield the command that starts `command` shut in; see `keval.plugin.Sandbox`."""
         addresses = addresses_of(urls)
-        shut_in = ["bwrap", *_ALONE, *_system(), *await asyncio.to_thread(self._installed, env, needs)]
+        shut_in = [
+            shutil.which("bwrap") or "bwrap",
+            *_ALONE,
+            *_system(),
+            *await asyncio.to_thread(self._installed, env, needs),
+        ]
         for path in (root, work):
             shut_in += ["--bind", str(path), str(path)]
         end = ["--chdir", str(work), "--remount-ro", "/", "--"]
         if not addresses:
             yield [*shut_in, *end, *command]
             return
-        with tempfile.TemporaryDirectory(prefix="keval-sandbox-") as made:
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             door = Path(made, "door")
             starter = (_PYTHON, "-I", "-S", f"{_KEVAL}/inside.py", f"{_KEVAL}/door")
             async with leading_out(door, addresses):
@@ -112,8 +112,8 @@ class Bubblewrap:
         installation = Installation(env.get("PATH", os.defpath))
         certificates = [Path(env[name]) for name in _CERTIFICATES if name in env]
         for path in (Path(_PYTHON), *needs, *self.read, *certificates):
-            if path.expanduser().exists():
-                installation.add(path.expanduser())
+            if path.exists():
+                installation.add(path)
         return [*installation.arguments()]
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import attrs
 
-SYSTEM = tuple(Path(name) for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
+SYSTEM = (
+    *map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")),
+    Path("/etc/alternatives"),  # by which Debian's programs lead to one another
+)
 """The folders of the system's programs, which are in every sandbox."""
 
 
@@ -57,11 +60,12 @@ def _around(program: Path) -> Iterator[Path]:
     """Yield the folders that a program needs whole: packages of npm, a virtual environment, a Python or a Node."""
     if "node_modules" in program.parts:
         yield Path(*program.parts[: program.parts.index("node_modules") + 1])
-    folder = program.parent
-    prefix = folder.parent
+    folder, prefix = program.parent, program.parent.parent
+    if folder.name != "bin":
+        return
     if (prefix / "pyvenv.cfg").is_file():
         yield prefix
-    elif folder.name == "bin" and (any(prefix.glob("lib/python3*")) or (prefix / "lib" / "node_modules").is_dir()):
+    elif any(prefix.glob("lib/python3*")) or (prefix / "lib" / "node_modules").is_dir():
         yield from (folder, prefix / "lib")
 
 

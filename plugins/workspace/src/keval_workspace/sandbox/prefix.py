@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import PreflightError, suggestion
+from keval_workspace.sandbox.trying import problem_of
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _ENVIRONMENT = "{env}"
@@ -57,7 +59,7 @@ class Prefix:
         """Find the command. Raises PreflightError: it is not there."""
         if shutil.which(self.words[0]) is None:
             raise PreflightError(
-                f"sandbox: the command {self.words[0]!r} is not found on PATH; install it, or give its path"
+                f"the sandbox's command {self.words[0]!r} is not found on PATH; install it, or give its path"
             )
 
     @asynccontextmanager
@@ -73,7 +75,8 @@ class Prefix:
     ) -> AsyncIterator[Sequence[str]]:
         """Yield the command with the words before it; what it reaches and reads beside, the words must say."""
         values = {"root": str(root), "home": env.get("HOME", str(root)), "workspace": str(work)}
-        yield [*self._filled(values, env), *command]
+        program, *others = self._filled(values, env)
+        yield [shutil.which(program) or program, *others, *command]
 
     def _filled(self, values: Mapping[str, str], env: Mapping[str, str]) -> Iterator[str]:
         for word in self.words:
@@ -82,3 +85,11 @@ class Prefix:
                     yield from ("--env", name)
             else:
                 yield _PLACEHOLDER.sub(lambda found: values[found[1]], word)
+
+
+async def docker_problem() -> str | None:
+    """Return what keeps Docker from starting containers here, or `None` if nothing does."""
+    if shutil.which("docker") is None:
+        return "docker is not installed, which a sandbox {command: [docker, run, …]} needs"
+    problem = await asyncio.to_thread(problem_of, ["docker", "version"])
+    return f"docker runs no containers: {problem}" if problem else None
