@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-__all__ = ["RECIPES", "installed"]
+__all__ = ["RECIPES", "installed", "program"]
 
 _PAGE = Path(__file__).parents[1] / "docs" / "agents" / "coding-agents.md"
 
@@ -41,3 +41,16 @@ def installed() -> str:
         program = folder / options["command"][0]
         assert program.exists(), f"KEVAL_AGENTS={root}: there is no {program}"
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def program(name: str) -> tuple[dict[str, Any], str]:
+    """Return the options of a coding agent that works in a workspace, and a PATH with it.
+
+    Skips the test where it is not installed. opencode wants ripgrep, which Codex brings.
+    """
+    path = installed()
+    if name == "claude-code":
+        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
+        return {"type": name}, path
+    (ripgrep, *_) = Path(os.environ["KEVAL_AGENTS"]).glob("node_modules/@openai/codex-*/vendor/*/codex-path")
+    return RECIPES[name], f"{path}{os.pathsep}{ripgrep}"

@@ -9,16 +9,15 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import attrs
 import pytest
 import yaml
 
 from keval.cli import main
 from keval.findings.effects import Verdict
 from keval_gateway import ChatCall, ChatReply, ChatRequest
-from tests.coding_agents import RECIPES, installed
+from tests.coding_agents import program
 from tests.conftest import Project, serve_here
 from tests.stdio_server import look_up
 
@@ -27,43 +26,14 @@ TEXT = SKILL.read_text(encoding="utf-8")
 FRONT, BODY = TEXT.split("---\n", 2)[1:]
 
 
-@attrs.frozen
-class Program:
-    """A coding agent: where in a project it looks for skills, how its model loads one, and what its recipe forbids.
-
-    Codex has no tool for it: its model reads the file. That of opencode needs ripgrep, which opencode downloads.
-    """
-
-    folder: str
-    tool: str
-    arguments: dict[str, str]
-    allowed: dict[str, str] = attrs.field(factory=dict)
-
-    @property
-    def reads(self) -> bool:
-        """Whether its model reads the file, as it was told of the skill by its description."""
-        return "SKILL.md" in str(self.arguments)
-
-
-_READ = "cat .agents/skills/keval/SKILL.md"
 PROGRAMS = {
-    "codex": Program(
-        ".agents",
-        "exec_command",
-        {"cmd": _READ},
-        {"skills.include_instructions = false\n": "", "shell_tool = false, ": ""},
-    ),
-    "gemini": Program(
-        ".agents",
-        "activate_skill",
-        {"name": "keval"},
-        {'"skills": {"enabled": false},': "", '"tools": {"core": ["mcp_*"]}': '"tools": {}'},
-    ),
-    "opencode": Program(
-        ".agents", "bash", {"command": _READ, "description": "Read the skill"}, {'"*": "deny"': '"*": "allow"'}
-    ),
-    "claude": Program(".claude", "Skill", {"skill": "keval"}),
+    # Codex has no tool for it: its model reads the file.
+    "codex": ("exec_command", {"cmd": "cat .agents/skills/keval/SKILL.md"}),
+    "gemini": ("activate_skill", {"name": "keval"}),
+    "opencode": ("skill", {"name": "keval"}),
+    "claude-code": ("Skill", {"skill": "keval"}),
 }
+"""How the model of each coding agent loads the skill: a tool, and its arguments."""
 
 
 def test_the_skill_has_the_form_of_a_skill() -> None:
@@ -119,35 +89,34 @@ def test_the_way_of_the_skill_leads_to_a_report(project: Project, monkeypatch: p
 def test_a_real_program_finds_the_skill_and_loads_it(
     name: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, requests = PROGRAMS[name], []
+    tool, arguments = PROGRAMS[name]
+    agent, path = program(name)
+    requests = []
 
     def load(request: ChatRequest) -> ChatReply:
         """Load the skill as the program offers it, and then answer."""
         requests.append(request)
-        offered = any(tool.name == program.tool for tool in request.tools)
+        offered = any(each.name == tool for each in request.tools)
         answered = any(message.role == "tool" for message in request.messages)
-        calls = (ChatCall(program.tool, program.arguments),) if offered and not answered else ()
+        calls = (ChatCall(tool, arguments),) if offered and not answered else ()
         return ChatReply("" if calls else "I know how to use keval.", calls)
 
     serve_here(monkeypatch, load)
-    recipe: dict[str, Any] = {key: value for key, value in RECIPES[name].items() if key != "meta"}
-    files = {path: _replaced(content, program.allowed) for path, content in recipe.get("files", {}).items()}
-    skill = {f"{program.folder}/skills/keval/SKILL.md": f"{{% raw %}}{TEXT}{{% endraw %}}"}
-    agent = {**recipe, "model": "simulated/any", "files": {**files, **skill}}
-    config = {"dataset": {"path": "questions.jsonl"}, "agents": {name: agent}, "metrics": ["basic/latency"]}
+    config = {
+        "dataset": {"path": "questions.jsonl"},
+        "agents": {name: {**agent, "model": "simulated/any"}},
+        "contexts": {"keval": {"type": "skill", "path": str(SKILL.parent)}},
+        "conditions": {"with_skill": {"contexts": ["keval"]}},
+        "metrics": ["basic/latency"],
+    }
     project.write(questions_jsonl='{"id": "q1", "question": "Does my MCP server help?"}\n')
     (project.root / "eval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
-    outcome = project.keval("run", "eval.yaml", env={"PATH": installed()})
+    outcome = project.keval("run", "eval.yaml", env={"PATH": path})
 
     assert 0 == outcome.code, outcome.stderr
     asked = [json.dumps(request.raw) for request in requests]
-    assert not program.reads or "Measure with keval whether" in asked[0]
+    assert "Measure with keval whether" in asked[0]
     assert any("## What not to conclude" in text for text in asked)
-
-
-def _replaced(text: str, replacements: dict[str, str]) -> str:
-    for old, new in replacements.items():
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+    ((text,),) = [trial["transcript"]["texts"] for trial in project.lines("trials.jsonl")]
+    assert (True, tool) == (text["read"], text["by"])

@@ -27,13 +27,13 @@ def activation_texts(summary: Summary) -> Iterator[str]:
     agents, conditions = ({getattr(each, of) for each in shown} for of in ("agent", "condition"))
     texts = grouped(shown, lambda each: (each.kind, each.text))
     for (kind, name), found in islice(texts.items(), _MOST):
-        parts = []
+        alike: dict[str, list[str]] = {}
         for each in found:
             labels = [each.agent] * (len(agents) > 1) + [each.condition] * (len(conditions) > 1)
             by = f"given by keval ({each.way}), " if each.way in _BY_KEVAL else ""
-            parts.append(f"{' '.join(map(one_line, labels))} {by}{_share(each)}".lstrip())
-        told = "; ".join(parts) if any(each.rate is not None for each in found) else _UNKNOWN
-        yield f"{one_line(kind)} {one_line(name)} read in trials: {told}"
+            alike.setdefault(f"{by}{_share(each)}", []).append(" ".join(map(one_line, labels)))
+        told = (f"{', '.join(whose)} {share}".lstrip() if len(alike) > 1 else share for share, whose in alike.items())
+        yield f"{one_line(kind)} {one_line(name)} read in trials: {'; '.join(told)}"
     if len(texts) > _MOST:
         yield f"and {len(texts) - _MOST} more"
 

@@ -64,6 +64,7 @@ def test_the_page_of_a_trial_shows_texts_checks_diff_and_artifacts(ended: Projec
     assert "What it left" not in other
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_nothing_that_an_agent_left_does_anything(
     ended: Project, serving: Serving, visit: Callable[..., Page], monkeypatch: pytest.MonkeyPatch

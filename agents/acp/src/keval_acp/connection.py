@@ -101,8 +101,7 @@ class Agent:
                 return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
             case "stdio":
                 env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
-                cwd = os.getcwd() if self.process.confinement is None else str(self.process.cwd)
-                start = [server.cwd or cwd, server.command or "", *server.args]
+                start = [server.cwd or os.getcwd(), server.command or "", *server.args]
                 return McpServerStdio(
                     name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
                 )

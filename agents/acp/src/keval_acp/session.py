@@ -31,6 +31,7 @@ from keval_programs import (
     confinement,
     environment,
     find_program,
+    inside,
     needed,
     open_folder,
     running,
@@ -94,6 +95,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             " where the agent takes a file with them",
             kind="history_unsupported",
         )
+    context = inside(context)
     async with open_folder(context) as folder:
         access = None if setup.model is None else setup.model.access(setup.wire, context.model_headers)
         placeholders = Placeholders(folder, context, access, setup.folder, setup.used)

@@ -17,7 +17,7 @@ from keval_claude_code.connection import connected
 from keval_claude_code.home import variables, write_session
 from keval_claude_code.servers import LAUNCHER, Servers
 from keval_claude_code.watch import Watch
-from keval_programs import Process, TrialFolder, confinement, environment, open_folder
+from keval_programs import Process, TrialFolder, confinement, environment, inside, open_folder
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
@@ -46,11 +46,11 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
     Raises:
         TrialError: the process does not start, or ends too early.
     """
+    context = inside(context)
     async with open_folder(context) as folder:
-        shut_in = context.workspace is not None and context.workspace.sandbox is not None
         standard = STANDARD_TOOLS if context.workspace is not None else ()
         tools = standard if setup.tools is None else setup.tools
-        servers = Servers(context.servers, folder, shut_in, frozenset(tools))
+        servers = Servers(context.servers, folder, frozenset(tools))
         named = variables(
             folder,
             url=setup.url,

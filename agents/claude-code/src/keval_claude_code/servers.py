@@ -43,13 +43,11 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 class Servers:
     """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
 
-    `own_tools` are the tools of its own that Claude Code may offer beside theirs. If it is `shut_in`, those that it
-    starts are in its sandbox, too, and work in its folder.
+    `own_tools` are the tools of its own that Claude Code may offer beside theirs.
     """
 
     servers: Sequence[McpServer]
     folder: TrialFolder
-    shut_in: bool = False
     own_tools: Set[str] = frozenset()
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
@@ -128,7 +126,7 @@ class Servers:
         spec = {
             "command": server.command,
             "args": server.args,
-            "cwd": server.cwd or (str(self.folder.work) if self.shut_in else os.getcwd()),
+            "cwd": server.cwd or os.getcwd(),
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
             "stderr": str(self._stderr(alias)),
         }

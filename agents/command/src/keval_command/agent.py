@@ -24,6 +24,7 @@ from keval_programs import (
     check_placeholders,
     confinement,
     find_program,
+    inside,
     needed,
     open_folder,
     placeholders_in,
@@ -139,6 +140,7 @@ class Command:
 
     @asynccontextmanager
     async def _opened(self, context: Context) -> AsyncIterator[Conversation]:
+        context = inside(context)
         async with open_folder(context) as folder:
             placeholders = Placeholders(
                 folder=folder,

@@ -1,6 +1,6 @@
 """Running an agent's program for one trial: its folder, environment, process, and what it is told."""
 
-from keval_programs.confinement import Confinement, confinement, needed
+from keval_programs.confinement import Confinement, confinement, inside, needed
 from keval_programs.environment import environment, find_program, whole_path, words
 from keval_programs.folder import FolderConventions, TrialFolder, open_folder
 from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
@@ -20,6 +20,7 @@ __all__ = [
     "environment",
     "find_program",
     "in_thread",
+    "inside",
     "needed",
     "open_folder",
     "placeholders_in",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import Context, PreflightError, Sandbox
+from keval.plugin import Context, McpServer, PreflightError, Sandbox, supervised
 from keval_programs.environment import find_program, whole_path
 from keval_programs.folder import TrialFolder
 
@@ -30,6 +30,26 @@ class Confinement:
         """Yield the command that starts `command` shut in, in a folder of the trial."""
         inside = command if cwd == self.work else ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *command)
         return self.sandbox.command(inside, root=self.root, work=self.work, env=env, urls=self.urls, needs=self.needs)
+
+
+def inside(context: Context) -> Context:
+    """Return the context with the servers that the agent starts as it must start them in its sandbox, if it has one.
+
+    They work in the workspace by default, and without keval's supervisor: that would look for keval in vain, and what
+    is in a sandbox ends with it.
+    """
+    if context.workspace is None or context.workspace.sandbox is None:
+        return context
+    work, supervisor = str(context.workspace.folder), supervised(())
+
+    def started(server: McpServer) -> McpServer:
+        words = (server.command or "", *server.args)
+        if words[: len(supervisor)] == supervisor:
+            words = words[len(supervisor) :]
+        return attrs.evolve(server, command=words[0], args=words[1:], cwd=server.cwd or work)
+
+    servers = (started(server) if server.transport == "stdio" else server for server in context.servers)
+    return attrs.evolve(context, servers=tuple(servers))
 
 
 def confinement(

@@ -33,6 +33,7 @@ class TrialWorkspace:
 
     async def begin(self) -> None:
         """Note how the folder is. Raises TrialError of stage `context`."""
+        self.close()
         try:
             self._start = await in_thread(lambda: Start.of(self._tree(), self.limits, self.keeping.diff_bytes))
         except (OSError, TooLargeError) as error:

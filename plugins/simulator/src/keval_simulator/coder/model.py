@@ -45,7 +45,7 @@ class CoderModel:
         due = [
             step for number, step in enumerate(task.steps) if step.is_due(told, self._draw(request, question, number))
         ]
-        skills = [skill_call(request.tools, each) for each in offered_skills(told) if task.fits(each.description)]
+        skills = [skill_call(request.tools, each) for each in offered_skills(told) if task.reads(each.description)]
         made = [call for message in request.messages[asked:] for call in message.calls]
         for call in (*filter(None, skills), *(call for step in due for call in calls_of(step, request.tools))):
             if not any(each.name == call.name and call.arguments.items() <= each.arguments.items() for each in made):

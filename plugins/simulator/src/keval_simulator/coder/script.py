@@ -10,7 +10,7 @@ from attrs.validators import ge, le, min_len, optional
 
 from keval.plugin import read_record
 
-_FORGETS = 0.1
+_FORGETS = 0.05
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ class Replacement:
 class Step:
     """One thing to do. It is done only if the model was told the text `told`, and none of the text `unless`.
 
-    `chance` is how often it is done then: by default always, or in nine of ten cases where it needs to be told.
+    `chance` is how often it is done then: by default always, or in 19 of 20 cases where it needs to be told.
     """
 
     write: FileText | None = None
@@ -66,14 +66,26 @@ class Step:
 
 @attrs.frozen
 class Task:
-    """What to do when all `words` stand in the question; a skill whose description has them all is read before."""
+    """What to do when all `words` stand in the question.
+
+    Before, it reads each skill whose description has all the words of `skill`, which are by default those of the task.
+    """
 
     words: tuple[str, ...] = attrs.field(validator=min_len(1))
     steps: tuple[Step, ...] = attrs.field(validator=min_len(1))
+    skill: tuple[str, ...] = ()
 
-    def fits(self, text: str) -> bool:
-        """Return whether a question or a description has its words."""
-        return all(word.lower() in text.lower() for word in self.words)
+    def fits(self, question: str) -> bool:
+        """Return whether it is what a question asks for."""
+        return _has(question, self.words)
+
+    def reads(self, description: str) -> bool:
+        """Return whether a skill is read before, by its description."""
+        return _has(description, self.skill or self.words)
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return all(word.lower() in text.lower() for word in words)
 
 
 @attrs.frozen
