@@ -249,6 +249,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     if "levels" in given:
         (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
         given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}
+    if given.get("sandbox", "none") != "none":  # which shuts in programs alone
+        given = {"agents": {"mine": {"type": "command", "command": ["python"]}}, **given}
     if "copy: repository" in block:
         git_repository(folder.root / "repository")
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})

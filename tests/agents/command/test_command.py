@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -311,3 +312,23 @@ def test_a_run_is_replayed_without_its_model(run: Run, project: Project) -> None
     assert first["transcript"]["tool_calls"]
     assert ("tap", "proxy") == (first["transcript"]["tool_calls_by"], first["transcript"]["model_calls_by"])
     assert (first["output"], first["transcript"]["usage"]) == (again["output"], again["transcript"]["usage"])
+
+
+def test_files_of_the_options_are_no_change_of_the_agents_and_stay_in_the_workspace(run: Run, project: Project) -> None:
+    options = """
+        command: [python, -c, "open('answer.txt', 'w').write(open('notes/told.txt').read()); print(5)"]
+        files: {notes/told.txt: "5", ~/.agent: "x"}
+    """
+    linked = options.replace("notes/told.txt:", "out/told.txt:")
+    setup = "workspace: {setup: ['ln -s .. out']}\n"
+
+    outcome = run(options, more=setup)
+
+    assert 0 == outcome.code, outcome.stderr
+    end = trial_of(project)["transcript"]["end_state"]
+    assert [{"path": "answer.txt", "kind": "added"}] == end["changes"]
+    shutil.rmtree(project.root / "results")
+    assert 3 == run(linked, more=setup + "execution: {retry: {max_attempts: 1}}\n").code
+    stage, kind, message = failure_of(project)
+    assert ("agent", "bad_file") == (stage, kind)
+    assert "the file out/told.txt would be written outside of" in message

@@ -16,16 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from acp.exceptions import RequestError
 
-from keval.plugin import Context, TranscriptBuilder, TrialError
+from keval.plugin import Context, McpServer, TranscriptBuilder, TrialError, supervised
 from keval_acp.client import Client
 from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
-from keval_programs import Confinement, Process, TrialFolder, running
+from keval_programs import Confinement, Process, TrialFolder, inside, running
 from keval_workspace.sandbox.bubblewrap import Bubblewrap
+from tests.coding_agents import RECIPES, installed
 from tests.conftest import Project, serve_here
 from tests.plugins.workspace.attempts import trial_folders, write
 
@@ -282,6 +284,33 @@ def test_a_sandbox_that_cannot_start_is_an_error_before_the_run(
 
 
 @bubblewrap
+def test_a_server_that_a_shut_in_agent_starts_works_in_its_folder_and_without_a_supervisor(tmp_path: Path) -> None:
+    workspace = attrs.make_class("Made", ["folder", "sandbox"])(tmp_path, Bubblewrap())
+    program, *arguments = supervised(("/bin/sh", "-c", "echo $PPID"))
+    given = McpServer("s", "stdio", command=program, args=tuple(arguments))
+
+    (server,) = inside(Context(servers=(given,), workspace=workspace)).servers
+
+    assert str(tmp_path) == server.cwd
+    assert (0, "1\n") == started(tmp_path, str(server.command), *server.args)
+
+
+@bubblewrap
 def test_a_server_elsewhere_cannot_be_reached(tmp_path: Path) -> None:
     with pytest.raises(TrialError, match=r"cannot reach the\.example from its sandbox"):
         started(tmp_path, "true", urls=["https://the.example/mcp"])
+
+
+@pytest.mark.slow
+@bubblewrap
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_real_agents_ask_their_model_and_call_tools_from_a_sandbox(
+    project: Project, monkeypatch: pytest.MonkeyPatch, recipe: str
+) -> None:
+    serve_here(monkeypatch)
+    monkeypatch.setenv("PATH", installed())
+
+    trial = evaluate(project, {**RECIPES[recipe], "model": "simulated/weather"}, sandbox="bubblewrap")
+
+    assert ["get_current_weather"] == [call["name"] for call in trial["transcript"]["tool_calls"]]
+    assert "bubblewrap" in trial["transcript"]["end_state"]["facts"]["sandbox"]
