@@ -241,6 +241,9 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     if "faults" in given:
         (folder.root / "faults.yaml").write_text(block, encoding="utf-8")
         given = {"middleware": [{"disturb": {"path": "faults.yaml"}}]}
+    if "tasks" in given:
+        (folder.root / "coder.yaml").write_text(block, encoding="utf-8")
+        given = {"middleware": [{"simulated/coder": {"path": "coder.yaml"}}]}
     if (recorded := re.search(r"recorded: (results/[\w/-]+)", block)) is not None:
         recorded_traffic(folder, recorded[1])
     if "levels" in given:

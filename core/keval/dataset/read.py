@@ -106,9 +106,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
 
     kept = {name: line for name, line in lines.items() if name not in left_out} if left_out else lines
     waiting = sum(left_out.values())
-    found = Samples([*kept], read)
-    lines_kept = array("Q", kept.values())
-    return Dataset(file.path, found, digest, lines_kept, expected, waiting, tuple(checks), workspaces)
+    found, at = Samples([*kept], read), array("Q", kept.values())
+    return Dataset(file.path, found, digest, at, expected, waiting, tuple(checks), workspaces)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:

@@ -324,10 +324,15 @@ PARTS_MISSED = Statement[Sequence[Claim]](
     "scores without the tool, section or skill are surely worse",
     _all(WORSE),
 )
+PARTS_IN_THE_WAY = Statement[Sequence[Claim]](
+    "Leaving out these {parts} of {of} makes scores better: {gains}.",
+    "scores without the tool, section or skill are surely better",
+    _all(BETTER),
+)
 PARTS_NOT_MISSED = Statement[Sequence[Claim]](
     "Leaving out {parts} has no clear effect in this run.",
-    "no score without the tool, section or skill is surely worse",
-    lambda claims: not any(WORSE.holds(claim) for claim in claims),
+    "no score without the tool, section or skill is surely worse or better",
+    lambda claims: not any(WORSE.holds(claim) or BETTER.holds(claim) for claim in claims),
 )
 READ_OR_NOT = Statement[ScoreByReading](
     "{metric} is {read} in trials that read it and {unread} in those that did not. This is not causal: the trials"

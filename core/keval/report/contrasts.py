@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,6 +19,7 @@ from keval.report.claims import (
     IS_THAN,
     NO_CLEAR_DIFFERENCE,
     NO_CLEAR_INFORMATION,
+    PARTS_IN_THE_WAY,
     PARTS_MISSED,
     PARTS_NOT_MISSED,
     WORSE,
@@ -62,13 +63,20 @@ def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
     return grouped((each for each in summary.contrasts if each.kind == "ablation"), lambda each: each.against)
 
 
-def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Claim]]]:
-    """Return the parts of one condition with the effects of their absence that are surely for the worse.
+def _absent(
+    summary: Summary, group: Sequence[Contrast], holds: Callable[[Claim], bool]
+) -> list[tuple[Contrast, list[Claim]]]:
+    """Return the parts of one condition with the effects of their absence of which a statement holds.
 
-    The part whose absence costs most comes first, as a share of a scale.
+    The part whose absence changes most comes first, as a share of a scale.
     """
-    found = [(each, [claim for claim in _claims(summary, each) if WORSE.holds(claim)]) for each in group]
+    found = [(each, [claim for claim in _claims(summary, each) if holds(claim)]) for each in group]
     return sorted(found, key=lambda item: max((claim.size for claim in item[1]), default=0.0), reverse=True)
+
+
+def _idle(summary: Summary, group: Sequence[Contrast]) -> list[str]:
+    """Return the parts of one condition whose absence has no measured effect."""
+    return [_left_out(each) for each, sure in _absent(summary, group, _is_sure) if not sure]
 
 
 def _claims(summary: Summary, contrast: Contrast) -> list[Claim]:
@@ -110,7 +118,7 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level)
     remarks: list[tuple[str, str]] = []
     if level == "explained" and (others := [name for name in by_name if name not in shown]):
         remarks.append((f"metrics that no left-out {noun} measurably changes", ", ".join(others)))
-    unmissed = [_left_out(each) for each, worse in _missed(summary, group) if not worse]
+    unmissed = _idle(summary, group)
     if unmissed and not summary.unfinished:
         remarks.append((f"{noun}s with no measured effect", ", ".join(unmissed)))
     title = f"{one_line(of)} without one of its {noun}s, compared with {one_line(of)}"
@@ -226,24 +234,30 @@ def _turned(claims: Sequence[Claim]) -> str:
 
 
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
-    """Yield which parts of a condition are missed, the most missed first, and which are not."""
-    ranked = _missed(summary, group)
-    costly = [(each, worse) for each, worse in ranked if worse]
+    """Yield which parts of a condition are missed, which are in the way, the first most, and which are neither."""
+    parts = f"{part_noun(group)}s"
+    costly = [item for item in _absent(summary, group, WORSE.holds) if item[1]]
     if costly:
-        yield PARTS_MISSED.says.format(parts=f"{part_noun(group)}s", of=one_line(of), costs="; ".join(_costs(costly)))
-    if idle := [_left_out(each) for each, worse in ranked if not worse]:
-        which = _or(idle) if costly else f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
+        told = "; ".join(_sizes(costly, "worse"))
+        yield PARTS_MISSED.says.format(parts=parts, of=one_line(of), costs=told)
+    helpful = [item for item in _absent(summary, group, BETTER.holds) if item[1]]
+    if helpful:
+        told = "; ".join(_sizes(helpful, "better"))
+        yield PARTS_IN_THE_WAY.says.format(parts=parts, of=one_line(of), gains=told)
+    if idle := _idle(summary, group):
+        some = costly or helpful
+        which = _or(idle) if some else f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
         yield PARTS_NOT_MISSED.says.format(parts=which)
 
 
-def _costs(costly: Iterable[tuple[Contrast, list[Claim]]]) -> Iterator[str]:
-    for each, worse in costly:
+def _sizes(absent: Iterable[tuple[Contrast, list[Claim]]], direction: str) -> Iterator[str]:
+    for each, claims in absent:
         told = ", ".join(
             f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
             f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
-            for claim in worse[:_MOST]
+            for claim in claims[:_MOST]
         )
-        yield f"without {_left_out(each)} {told} worse"
+        yield f"without {_left_out(each)} {told} {direction}"
 
 
 def _metric(claim: Claim) -> str:

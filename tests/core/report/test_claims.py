@@ -101,7 +101,8 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "INFORMATION_HARMS": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
     "NO_CLEAR_INFORMATION": ([[claim(OPEN)]], [[claim(OPEN), claim(SURE)]]),
     "PARTS_MISSED": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
-    "PARTS_NOT_MISSED": ([[claim(OPEN), claim(SURE)]], [[claim(OPEN), claim(LOST)]]),
+    "PARTS_IN_THE_WAY": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
+    "PARTS_NOT_MISSED": ([[claim(OPEN)]], [[claim(OPEN), claim(LOST)], [claim(OPEN), claim(SURE)]]),
     "READ_OR_NOT": (
         [ScoreByReading("m", None, 2, 0.5, 2, 0.5)],
         [ScoreByReading("m", None, 0, None, 4, 0.5), ScoreByReading("m", None, 4, 0.5, 0, None)],

@@ -103,6 +103,21 @@ def test_tools_are_ranked_by_what_their_absence_costs() -> None:
     ] == said
 
 
+def test_a_part_that_is_in_the_way_is_told_from_one_without_effect() -> None:
+    told = summary(
+        lacking("idle", effect("i", 0.0, "unclear"), part="skill"),
+        lacking("misleading", effect("m", 0.4, "better"), part="skill"),
+    )
+
+    (block,) = all_blocks(told)
+
+    assert ("skills with no measured effect", "idle") in block.remarks
+    assert [
+        "Leaving out these skills of docs makes scores better: without misleading right by 0.40 [+0.30, +0.50] better.",
+        "Leaving out idle has no clear effect in this run.",
+    ] == [*contrast_sentences(told)]
+
+
 def test_where_less_is_better_a_rise_is_what_a_tool_is_missed_for() -> None:
     told = summary(
         lacking("slow", effect("s", -0.3, "better", "acme/delay")),

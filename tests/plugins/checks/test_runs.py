@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keval import open_run
 from keval.testing import Project, stub_server
 
 CONFIG = """
@@ -55,9 +56,13 @@ def checks_of(run: Any, sample: str) -> dict[str, Any]:
 
 
 def test_checks_are_scored_in_a_run_and_answered_from_its_recording(project: Project) -> None:
-    run = project.run("--record", "--sample-id", "good", "--sample-id", "bad")
-    again = project.run("--replay", run.id, "--sample-id", "good", "--sample-id", "bad")
+    outcomes, runs = [], []
+    for arguments in (["--record"], ["--replay", "latest"]):
+        outcomes.append(project.keval("run", "eval.yaml", "--sample-id", "good", "--sample-id", "bad", *arguments))
+        runs.append(open_run("latest", project.root / "results"))
 
+    assert [[None, None]] * 2 == [[trial.failure for trial in run.trials()] for run in runs], outcomes
+    run, again = runs
     expected = {
         "report": ("file", True, "out.md is as expected"),
         "input": ("unchanged", True, "nothing of it has changed"),
@@ -113,12 +118,15 @@ def test_the_oracle_passes_a_config_whose_solutions_do_what_is_asked(project: Pr
         ("- {id: a, question: '?', solution: {command: []}}", (), "'solution.command' must name a program"),
         ("- {id: a, question: '?', solution: 5}", (), "'solution' must be a command, or a mapping"),
         ("- {id: a, question: '?', solution: x}", ("--condition", "wit"), "no condition named 'wit'"),
+        ("- {id: a, question: '?', solution: x}", (), "questions.yaml:1: no check looks at the solution"),
     ],
 )
 def test_a_config_that_cannot_be_examined_says_why(
     project: Project, questions: str, arguments: tuple[str, ...], expected: str
 ) -> None:
     project.write("questions.yaml", questions)
+    if "no check" in expected:
+        project.write("eval.yaml", "{dataset: {path: questions.yaml}, agents: {echo: {type: testing/echo}}}")
 
     outcome = project.keval("check", "eval.yaml", *arguments)
 

@@ -106,7 +106,7 @@ def test_what_it_was_told_decides_whether_a_step_is_done(script: Path) -> None:
     ("told", "tools", "expected"),
     [
         (f"Available skills:\n- notes: {FITS} (file: r0/notes/SKILL.md)\n- `r0` = `/w/.agents/skills`", SHELL,
-         ChatCall("exec_command", {"cmd": "cat /w/.agents/skills/notes/SKILL.md"})),
+         ChatCall("exec_command", {"cmd": "cat .agents/skills/notes/SKILL.md"})),
         (f"The following skills are available:\n\n- notes: {FITS}", OWN, ChatCall("Skill", {"skill": "notes"})),
         (f"<name>notes</name>\n<description>{FITS}</description>", (_tool("skill", "name"),),
          ChatCall("skill", {"name": "notes"})),

@@ -229,6 +229,19 @@ def test_contexts_of_texts_keep_the_rules_of_their_seam(tmp_path: Path) -> None:
     check_context("skill", options={"path": str(skill(tmp_path))})
 
 
+async def test_a_skill_of_a_plugin_gets_a_description_that_it_does_not_have(tmp_path: Path, workspace: Path) -> None:
+    root = plugin(tmp_path / "office")
+    write(root / "skills" / "named", SKILL_md="---\nname: Named\n---\nUse it.\n")
+    words = {"notes": Describe('Takes "notes".'), "named": Describe("Names things.")}
+    provider = Plugin(root).changed([Intervention(describe=words)])
+    async with AsyncExitStack() as stack:
+        (copy,) = (await opened(stack, provider, "office", workspace, CLAUDE_CODE)).plugins
+        copied = tree(copy)
+
+    assert '---\ndescription: "Takes \\"notes\\"."\n---\nTake notes.\n' == copied["more/notes/SKILL.md"]
+    assert '---\ndescription: "Names things."\nname: Named\n---\nUse it.\n' == copied["skills/named/SKILL.md"]
+
+
 async def test_other_agents_refuse_a_plugin(tmp_path: Path, workspace: Path) -> None:
     provider = Plugin(plugin(tmp_path / "office"))
     for agent in (None, CODEX):

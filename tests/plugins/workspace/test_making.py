@@ -119,6 +119,16 @@ def test_a_commit_is_a_repository_of_its_own_without_what_came_later(repository:
     assert "" == git(repository, "fsck")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_commit_of_a_repository_of_another_user_is_checked_out(repository: Path) -> None:
+    for path in (repository, *repository.rglob("*")):
+        os.chown(path, 65534, 65534)
+    folder = Folder(copy=repository, git=Git("bug"))
+
+    assert [] == [*folder.check()]
+    assert () == attempt(folder, lambda at: git(at, "status")).changes
+
+
 def test_a_description_tells_what_every_trial_begins_with(repository: Path, tmp_path: Path) -> None:
     def described(folder: Folder) -> dict[str, Any]:
         async def prepare() -> dict[str, Any]:
@@ -180,6 +190,7 @@ def test_setup_commands_have_nothing_of_the_user_and_leave_no_process(
         ({"setup": (("no-such-program",),)}, "ended with exit status 127; its output ends:\n"),
         ({"files": {"n" * 256: "x"}}, "File name too long"),
         ({"files": {"out/x": "x"}}, "out/x: a link on its way leads out of the workspace"),
+        ({"setup": ("touch d e f",), "max_files": 6}, "it has more than 6 files"),
         ({"max_files": 2}, "it has more than 2 files; give less to copy, or raise `max_files`"),
         ({"max_bytes": "1 KB"}, "it has more than 1,000 bytes; give less to copy, or raise `max_bytes`"),
     ],
@@ -213,7 +224,7 @@ def test_a_workspace_that_cannot_be_made_later_fails_the_attempt(tmp_path: Path)
 
 
 def test_a_cancelled_attempt_leaves_nothing(tmp_path: Path) -> None:
-    source = write(tmp_path / "source", {f"{number}": "x" for number in range(500)})
+    source = write(tmp_path / "source", {f"{number}": "x" for number in range(100)})
 
     async def work(seconds: float, setup: tuple[str, ...]) -> None:
         async with asyncio.timeout(seconds), Folder(copy=source, setup=setup).open(TRIAL) as workspace:

@@ -25,6 +25,7 @@ _VOLATILE = (
     ),
     Volatile("a mark at the last of them, whichever that is", field="messages.*.content.*.cache_control"),
     Volatile("ids of the device and the session, which every process draws", field="metadata.user_id"),
+    Volatile("the day of the trial, which it tells in a workspace", pattern=r"Today's date[^\n]*"),
     FOLDER_PATHS,  # at one of them Claude Code keeps what a tool returned
 )
 

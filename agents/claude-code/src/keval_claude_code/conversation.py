@@ -150,9 +150,17 @@ def _command(setup: Setup, context: Context, servers: Servers, tools: Sequence[s
 
 
 def _settings(folder: TrialFolder) -> Path:
-    """Write settings by which only instruction files in the workspace count, and none of the folders that it is in."""
-    outside = [str(parent / name) for parent in folder.work.parents for name in ("CLAUDE.md", "CLAUDE.local.md")]
-    return folder.write_json("settings.json", {"claudeMdExcludes": outside})
+    """Write settings by which instructions and skills in the workspace count, and none of the folders that it is in."""
+    names = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**")
+    skills = {found.parent.name for each in folder.work.parents for found in each.glob(".claude/skills/*/SKILL.md")}
+    skills -= {found.parent.name for found in folder.work.glob(".claude/skills/*/SKILL.md")}
+    return folder.write_json(
+        "settings.json",
+        {
+            "claudeMdExcludes": [str(parent / name) for parent in folder.work.parents for name in names],
+            "skillOverrides": dict.fromkeys(sorted(skills), "off"),
+        },
+    )
 
 
 _STATUSES: Mapping[str | None, int] = {

@@ -364,8 +364,7 @@ async def read_tool_listings(
         ConfigError: the evaluation is wrong, or has no such context.
         PreflightError: a server does not come up; with every problem.
     """
-    contexts = make_contexts(evaluation, labels)
-    scope, redactor = ResourceScope(), redactor or Redactor()
+    contexts, scope, redactor = make_contexts(evaluation, labels), ResourceScope(), redactor or Redactor()
     folders = {each.label: _workspace_for(each, evaluation) for each in contexts}
     try:
         opened = await all_of(

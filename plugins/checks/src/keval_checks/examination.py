@@ -87,7 +87,7 @@ async def oracle(evaluation: Evaluation, options: RunOptions) -> Examination:
         ConfigError: the config, a sample or a solution is wrong, or there is nothing to examine.
         PreflightError: a workspace cannot be made, or a server does not start.
     """
-    plan = make_plan(evaluation)
+    plan = make_plan(evaluation, scored=False)
     solved = _with_solution(plan)
     chosen = make_plan(attrs.evolve(evaluation, sample_ids=tuple(solved), limit=None))
     with tempfile.TemporaryDirectory(prefix="keval-check-") as results:
@@ -100,15 +100,21 @@ async def oracle(evaluation: Evaluation, options: RunOptions) -> Examination:
 
 
 def _with_solution(plan: Plan) -> list[str]:
-    """Return the ids of samples that have a solution. Raises ConfigError: one is wrong, or there is none."""
+    """Return the ids of samples that have a solution.
+
+    Raises ConfigError: there is none, or one is wrong, or no check looks at it.
+    """
     problems, found = [], []
     for sample in plan.samples:
         if sample.solution is not None:
             found.append(sample.id)
+            place = plan.dataset.place(sample.id)
             try:
                 Solution.read(sample.solution)
             except ValueError as error:
-                problems.append(Problem(plan.dataset.place(sample.id), str(error)))
+                problems.append(Problem(place, str(error)))
+            if not plan.evaluation.header.verify and not sample.verify:
+                problems.append(Problem(place, "no check looks at the solution; add `verify:` here or to the config"))
     if not found:
         told = "no sample has a solution; add `solution:`, such as a command that does what is asked"
         problems.append(Problem(str(plan.dataset.path), told))
@@ -123,8 +129,6 @@ def _rows(trial: Trial, *, solves: bool) -> Iterator[Row]:
     examination: Examined = "solution" if solves else "nothing"
     if trial.failure is not None:
         yield Row(examination, trial.sample.id, False, trial.failure.message)
-    elif not checks:
-        yield Row(examination, trial.sample.id, False, "the sample has no checks; add `verify:`")
     elif solves:
         for check in checks:
             yield Row(examination, trial.sample.id, check.passed is True, check.reason, check.name)

@@ -27,6 +27,7 @@ OF_PROGRAMS = (
     Volatile("the day of the trial, which several programs tell", pattern=r"Today's date[^\n]*"),
     Volatile("the day of the trial, as Codex tells it", pattern=r"<current_date>[^<]*"),
     Volatile("how long a call took, which Codex tells", pattern=r"Wall time: [\d.]+ seconds"),
+    Volatile("an id of each command, which Codex draws", pattern=r"Chunk ID: \w+"),
     Volatile("ids of messages and calls, which programs draw", field="input.*.id"),
     Volatile("ids of the session and the turn", field="client_metadata"),
     Volatile("an id of the session", field="prompt_cache_key"),

@@ -60,11 +60,19 @@ class FrontMatter:
             spans[name] = (offset + key.start_mark.index, offset + value.end_mark.index)
         return cls(found[0], text[found.end() :], values, lines, spans)
 
-    def head_with(self, name: str, text: str) -> str:
-        """Return the head with another text as the value of one of its entries."""
-        start, end = self.spans[name]
-        newline = "\n" if self.head[start:end].endswith("\n") else ""
-        return f"{self.head[:start]}{name}: {json.dumps(text, ensure_ascii=False)}{newline}{self.head[end:]}"
+
+def with_entry(head: str, name: str, text: str) -> str:
+    """Return a front matter with this text as the value of one of its entries, which it need not have."""
+    entry = f"{name}: {json.dumps(text, ensure_ascii=False)}"
+    if not head:
+        return f"---\n{entry}\n---\n"
+    spans = FrontMatter.read(head).spans
+    if name not in spans:
+        start = min(begin for begin, _ in spans.values())
+        return f"{head[:start]}{entry}\n{head[start:]}"
+    start, end = spans[name]
+    newline = "\n" if head[start:end].endswith("\n") else ""
+    return f"{head[:start]}{entry}{newline}{head[end:]}"
 
 
 class FrontMatterError(ValueError):

@@ -13,7 +13,16 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from keval.plugin import ContextSource, Conventions, GivenText, Intervention, Provision, ServerSpec, TrialInfo
+from keval.plugin import (
+    ContextSource,
+    Conventions,
+    GivenText,
+    Intervention,
+    PreflightError,
+    Provision,
+    ServerSpec,
+    TrialInfo,
+)
 from keval_skills.changes import changed_skills
 from keval_skills.placing import placing, writing
 from keval_skills.skill_folder import SkillFolder, SkillReader
@@ -30,7 +39,7 @@ class Skill:
 
     An agent that discovers skills in its folder finds them there. Any other agent has their names and descriptions in
     its system prompt, and the tool `read_skill`. `neighbours` are skills that are given alike and only compete with
-    them.
+    them. `names` are those of all skills, also of those that a change leaves out.
     """
 
     part: ClassVar[str] = "skill"
@@ -39,7 +48,7 @@ class Skill:
     neighbours: tuple[Path, ...] = ()
     _own: tuple[SkillFolder, ...] = attrs.field(init=False)
     _others: tuple[SkillFolder, ...] = attrs.field(init=False)
-    _names: tuple[str, ...] = attrs.field(init=False)
+    names: tuple[str, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         reader, paths = SkillReader(), [self.path] if isinstance(self.path, Path) else self.path
@@ -52,7 +61,7 @@ class Skill:
         reader.warn()
         object.__setattr__(self, "_own", tuple(own))
         object.__setattr__(self, "_others", tuple(others))
-        object.__setattr__(self, "_names", tuple(each.name for each in self.given))
+        object.__setattr__(self, "names", tuple(each.name for each in self.given))
 
     @property
     def digest(self) -> str:
@@ -87,21 +96,19 @@ class Skill:
 
     @asynccontextmanager
     async def _bring_up(self, server: ServerSpec) -> AsyncIterator[ServerSpec]:
-        """Write the skills into a folder from which the server reads them."""
+        """Write the skills into a folder from which the server reads them. Raises PreflightError."""
         with tempfile.TemporaryDirectory(prefix="keval-skills-") as folder:
-            for each in self.given:
-                await asyncio.to_thread(each.write, Path(folder) / each.name)
+            try:
+                for each in self.given:
+                    await asyncio.to_thread(each.write, Path(folder) / each.name)
+            except OSError as error:
+                raise PreflightError(f"server '{server.name}': its skills cannot be copied: {error}") from error
             yield attrs.evolve(server, args=(*server.args, folder))
 
     @property
     def given(self) -> tuple[SkillFolder, ...]:
         """All skills that agents get, neighbours last."""
         return (*self._own, *self._others)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the skills that agents get, and of those that the config leaves out."""
-        return self._names
 
     def kind(self, skill: SkillFolder) -> Literal["skill", "neighbour"]:
         """Return what a skill is to the records."""

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import PluginWarning, read_input
-from keval_skills.front_matter import FrontMatter, FrontMatterError
+from keval_skills.front_matter import FrontMatter, FrontMatterError, with_entry
 from keval_skills.tree import SKILL_FILE, Tree, digest_of, place
 
 MOST_TEXT = 1_000_000
@@ -64,10 +64,7 @@ class SkillFolder:
 
     def described(self, description: str) -> SkillFolder:
         """Return the skill with another description."""
-        matter = FrontMatter.read(self.text)
-        if "description" in matter.spans:
-            return attrs.evolve(self, description=description, head=matter.head_with("description", description))
-        return self
+        return attrs.evolve(self, description=description, head=with_entry(self.head, "description", description))
 
     def write(self, folder: Path) -> None:
         """Write the skill into a folder that is made. Raises OSError."""

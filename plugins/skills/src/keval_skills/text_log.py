@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import attrs
@@ -36,11 +36,11 @@ class SoughtText:
     named: bool = False
 
     @classmethod
-    def of(cls, given: GivenText, body: str, *, shown: str = "", others: Iterable[str] = ()) -> SoughtText:
+    def of(cls, given: GivenText, body: str, *, shown: str = "", others: Set[str] = frozenset()) -> SoughtText:
         """Prepare a text; `shown` is what the model sees of it in any case, and `others` are lines of other texts."""
         stripped = dict.fromkeys(line.strip() for line in body.splitlines())
         own = [line for line in stripped if line and line not in shown]
-        distinct = [line for line in own if line not in set(others)]
+        distinct = [line for line in own if line not in others]
         longest = sorted(distinct or own, key=len, reverse=True)[:_MOST_LINES]
         lines = [line[:_LONGEST_LINE] for line in longest]
         safe = (max(_SAFE.findall(line), key=len, default="") for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
@@ -45,10 +45,11 @@ class End:
     added: list[str] = attrs.field(factory=list, init=False)
     unlisted: int = attrs.field(default=0, init=False)
     kept: list[str] = attrs.field(factory=list, init=False)
+    blobs: list[Blob] = attrs.field(factory=list, init=False)
     notes: list[str] = attrs.field(factory=list, init=False)
 
-    def state(self, keep: Callable[[Blob], object]) -> EndState:
-        """Return the end; `keep` takes the content of artifacts."""
+    def state(self) -> EndState:
+        """Return the end; `blobs` then has the content of artifacts."""
         deleted = self._walk()
         by_kind: tuple[tuple[ChangeKind, list[str]], ...] = (
             ("added", self.added),
@@ -57,7 +58,7 @@ class End:
         )
         changes = sorted((path, kind) for kind, paths in by_kind for path in paths)
         diff, cut = self._diff([path for path, _ in changes])
-        artifacts = tuple(self._artifacts(keep))
+        artifacts = tuple(self._artifacts())
         return EndState(
             changes=tuple(FileChange(quoted(path), kind) for path, kind in changes),
             changes_cut=self.unlisted,
@@ -91,7 +92,7 @@ class End:
                 artifacts += 1
                 if artifacts <= _MOST_ARTIFACTS:
                     self.kept.append(entry.path)
-        hidden = [path for path in gone if any(path == each or _is_in(path, each) for each in self.tree.unseen)]
+        hidden = [path for path in gone if self.tree.is_hidden(path)]
         self.changed += hidden
         if self.tree.unseen:
             why = [f"{quoted(path) or 'the folder'}: {why}" for path, why in sorted(self.tree.unseen.items())]
@@ -147,8 +148,8 @@ class End:
         finally:
             os.close(entry.folder)
 
-    def _artifacts(self, keep: Callable[[Blob], object]) -> Iterator[Artifact]:
-        """Keep the files that are artifacts, as far as they fit. They are in the order of their paths."""
+    def _artifacts(self) -> Iterator[Artifact]:
+        """Read the files that are artifacts, as far as they fit. They are in the order of their paths."""
         left = self.keeping.artifact_bytes
         for path in sorted(self.kept):
             media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
@@ -162,13 +163,13 @@ class End:
                     os.close(entry.folder)
                 if content is not None:
                     blob = Blob.of(content, media_type)
-                    keep(blob)
+                    self.blobs.append(blob)
                     left -= len(content)
                     artifact = attrs.evolve(artifact, sha256=blob.sha256)
                 else:
                     artifact = attrs.evolve(artifact, left_out=self._why_not(entry.status))
             except OSError as error:
-                artifact = attrs.evolve(artifact, left_out=f"it cannot be kept: {error.strerror or error}")
+                artifact = attrs.evolve(artifact, left_out=f"it cannot be read: {error.strerror or error}")
             yield artifact
 
     def _why_not(self, status: os.stat_result) -> str:
@@ -181,10 +182,6 @@ class End:
     def _note(self, names: Sequence[str], what: str) -> None:
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         self.notes.append(f"{', '.join(names[:_MOST_NAMED])}{more} {what}")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:

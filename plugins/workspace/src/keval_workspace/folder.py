@@ -12,8 +12,8 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import ge, gt
 
-from keval.plugin import FieldError, PreflightError, TrialInfo, Workspace, is_size, size
-from keval_programs import TrialFolder, in_thread, open_folder
+from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, is_size, size
+from keval_programs import in_thread, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
@@ -38,7 +38,6 @@ class Git:
 class Template:
     """What every trial's folder is a copy of, made once: `facts` describe it."""
 
-    stack: AsyncExitStack
     folder: Path
     facts: Mapping[str, Any]
 
@@ -68,6 +67,7 @@ class Folder:
     max_diff_bytes: int | str = attrs.field(default="200 KB", validator=is_size)
     max_artifact_bytes: int | str = attrs.field(default="20 MB", validator=is_size)
     _template: Template | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    _held: AsyncExitStack = attrs.field(factory=AsyncExitStack, init=False, eq=False, repr=False)
 
     @staticmethod
     async def sandboxes() -> Mapping[str, str | None]:
@@ -114,22 +114,26 @@ class Folder:
         if (sandbox := sandbox_of(self.sandbox)) is not None:
             await sandbox.prepare()
         async with AsyncExitStack() as stack:
+            stack.callback(self._forget)
+            folder = await stack.enter_async_context(open_folder())
             try:
-                folder = await stack.enter_async_context(open_folder())
                 facts = await in_thread(lambda: self._make_template(folder.work))
-                self._template = Template(stack, folder.work, facts)
-                async with self._made() as (_, method):
-                    self._template = Template(stack, folder.work, {"method": method, **facts})
+                self._template = Template(folder.work, facts)
+                async with self._opened() as workspace:
+                    await workspace.begin()
             except _WRONG as error:
-                self._template = None
                 raise PreflightError(str(failed(error))) from error
-            self._template = attrs.evolve(self._template, stack=stack.pop_all())
+            except TrialError as error:
+                raise PreflightError(str(error)) from error
+            self._template = Template(folder.work, {**workspace.facts, **facts})
+            self._held = stack.pop_all()
 
     async def aclose(self) -> None:
         """Remove the template; see `keval.plugin.Closable`."""
-        if self._template is not None:
-            await self._template.stack.aclose()
-            self._template = None
+        await self._held.aclose()
+
+    def _forget(self) -> None:
+        self._template = None
 
     def open(self, trial: TrialInfo) -> AbstractAsyncContextManager[Workspace]:
         """Make a fresh folder; see `keval.plugin.WorkspaceProvider`."""
@@ -144,27 +148,23 @@ class Folder:
         return told
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Workspace]:
+    async def _opened(self) -> AsyncIterator[TrialWorkspace]:
         async with AsyncExitStack() as stack:
             try:
-                folder, method = await stack.enter_async_context(self._made())
+                folder = await stack.enter_async_context(open_folder())
+                method = await in_thread(lambda: self._fill(folder.work))
+                await set_up(folder, self.setup, self.setup_timeout_seconds)
                 parent = os.open(folder.root, os.O_RDONLY | os.O_DIRECTORY)
             except _WRONG as error:
                 raise failed(error) from error
             stack.callback(os.close, parent)
+            sandbox = sandbox_of(self.sandbox)
+            facts: dict[str, Any] = {} if method is None else {"method": method}
+            facts |= {} if sandbox is None else {"sandbox": sandbox.describe()}
             keeping = Keeping(self.artifacts, size(self.max_artifact_bytes), size(self.max_diff_bytes))
-            facts = {"method": method, **({} if self.sandbox == "none" else {"sandbox": self.describe()["sandbox"]})}
-            workspace = TrialWorkspace(folder.work, sandbox_of(self.sandbox), self._limits, keeping, facts, parent)
+            workspace = TrialWorkspace(folder.work, sandbox, self._limits, keeping, facts, parent)
             stack.callback(workspace.close)
             yield workspace
-
-    @asynccontextmanager
-    async def _made(self) -> AsyncIterator[tuple[TrialFolder, Method | None]]:
-        """Make a workspace, and yield its folder and how it was copied. Raises one of the errors of `_WRONG`."""
-        async with open_folder() as folder:
-            method = await in_thread(lambda: self._fill(folder.work))
-            await set_up(folder, self.setup, self.setup_timeout_seconds)
-            yield folder, method
 
     def _make_template(self, folder: Path) -> Mapping[str, Any]:
         self._fill(folder)

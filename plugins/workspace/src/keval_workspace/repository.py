@@ -11,6 +11,8 @@ from keval.plugin import suggestion
 _SECONDS = 600.0
 _BRANCH = "main"
 _SHOWN = 500
+_SETTINGS = Path(__file__).with_name("git.config")
+"""Takes the place of the user's, which may change what is checked out."""
 
 
 class GitError(Exception):
@@ -23,8 +25,7 @@ class CommitError(GitError):
 
 def resolve(repository: Path, commit: str) -> str:
     """Return the whole hash of a commit. Raises GitError: it is no repository. Raises CommitError: it lacks that."""
-    top = _git(repository, "rev-parse", "--is-bare-repository", "--show-prefix").splitlines()
-    if top[1:] and top[1]:
+    if _git(repository, "rev-parse", "--show-prefix").strip():
         raise GitError(f"{repository} is a folder within a Git repository; give the folder of the repository")
     try:
         return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
@@ -58,7 +59,7 @@ def check_out(repository: Path, commit: str, folder: Path) -> None:
 def _git(folder: Path, *arguments: str) -> str:
     """Run Git without the settings of the user. Raises GitError with what it says."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(_SETTINGS), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     command = ("git", "-C", str(folder), *arguments)
     try:
         done = subprocess.run(  # noqa: S603 - arguments are no shell's

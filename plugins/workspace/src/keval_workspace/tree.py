@@ -45,8 +45,7 @@ class Entry:
             return os.fsencode(os.readlink(self.name, dir_fd=self.folder))
         if not stat.S_ISREG(self.status.st_mode) or self.status.st_size > most:
             return None
-        content = self._read(lambda descriptor: os.read(descriptor, most + 1))
-        return content if len(content) <= most else None
+        return self._read(self._whole)
 
     def fingerprint(self, most: int) -> bytes:
         """Return what tells its content from another of the same kind and size: the SHA-256 of one above `most` bytes.
@@ -58,8 +57,15 @@ class Entry:
             return self._read(self._digest)
         return content or b""
 
+    def _whole(self, descriptor: int) -> bytes:
+        found, left = b"", self.status.st_size  # a file that grows meanwhile is read to where it ended
+        while left > 0 and (block := os.read(descriptor, left)):
+            found += block
+            left -= len(block)
+        return found
+
     def _digest(self, descriptor: int) -> bytes:
-        found, left = sha256(), self.status.st_size  # a file that grows meanwhile is read to where it ended
+        found, left = sha256(), self.status.st_size
         while left > 0 and (block := os.read(descriptor, min(_BLOCK, left))):
             found.update(block)
             left -= len(block)
@@ -79,8 +85,8 @@ class Entry:
 class Tree:
     """A tree by the name of its root and the descriptor of the folder that this is in.
 
-    After a walk `is_gone` says that the root is no folder any more, and `unseen` has why a folder or an entry could not
-    be looked at, by path.
+    After a walk `is_gone` says that the root is no folder any more, and `unseen` has why a folder could not be looked
+    into, by path.
     """
 
     parent: int
@@ -110,6 +116,11 @@ class Tree:
             except OSError as error:
                 self.unseen[folder] = error.strerror or str(error)
 
+    def is_hidden(self, path: str) -> bool:
+        """Return whether a folder on the way to a path could not be looked into."""
+        folders = ("", *(path[:at] for at, character in enumerate(path) if character == "/"))
+        return any(folder in self.unseen for folder in folders)
+
     def find(self, path: str) -> Entry:
         """Return the entry with a path, as it is now; close its `folder`. Raises OSError: it cannot be looked at."""
         folder, _, name = path.rpartition("/")
@@ -131,8 +142,8 @@ class Tree:
                             status = found.stat(follow_symlinks=False)
                         except FileNotFoundError:  # it was removed just now
                             continue
-                        except OSError as error:
-                            self.unseen[path] = error.strerror or str(error)
+                        except OSError as error:  # the folder can be listed, and not be entered
+                            self.unseen[folder] = error.strerror or str(error)
                             continue
                         yield Entry(path, status, descriptor)
                     elif found.name != GIT:

@@ -35,7 +35,7 @@ class TrialWorkspace:
         """Note how the folder is. Raises TrialError of stage `context`."""
         self.close()
         try:
-            self._start = await in_thread(self._note)
+            self._start = await in_thread(lambda: Start.of(self._tree(), self.limits, self.keeping.diff_bytes))
         except (OSError, TooLargeError) as error:
             raise failed(error) from error
 
@@ -44,7 +44,10 @@ class TrialWorkspace:
         start = self._start
         if start is None:
             raise RuntimeError("the workspace has not begun")
-        state = await in_thread(lambda: self._compared(start, keep))
+        end = End(self._tree(), start, self.keeping)
+        state = await in_thread(end.state)
+        for blob in end.blobs:
+            keep(blob)
         return attrs.evolve(state, facts={**self.facts, "files": len(start.files), "bytes": start.size})
 
     def close(self) -> None:
@@ -52,11 +55,8 @@ class TrialWorkspace:
         if self._start is not None:
             self._start.close()
 
-    def _note(self) -> Start:
-        return Start.of(Tree(self.parent, self.folder.name), self.limits, self.keeping.diff_bytes)
-
-    def _compared(self, start: Start, keep: Callable[[Blob], object]) -> EndState:
-        return End(Tree(self.parent, self.folder.name), start, self.keeping).state(keep)
+    def _tree(self) -> Tree:
+        return Tree(self.parent, self.folder.name)
 
 
 def failed(error: Exception) -> TrialError:

@@ -16,12 +16,13 @@ _TAGGED = re.compile(
 _LISTED = re.compile(r"^[ \t]*[-*] `?([\w:-]+)`?: (.+?)(?: \(file: (\S+)\))?$", re.MULTILINE)
 _ROOT = re.compile(r"^- `(\w+)` = `(.+)`$", re.MULTILINE)
 """How Codex shortens the paths of skills."""
+_ABOVE = re.compile(r"^.*/(?=\.\w+/skills/)")
 _TOOLS = ("Skill", "skill", "activate_skill", "read_skill")
 
 
 @attrs.frozen
 class OfferedSkill:
-    """A skill as an agent tells its model of it; `path` is that of its file, if it is told."""
+    """A skill as an agent tells its model of it; `path` is that of its file in the working folder, if it is told."""
 
     name: str
     description: str
@@ -36,7 +37,9 @@ def offered_skills(told: str) -> Iterator[OfferedSkill]:
     start = told.lower().find("skills")
     for name, description, path in _LISTED.findall(told, start) if start >= 0 else ():
         root, _, rest = path.partition("/")
-        yield OfferedSkill(name, description, f"{roots[root]}/{rest}" if root in roots else path or None)
+        whole = f"{roots[root]}/{rest}" if root in roots else path
+        # The folder of a trial has another name in a replay.
+        yield OfferedSkill(name, description, _ABOVE.sub("", whole) or None)
 
 
 def skill_call(tools: Sequence[ChatTool], skill: OfferedSkill) -> ChatCall | None:
