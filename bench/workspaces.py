@@ -32,6 +32,7 @@ class Case:
 
 CASES = (
     Case("an empty workspace", 0, part(40)),
+    Case("an empty one, shut in with bubblewrap", 0, part(40), {"sandbox": "bubblewrap"}),
     Case("1 file", 1, part(40)),
     Case("100 files", 100, part(40)),
     Case("100 files of a Git commit", 100, part(40), {"git": {"commit": "HEAD"}}),
@@ -56,7 +57,7 @@ def make(folder: Path, case: Case) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {number}\n{_LINES}", encoding="utf-8")
     git = ["git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "All"]) if case.options else ():
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "All"]) if "git" in case.options else ():
         subprocess.run([*git, *command], check=True)
 
 

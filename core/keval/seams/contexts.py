@@ -239,8 +239,7 @@ class Context:
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
     `facts` are what contexts give for metrics, and no agent shows them to its model. `model` is set by adapters that
     hand the context on to a function of the user's. An agent that works in a folder works in that of `workspace`, if
-    the trial has one, and takes `plugins`. Adapters report to `builder` as
-    things happen, so that a trial that is cut short keeps what it had.
+    the trial has one, and takes `plugins`. Adapters report to `builder` as things happen, as a trial may be cut short.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
     does so, and reports each piece of text with `builder.streamed`.

@@ -31,8 +31,8 @@ class WorkspaceProvider(Protocol):
     """Makes workspaces. Group `keval.workspaces`; its fields are the keys of `workspace:`.
 
     Keys of the evaluation, a condition and a sample are joined, the latter over the former, and one provider is
-    constructed for each that differs. A static method `sandboxes` may return, for `keval doctor`, its sandboxes by
-    name, each with what keeps it from working on this machine, or `None`.
+    constructed for each that differs. A static method `sandboxes` may tell `keval doctor` by name what keeps each from
+    working here, or `None`.
     """
 
     def check(self) -> Iterable[FieldError]:

@@ -71,6 +71,6 @@ def whole_path(argument: str, folder: Path) -> str:
     """Return the whole path of a file that an argument names, and any other argument as it is."""
     named = folder / argument
     try:
-        return str(named) if named.is_file() else argument
+        return os.path.abspath(named) if named.is_file() else argument
     except (OSError, ValueError):  # a text that can be no path
         return argument
