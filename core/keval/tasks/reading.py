@@ -74,6 +74,8 @@ class TaskReader:
             for arm in self.arms
             if header.workspace is not None or header.sandbox != "none" or arm.condition.workspace is not None
         }
+        if header.workspace is None:  # then only the sandbox may ask for one, where no condition does
+            paths = {label: path if path != ("workspace",) else ("sandbox",) for label, path in paths.items()}
         places = {label: source.place(path, key=True) for label, path in paths.items()}
         ways = self._ways()
         self._check_pairs(ways)

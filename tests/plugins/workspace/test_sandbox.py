@@ -279,8 +279,10 @@ def test_a_sandbox_that_cannot_start_is_an_error_before_the_run(
     )
 
     outcome = project.keval("run", "eval.yaml")
+    column = 1 + (project.root / "eval.yaml").read_text(encoding="utf-8").index('"sandbox"')
 
     assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
+    assert f"eval.yaml:1:{column}: " in outcome.stderr or sandbox != "bubblewrap", outcome.stderr
 
 
 @bubblewrap
