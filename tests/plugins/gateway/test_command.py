@@ -23,7 +23,7 @@ from keval_gateway import responders
 from keval_gateway.chat import KEY_VARIABLE
 from keval_gateway.command import gateway
 
-SIMULATE = ["--simulate"], ["A SIMULATED model answers here", "careless, double/absent, "]
+SIMULATE = ["--simulate"], ["A SIMULATED model answers here", "careless, coder, double/absent, "]
 ALONE = ["--responder", "double/scripted"], ["The responder 'double/scripted' answers here, whatever model"]
 
 

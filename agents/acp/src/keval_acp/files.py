@@ -18,8 +18,10 @@ def read_text(folder: TrialFolder, path: str, line: int | None, limit: int | Non
     file = _confined(folder, path)
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:  # an agent that is about to write a file asks what is there
-        raise RequestError.resource_not_found(path) from None
+    except FileNotFoundError as error:  # an agent that is about to write a file asks what is there
+        missing = RequestError.resource_not_found(path)
+        missing.data = {"uri": path, "details": f"{path}: {error.strerror}"}
+        raise missing from error
     except OSError as error:
         raise _refusal(path, error.strerror or str(error)) from error
     if line is None and limit is None:
