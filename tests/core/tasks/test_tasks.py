@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
@@ -209,28 +209,20 @@ verify: [{name: noted once, file: {path: note.txt, equals: noted}}]
 )
 def test_what_cannot_be_run_is_told_at_its_place(project: Project, change: str, problem: str) -> None:
     section = change.partition(":")[0]
-    kept = []
-    skipping = False
-    for line in CONFIG.splitlines():
-        if line and not line.startswith(" "):
-            skipping = line.startswith(f"{section}:")
-        kept += [change if line.startswith(f"{section}:") else line] if not skipping or line.startswith(section) else []
-    project.write(eval_yaml="\n".join(kept))
+    sections = re.split(r"^(?=\w)", CONFIG, flags=re.MULTILINE)
+    project.write(eval_yaml="".join(f"{change}\n" if each.startswith(f"{section}:") else each for each in sections))
 
     outcome = project.keval("validate", "eval.yaml")
 
     assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
 
 
-def test_an_agent_in_process_is_said_to_be_in_no_sandbox(project: Project, tmp_path: Path) -> None:
-    config = CONFIG.replace("conditions:\n", "conditions:\n").replace("verify:", "sandbox: {command: [env]}\nchecks:")
-    project.write(eval_yaml=config.partition("checks:")[0] + "metrics: [testing/words]\n")
+def test_an_agent_in_process_is_said_to_be_in_no_sandbox(project: Project) -> None:
     project.write(
-        eval_yaml=(project.root / "eval.yaml")
-        .read_text(encoding="utf-8")
-        .replace("agents:\n", "agents:\n  echo: {type: testing/echo}\n")
+        eval_yaml="dataset: {path: questions.yaml}\nagents: {echo: {type: testing/echo}}\n"
+        "sandbox: {command: [env]}\nmetrics: [testing/words]\n"
     )
 
     outcome = project.keval("validate", "eval.yaml")
 
-    assert "'echo' runs in keval's own process, where no sandbox shuts it in" in outcome.stderr + outcome.stdout
+    assert "eval.yaml:2:10: 'echo' runs in keval's own process, where no sandbox shuts it in" in outcome.stderr
