@@ -193,7 +193,8 @@ class TaskReader:
         for agent in self.agents:
             if agent.plugin is None or agent.prerecorded or conventions_of(agent.plugin) is not None:
                 continue
-            if not any(works_in_workspace(self.contexts[name].plugin) for arm in self.arms for name in arm.contexts):
+            given = (self.contexts.get(name) for arm in self.arms for name in arm.contexts)
+            if not any(item is not None and works_in_workspace(item.plugin) for item in given):
                 told = (
                     f"the agent {agent.label!r} has no workspace, so that no check can look at what it did; take an"
                     " agent that works in a folder, or give a condition a server with {workspace} in its `args`"

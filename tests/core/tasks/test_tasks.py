@@ -197,6 +197,7 @@ verify: [{name: noted once, file: {path: note.txt, equals: noted}}]
             "agents: {openai: {model: simulated/any}}",
             "the agent 'openai' has no workspace, so that no check can look at",
         ),
+        ("conditions: {a: {contexts: [rulez]}}", "no context named 'rulez'; did you mean 'rules'?"),
         ("workspace: {copy: nowhere}", "eval.yaml:12:19: "),
         ("workspace: {copies: start}", "unknown key 'copies'"),
         ("verify: [{file: summary.md}]", "the check has no name; add `name:`"),
