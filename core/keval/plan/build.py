@@ -17,6 +17,7 @@ from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records.manifest import Manifest
 from keval.records.trial import Sample
 from keval.seams import registry
+from keval.seams.contexts import works_in_workspace
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
 from keval.seams.workspaces import TextContext
@@ -86,12 +87,12 @@ def make_plan(
 
 
 def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> bool:
-    """Return whether any trial has a workspace, checks, or a text that may be a file of a workspace."""
+    """Return whether any trial has checks, a workspace, or a server or a text that may be in one."""
     header = evaluation.header
     asked = header.workspace is not None or header.verify or header.sandbox != "none"
     own = any(condition.workspace is not None for condition in evaluation.conditions.values())
-    texts = any(isinstance(item.plugin, TextContext) for item in contexts)
-    return bool(asked or own or texts or dataset.checks or dataset.workspaces)
+    given = any(isinstance(item.plugin, TextContext) or works_in_workspace(item.plugin) for item in contexts)
+    return bool(asked or own or given or dataset.checks or dataset.workspaces)
 
 
 def make_session_plan(evaluation: Evaluation) -> Plan:

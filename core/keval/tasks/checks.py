@@ -102,6 +102,18 @@ def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck:
     return NamedCheck(name, kind, check)
 
 
+def unread(entries: Sequence[Any], errors: Iterable[FieldError]) -> tuple[CheckResult, ...]:
+    """Return the results of the entries of `verify:` that these errors are about: they neither pass nor fail."""
+    told: dict[int, str] = {}
+    for error in errors:
+        told.setdefault(int(error.path[1]), error.message)
+    return tuple(
+        CheckResult(name, next((key for key in entries[index] if key != "name"), ""), None, f"could not run: {message}")
+        for index, message in told.items()
+        for name in check_names([entries[index]])
+    )
+
+
 async def run_checks(checks: Iterable[NamedCheck], end: EndOfTrial) -> tuple[CheckResult, ...]:
     """Run checks one after the other. One that cannot run has a result, too, which neither passes nor fails."""
     return tuple([await _run(check, end) for check in checks])

@@ -69,10 +69,11 @@ class TaskReader:
             return None, []
         texts = {arm.label for arm in self.arms if any(True for _ in self._texts(arm))}
         header = evaluation.header
+        everywhere = header.workspace is not None or header.sandbox != "none"
         asked = {
             arm.label
             for arm in self.arms
-            if header.workspace is not None or header.sandbox != "none" or arm.condition.workspace is not None
+            if everywhere or arm.condition.workspace is not None or self._has_server_in_workspace(arm)
         }
         if header.workspace is None:  # then only the sandbox may ask for one, where no condition does
             paths = {label: path if path != ("workspace",) else ("sandbox",) for label, path in paths.items()}
@@ -80,7 +81,8 @@ class TaskReader:
         ways = self._ways()
         self._check_pairs(ways)
         described = self._described(ways)
-        base = self.dataset.path.parent if self.dataset.path else source.base
+        # Not of the dataset that was read: a worker elsewhere is sent samples, and reads none.
+        base = evaluation.dataset.path.parent if evaluation.dataset else source.base
         tasks = Tasks(folders, frozenset(asked), frozenset(texts), checks, base, places, described)
         self._check_reach(tasks)
         return tasks, [*self._wrong(tasks, samples)]
@@ -136,6 +138,10 @@ class TaskReader:
             item = self.contexts.get(name)
             if item is not None and isinstance(item.plugin, TextContext):
                 yield index, item.plugin
+
+    def _has_server_in_workspace(self, arm: Arm) -> bool:
+        found = (self.contexts.get(name) for name in arm.contexts)
+        return any(item is not None and works_in_workspace(item.plugin) for item in found)
 
     def _ways(self) -> dict[str, dict[str, str]]:
         """Return how each agent gets each text; those that an agent cannot be given are reported."""
@@ -193,8 +199,7 @@ class TaskReader:
         for agent in self.agents:
             if agent.plugin is None or agent.prerecorded or conventions_of(agent.plugin) is not None:
                 continue
-            given = (self.contexts.get(name) for arm in self.arms for name in arm.contexts)
-            if not any(item is not None and works_in_workspace(item.plugin) for item in given):
+            if not any(map(self._has_server_in_workspace, self.arms)):
                 told = (
                     f"the agent {agent.label!r} has no workspace, so that no check can look at what it did; take an"
                     " agent that works in a folder, or give a condition a server with {workspace} in its `args`"

@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 
 from keval.config.structure import structure
-from keval.errors import FieldError, PreflightError
-from keval.records.end_state import Conventions, EndState
+from keval.errors import FieldError, PreflightError, TrialError
+from keval.records.end_state import CheckResult, Conventions, EndState
 from keval.records.manifest import TextEntry
 from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import Context, TrialInfo, Workspace
 from keval.seams.workspaces import EndOfTrial, WorksInFolder, WorkspaceProvider
-from keval.tasks.checks import NamedCheck, read_checks, run_checks
+from keval.tasks.checks import NamedCheck, check_names, read_checks, run_checks, unread
 
 
 def conventions_of(agent: object) -> Conventions | None:
@@ -42,14 +42,22 @@ class Tasks:
     places: Mapping[str, str]
     described: Mapping[str, Mapping[str, TextEntry]]
 
-    def checks_of(self, sample: Sample) -> tuple[NamedCheck, ...]:
-        """Return the checks of a sample: its own, and those of the evaluation with other names."""
-        own, _ = read_checks(sample.verify, ("verify",), self.base)
-        names = {check.name for check in own}
-        return (*(check for check in self.checks if check.name not in names), *own)
+    def checks_of(self, sample: Sample) -> tuple[tuple[NamedCheck, ...], tuple[CheckResult, ...]]:
+        """Return the checks of a sample: its own, and those of the evaluation with other names.
+
+        Beside them stand the results of its own that cannot be read, such as where a file of theirs is missing on
+        another machine.
+        """
+        own, errors = read_checks(sample.verify, ("verify",), self.base)
+        names = {*check_names(sample.verify)}
+        return (*(check for check in self.checks if check.name not in names), *own), unread(sample.verify, errors)
+
+    def asked_for(self, condition: str) -> WorkspaceProvider | None:
+        """Return what makes the workspace of a condition; `None` if only some agents have one there."""
+        return self.folders[condition] if condition in self.asked else None
 
     def provider(self, condition: str, sample: Sample, agent: Conventions | None) -> WorkspaceProvider | None:
-        """Return what makes the workspace of a trial; `None` if it has none."""
+        """Return what makes the workspace of a trial; `None` if it has none. Raises TrialError."""
         wanted = condition in self.asked or sample.workspace is not None
         if not wanted and not (condition in self.texts and agent is not None):
             return None
@@ -58,7 +66,8 @@ class Tasks:
             return folder
         own, errors = joined(folder, sample.workspace, self.base)
         if own is None:
-            raise ValueError("; ".join(error.message for error in errors))
+            told = "; ".join(error.message for error in errors)
+            raise TrialError(f"the sample's workspace: {told}", stage="context", kind="bad_workspace")
         return own
 
     async def prepare(self, close_later: Callable[[object], None]) -> None:
@@ -90,8 +99,8 @@ class Tasks:
         self, key: TrialKey, sample: Sample, transcript: Transcript, context: Context, end: EndState | None
     ) -> EndState | None:
         """Return the end of a trial with what its checks find; `None` if it has neither a workspace nor checks."""
-        checks = self.checks_of(sample)
-        if not checks:
+        checks, missing = self.checks_of(sample)
+        if not checks and not missing:
             return end
         trial = Trial(key.id, sample, key.agent, key.condition, key.repetition, transcript)
         folder = context.workspace.folder if context.workspace is not None else None
@@ -99,7 +108,7 @@ class Tasks:
         sandbox = context.workspace.sandbox if context.workspace is not None else None
         left = end or EndState()
         at = EndOfTrial(trial, folder, left.changes, left.changes_cut, sandbox, servers)
-        return attrs.evolve(end or EndState(), checks=await run_checks(checks, at))
+        return attrs.evolve(left, checks=(*await run_checks(checks, at), *missing))
 
     def describe(self, condition: str) -> Mapping[str, Any]:
         """Return what a manifest has of the workspace of a condition; nothing, if it asks for none."""

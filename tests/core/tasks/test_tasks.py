@@ -6,8 +6,15 @@ import json
 import re
 from typing import Any
 
+import attrs
 import pytest
 
+from keval import Sample
+from keval.config.load import load
+from keval.dataset.read import NO_DATASET
+from keval.dataset.samples import Samples
+from keval.plan.build import make_plan
+from keval.plugin import TrialError
 from tests.conftest import Project
 
 AGENT = """
@@ -149,6 +156,23 @@ def test_a_run_does_not_go_on_with_another_text(project: Project) -> None:
     assert (2, True) == (outcome.code, "rules" in outcome.stderr), outcome.stderr
 
 
+def test_a_check_that_is_not_there_on_a_worker_is_unscored(project: Project) -> None:
+    own = {"name": "total", "python": "checks.py:total"}
+    wanted = [Sample("a", "?", verify=(own,)), Sample("b", "?", workspace={"copy": 3})]
+    dataset = attrs.evolve(NO_DATASET, samples=Samples.of(wanted), checks=("total",), workspaces=True)
+
+    tasks = make_plan(load(project.root / "eval.yaml"), dataset, samples_checked=True).tasks
+
+    assert tasks is not None
+    checks, missing = tasks.checks_of(wanted[0])
+    assert ["summed up", "start kept"] == [each.name for each in checks]
+    (result,) = missing
+    assert ("total", "python", None) == (result.name, result.kind, result.passed)
+    assert "could not run: 'target' must name a file that can be read" in result.reason
+    with pytest.raises(TrialError, match="the sample's workspace: expected a path, got 3"):
+        tasks.provider("baseline", wanted[1], None)
+
+
 SERVER = """
 import os
 from mcp.server import MCPServer
@@ -165,7 +189,8 @@ server.run()
 
 
 @pytest.mark.slow
-def test_a_server_works_in_the_workspace_of_its_trial(project: Project) -> None:
+@pytest.mark.parametrize("workspace", ["workspace: {files: {start.txt: begun}}", ""], ids=["asked for", "implied"])
+def test_a_server_works_in_the_workspace_of_its_trial(project: Project, workspace: str) -> None:
     (project.root / "server.py").write_text(SERVER, encoding="utf-8")
     (project.root / "questions.yaml").write_text(
         "- {id: a, question: Please write a note.}\n- {id: b, question: Please write a note again.}\n", encoding="utf-8"
@@ -176,10 +201,11 @@ dataset: {path: questions.yaml}
 agents: {openai: {model: simulated/any}}
 contexts:
   notes: {type: stdio, command: python, args: [SERVER], cwd: "{workspace}"}
-conditions: {with_notes: {contexts: [notes]}}
-workspace: {files: {start.txt: begun}}
+  rules: {type: instructions, path: RULES.md}
+conditions: {with_notes: {contexts: [notes, rules]}}
+WORKSPACE
 verify: [{name: noted once, file: {path: note.txt, equals: noted}}]
-""".replace("SERVER", str(project.root / "server.py"))
+""".replace("SERVER", str(project.root / "server.py")).replace("WORKSPACE", workspace)
     )
 
     outcome = project.keval("run", "eval.yaml", "--json")

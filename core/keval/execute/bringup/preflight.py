@@ -102,7 +102,7 @@ async def preflight(
             recorded=recorded,
             condition=condition,
             listing=None if player is None else partial(player.listing, condition),
-            workspace=plan.tasks.folders[condition] if plan.tasks is not None else None,
+            workspace=plan.tasks.asked_for(condition) if plan.tasks is not None else None,
         )
         for condition, label in wanted
     ]
@@ -110,7 +110,7 @@ async def preflight(
         [
             _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player, limits=limits),
             resolve_models(plan.askers, execution, scope, player),
-            plan.tasks.prepare(scope.close_later) if plan.tasks is not None else asyncio.sleep(0),
+            plan.tasks.prepare(scope.close_later) if plan.tasks is not None and asked else asyncio.sleep(0),
             *opening,
         ]
     )
