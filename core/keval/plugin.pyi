@@ -38,6 +38,7 @@ from keval.seams.interfaces import (
     AgentChecker as AgentChecker,
     AgentRater as AgentRater,
     Closable as Closable,
+    ComparingJudge as ComparingJudge,
     ConcurrencyLimited as ConcurrencyLimited,
     ContextProvider as ContextProvider,
     ContextSource as ContextSource,
@@ -200,7 +201,7 @@ from keval.seams.distribution import (
 )
 from keval.execute.limits import RunLimits as RunLimits
 from keval.records.manifest import WorkerEntry as WorkerEntry
-from keval.run.crew_worker import CrewWorker as CrewWorker, open_worker as open_worker
+from keval.crew.worker import CrewWorker as CrewWorker, open_worker as open_worker
 from keval.seams.results import (
     MARKER as MARKER,
     ResultsMirror as ResultsMirror,

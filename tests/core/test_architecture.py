@@ -29,6 +29,7 @@ ROOMS = [
         "execute",
         "score",
         "run",
+        "crew",
         "readers",
         "tasks",
         "variants",
@@ -44,7 +45,7 @@ ROOMS = [
     ),
     "__main__",
 ]
-KERNEL = ROOMS[: ROOMS.index("readers")]
+KERNEL = ROOMS[: ROOMS.index("crew")]
 KERNEL_LINES = 16_000
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")

@@ -30,7 +30,6 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
-from keval.score.crew_scoring import CrewGrader
 from keval.score.scoring import Grader, ScoredTrial, TrialGrader
 from keval.seams.distribution import Crew, PackedScores
 from keval.seams.hooks import HookPlugin, Hooks
@@ -180,6 +179,8 @@ class ActiveRun:
         """Return what makes the scores that a pass lacks."""
         recording = self.recording
         if self.crew is not None:
+            from keval.crew.grader import CrewGrader  # as what opens the crew is
+
             scorers = self.plan.scorers
             return nullcontext(
                 CrewGrader(self.crew, scorers, self.spec, scores.lacks, self.run_budget, self._keep_scores)

@@ -6,6 +6,7 @@ lacks, and a finished run that is scored again those without agents. `keval.reco
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
-from keval.run.crew import crew
+from keval.seams.distribution import CrewExecutor
 from keval.store.run import Run
 from keval.store.writer import RunWriter
 
@@ -40,7 +41,7 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
             steps.describe(run, plan)
             if options.record:
                 run.record_from(run.started.isoformat(timespec="seconds"))
-            async with crew(run, is_new=True):
+            async with _crew(run, is_new=True):
                 return run.run, await steps.complete(run, plan)
 
 
@@ -80,7 +81,7 @@ async def resume_run(
             run.manifest = resumption.manifest(before, run.manifest, retried, changed)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
-            async with crew(run):
+            async with _crew(run):
                 return run.run, await steps.complete(run, plan, done=run.run.known_trials, missing=True)
 
 
@@ -107,7 +108,16 @@ async def rescore(
             await steps.bring_up(run, recorded=before.recording is not None, before=before)
             steps.describe_again(run, before, judge_repetitions)
             steps.watch_spending(run)
-            async with crew(run):
+            async with _crew(run):
                 with steps.keep_recording(run):
                     await steps.score(run, missing=missing)
                     return run.run, steps.summarise(run, run.run)
+
+
+def _crew(run: ActiveRun, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
+    """Bring up workers elsewhere for a block, if the executor has such."""
+    if not isinstance(run.plan.executor.plugin, CrewExecutor):
+        return nullcontext()
+    from keval.crew.opening import crew  # only such a run needs it
+
+    return crew(run, run.plan.executor.plugin, is_new=is_new)

@@ -51,12 +51,12 @@ def validate_score(score: object, scale: Scale) -> Verdict:
 
 
 def validate_grade(score: object, rubric: Rubric) -> Verdict:
-    """Return a judge's score, or a failure if it is not one of the rubric's levels."""
+    """Return a judge's score, or a failure if it is not one of the rubric's levels, nor a share between them."""
     if isinstance(score, TrialError):
         return unscored(score)
     verdict = validate_score(score, rubric.scale)
     value = verdict.score.value
-    if verdict.failure is None and value is not None and value not in rubric.levels:
+    if rubric.kind != "claims" and verdict.failure is None and value is not None and value not in rubric.levels:
         told = f"the value {value:g} is not one of the levels {', '.join(map(str, rubric.levels))}"
         return _out_of_scale(verdict.score, told)
     return verdict

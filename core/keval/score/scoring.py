@@ -179,7 +179,7 @@ class Grader:
         for label, judge in self.judges.items():
             if label in without:
                 continue
-            times = max((self.spec.repetitions[rubric.name, label] for rubric in self.rubrics), default=0)
+            times = max((self.spec.repetitions.get((rubric.name, label), 0) for rubric in self.rubrics), default=0)
             for repetition in range(1, times + 1):
                 rubrics = [rubric for rubric in self.rubrics if self.lacks(trial, rubric.name, label, repetition)]
                 if rubrics:
@@ -309,7 +309,7 @@ def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: in
             [_described(item.component, item.plugin, endpoints), rubric_digest(rubric), seed]
         )
         for item in scorers.judges
-        for rubric in scorers.rubrics
+        for rubric in scorers.graded_by(item)
     }
     return {**metrics, **graded}
 
@@ -346,7 +346,8 @@ def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict
 
 def rubric_digest(rubric: Rubric) -> str:
     """Return the digest of a rubric's content, without its name."""
-    return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer])
+    kind = [] if rubric.kind == "levels" else [rubric.kind]
+    return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer, *kind])
 
 
 def _described(component: Component, plugin: Any, endpoints: Mapping[str, Endpoint]) -> list[Any]:

@@ -15,15 +15,11 @@ from keval.seams.distribution import CrewExecutor, CrewOrder, CrewWatcher
 
 
 @asynccontextmanager
-async def crew(run: ActiveRun, *, is_new: bool = False) -> AsyncIterator[None]:
-    """Bring up workers elsewhere for the block, if the executor has such. A run that `is_new` is removed if it cannot.
+async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) -> AsyncIterator[None]:
+    """Bring up workers elsewhere for the block. A run that `is_new` is removed if it cannot.
 
     Raises PreflightError.
     """
-    executor = run.plan.executor.plugin
-    if not isinstance(executor, CrewExecutor):
-        yield
-        return
 
     def worker_changed(worker: WorkerEntry) -> None:
         run.hooks.announce("keval_worker_changed", worker=worker)

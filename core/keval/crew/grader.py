@@ -51,7 +51,7 @@ class CrewGrader:
             yield None, [*metrics]
         for label in (item.label for item in self.scorers.judges if item.label not in without):
             rubrics = [rubric.name for rubric in self.scorers.rubrics]
-            times = max((self.spec.repetitions[name, label] for name in rubrics), default=0)
+            times = max((self.spec.repetitions.get((name, label), 0) for name in rubrics), default=0)
             for repetition in range(1, times + 1):
                 wanted = [(name, label, repetition) for name in rubrics if self.lacks(trial, name, label, repetition)]
                 if wanted:
