@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import attrs
-from attrs.validators import ge, gt, optional
+from attrs.validators import ge, gt, le, optional
 
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
@@ -159,6 +159,25 @@ class Budget:
 
 
 @attrs.frozen
+class Until:
+    """When a run may end before all questions are asked: its intervals then hold at every look.
+
+    `effect` is written as in gates. The run ends when the effect is `decided`, or when its 95 % interval is at most as
+    wide as `width`, in points of the scale. By default the effect is looked at after every question; with `looks`, so
+    many times, after equal numbers of questions, by bounds of O'Brien and Fleming.
+    """
+
+    effect: str
+    decided: bool = False
+    width: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    looks: int | None = attrs.field(default=None, validator=optional([ge(2), le(20)]))
+
+    def __attrs_post_init__(self) -> None:
+        if self.decided == (self.width is not None):
+            raise ValueError("'until' takes `decided: true` or `width`, and not both")
+
+
+@attrs.frozen
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
@@ -170,7 +189,8 @@ class Execution:
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `rates` are by provider, or by model as `provider/name`. `seed` draws the order of trials and the seeds that models
-    are given. `executor` names what runs the trials, or maps `type` and its options.
+    are given. `executor` names what runs the trials, or maps `type` and its options. `until` says when the run may end
+    early; all arms and repetitions of a question are then asked before the next one.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
@@ -188,6 +208,24 @@ class Execution:
     rates: Mapping[str, Rate] = attrs.field(factory=dict)
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
+    until: Until | None = None
+
+
+@attrs.frozen
+class CheckSettings:
+    """What `keval check` examines an evaluation with, and the bounds that it must keep.
+
+    So many `samples`, drawn at random, are asked `repetitions` times, and each judge grades an answer
+    `judge_repetitions` times. Golden answers are damaged by rules, and if a `model` is named (`provider/name`), by that
+    too. `budget` is for all that this takes. Each of `bounds` is written as `FIGURE >= NUMBER` or `FIGURE <= NUMBER`.
+    """
+
+    samples: int = attrs.field(default=20, validator=ge(1))
+    repetitions: int = attrs.field(default=4, validator=ge(1))
+    judge_repetitions: int = attrs.field(default=2, validator=ge(1))
+    model: str | None = None
+    budget: Budget = Budget()
+    bounds: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -198,7 +236,8 @@ class Header:
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
     `ablate` names conditions to run without each of their tools, sections and skills, too; `ablated` has the labels
     that this added. `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists
-    the checks of what a trial leaves.
+    the checks of what a trial leaves. `check` is for `keval check`. `anchors` is a file of answers that people have
+    labelled, which judges grade again in every run.
     """
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
@@ -214,6 +253,8 @@ class Header:
     workspace: Mapping[str, Any] | None = None
     sandbox: str | Mapping[str, Any] = "none"
     verify: tuple[Any, ...] = ()
+    check: CheckSettings = CheckSettings()
+    anchors: Path | None = None
 
 
 @attrs.frozen

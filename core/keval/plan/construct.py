@@ -15,14 +15,17 @@ from keval.config.source import KeyPath
 from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
 from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError
-from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.plan.plan import ResolvedPlugin, Scorers, kinds_of
 from keval.records.models import Model
-from keval.records.scores import Rubric, Scale
+from keval.records.scores import Rubric, RubricKind, Scale
 from keval.seams import registry
 from keval.seams.workspaces import TextContext
 
-DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
-"""The rubrics of a config that names none."""
+DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
+    "levels": ("factual_adherence", "completeness", "helpfulness_and_clarity"),
+    "preference": ("preference",),
+}
+"""The rubrics, by kind, of a judge that no rubric of the config is for."""
 
 
 METHODS = {
@@ -91,7 +94,7 @@ class Constructor:
 
             metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
         judges = self.plugins("keval.judges", self.evaluation.judges)
-        rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
+        rubrics, shipped = self._rubrics(judges)
         if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
         self.check_models(judges)
@@ -174,11 +177,22 @@ class Constructor:
             self.problem(path, f"{error} ({remedy})")
             return None
 
-    def _rubrics(self) -> tuple[list[Rubric], list[registry.Component]]:
-        """Read the rubrics, and find the packages that ship them."""
+    def _rubrics(self, judges: Iterable[ResolvedPlugin]) -> tuple[list[Rubric], list[registry.Component]]:
+        """Read the rubrics, those of judges that the config has none for included, and find who ships them."""
         found: dict[str, Rubric] = {}
         shipped: dict[str, registry.Component] = {}
-        specs = self.evaluation.rubrics or [PluginSpec(name, name) for name in DEFAULT_RUBRICS]
+        self._read_rubrics(self.evaluation.rubrics, found, shipped)
+        for kinds in (kinds_of(judge.plugin) for judge in judges):
+            if not any(rubric.kind in kinds for rubric in found.values()):
+                names = [name for kind in kinds for name in DEFAULT_RUBRICS.get(kind, ())]
+                self._read_rubrics([PluginSpec(name, name) for name in names], found, shipped)
+        for name in found.keys() & {spec.label for spec in self.evaluation.metrics}:
+            self.problem(("rubrics",), f"a metric has the same name {name!r}; rename the rubric", at_key=True)
+        return [*found.values()], [*shipped.values()]
+
+    def _read_rubrics(
+        self, specs: Iterable[PluginSpec], found: dict[str, Rubric], shipped: dict[str, registry.Component]
+    ) -> None:
         # A rubric that is written out, or in a file, replaces the same one of its vendor's group.
         for spec in sorted(specs, key=_is_own):
             if _is_own(spec):
@@ -197,9 +211,6 @@ class Constructor:
                     shipped[component.name] = component
             except PluginError as error:
                 self.problem(spec.path, str(error))
-        for name in found.keys() & {spec.label for spec in self.evaluation.metrics}:
-            self.problem(("rubrics",), f"a metric has the same name {name!r}; rename the rubric", at_key=True)
-        return [*found.values()], [*shipped.values()]
 
     def _own_rubric(self, spec: PluginSpec) -> list[Rubric]:
         """Read a rubric that is written in the config, or in a file beside it."""

@@ -17,7 +17,7 @@ from keval.dataset.samples import Samples
 from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Model
-from keval.records.scores import Rubric, Scale, Scorer
+from keval.records.scores import Rubric, RubricKind, Scale, Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.seams import registry
 from keval.seams.interfaces import PrerecordedAgent
@@ -111,8 +111,14 @@ class Scorers:
         """Return the scale of every scorer: a metric alone, or a rubric with its judge."""
         scales: dict[Scorer, Scale] = {}
         scales.update(((item.label, None), getattr(item.plugin, "scale", Scale())) for item in self.metrics)
-        scales.update(((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.rubrics)
+        scales.update(
+            ((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.graded_by(item)
+        )
         return scales
+
+    def graded_by(self, judge: ResolvedPlugin) -> list[Rubric]:
+        """Return the rubrics that a judge grades by: those of its kinds."""
+        return [rubric for rubric in self.rubrics if rubric.kind in kinds_of(judge.plugin)]
 
     def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
         """Return how often each scorer grades an answer: a metric once, a judge as in `earlier` or `of_judges`."""
@@ -235,6 +241,12 @@ def models_of(plugin: Any) -> Mapping[str, Model]:
     fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
     values = ((field.name, getattr(plugin, field.name)) for field in fields)
     return {name: value for name, value in values if isinstance(value, Model)}
+
+
+def kinds_of(judge: Any) -> tuple[RubricKind, ...]:
+    """Return the kinds of rubrics that a judge grades by; its class attribute `kinds` names them."""
+    kinds: tuple[RubricKind, ...] = getattr(judge, "kinds", ("levels",))
+    return kinds
 
 
 def trial_seed(seed: int, sample: str, repetition: int, resample: int = 0) -> int:

@@ -133,17 +133,25 @@ class ScoreLine(Scored):
     digest: str = ""
 
 
+RubricKind: TypeAlias = Literal["levels", "claims", "preference"]
+
+
 @attrs.frozen
 class Rubric:
     """A named scale for a judge: what to look at, and one description per level (lowest first).
 
     With `needs_answer` the response is compared with the golden answer, and a sample without one is unscored.
+
+    Its `kind` says what a judge does: it chooses one of the `levels`; it cuts the response into `claims`, and the score
+    is a share of these, between the two levels that describe none and all; or it compares the response with another
+    one, and the `preference` is -1, 0 or 1.
     """
 
     name: str
     instructions: str
     levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
     needs_answer: bool = False
+    kind: RubricKind = "levels"
 
     @property
     def scale(self) -> Scale:

@@ -15,7 +15,7 @@ from keval.records.interventions import Intervention, ShuffledResults
 from keval.records.models import ModelAccess
 from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
 from keval.records.transcript import Blob, Message
-from keval.records.trial import Sample
+from keval.records.trial import Sample, Trial
 from keval.seams.live_events import EmitEvent
 from keval.seams.transcript_builder import JudgementBuilder, TextLog, TranscriptBuilder
 
@@ -273,11 +273,13 @@ class JudgeContext:
 
     `repetition` is the judge's own; it and `attempt` count from 1. `seed` differs between its repetitions and samples,
     and is the same for every arm.
-    `model_headers` go with every model request. The judge reports what it took to `builder`.
+    `model_headers` go with every model request. The judge reports what it took to `builder`. `against` is the trial
+    that a `ComparingJudge` compares with, on the same question; it has no id, agent, condition or model either.
     """
 
     repetition: int = 1
     attempt: int = 1
     seed: int = 0
     model_headers: Mapping[str, str] = attrs.field(factory=dict)
+    against: Trial | None = attrs.field(default=None, repr=False)
     builder: JudgementBuilder = attrs.field(factory=JudgementBuilder, eq=False, repr=False)

@@ -267,7 +267,8 @@ class Judge(Protocol):
     """A model that grades a trial. Group `keval.judges`.
 
     A class attribute `providers` is a tuple of model providers. A config that names a model and no judge gets the judge
-    that lists the model's provider; `"*"` stands for every provider that no other judge lists.
+    that lists the model's provider; `"*"` stands for every provider that no other judge lists. A class attribute
+    `kinds` names the kinds of rubrics that it grades by (see `keval.Rubric`), by default `("levels",)`.
     """
 
     async def grade(
@@ -283,3 +284,15 @@ class Judge(Protocol):
             TrialError: the judge cannot be reached. If it is retryable, the judge is asked again.
         """
         ...
+
+
+@runtime_checkable
+class ComparingJudge(Protocol):
+    """A judge that compares each trial with that of another condition, of the same agent, question and repetition.
+
+    It gets that trial as `JudgeContext.against`, once all trials are finished. Trials of the condition itself get the
+    score 0 without being asked about: an answer is as good as itself.
+    """
+
+    against: str
+    """The label of that condition; `baseline` also stands for the baseline of the evaluation."""

@@ -1,4 +1,4 @@
-"""Checks of what a trial left, each a class whose fields are its options; the solutions of samples; `keval check`."""
+"""Checks of what a trial left, each a class whose fields are its options; and the solutions of samples."""
 
 from keval_checks.command import CommandCheck
 from keval_checks.file import FileCheck, Golden

@@ -1,0 +1,6 @@
+"""`keval check`: an evaluation is an instrument, and this examines it."""
+
+from keval_instrument.findings import Defect, Examined, Figure
+from keval_instrument.material import Material
+
+__all__ = ["Defect", "Examined", "Figure", "Material"]

@@ -1,0 +1,25 @@
+"""The material of examinations: runs of the evaluation itself, and of answers that were written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from keval import Run
+
+
+@attrs.frozen
+class Material:
+    """Finished runs that examinations read.
+
+    `asked` is a run of the evaluation with its own agents, judges and metrics; its requests are kept. `damaged` has
+    golden answers and what was made of them, and `restyled` answers of `asked` and what was made of these, both scored
+    by the same scorers: each condition is one way of making answers (see `keval_instrument.damages`), and the baseline
+    is the answers as they were. A run is `None` where there is none, and `reasons` says why, by its name.
+    """
+
+    asked: Run | None = None
+    damaged: Run | None = None
+    restyled: Run | None = None
+    reasons: Mapping[str, str] = attrs.field(factory=dict)
