@@ -10,6 +10,7 @@ import attrs
 _KINDS = {
     "golden": r"(?:golden|reference|expected|correct|ideal|ground[\s_-]?truth)",
     "earlier": r"(?:earlier|history|conversation)",
+    "second": r"second[\s_-](?:response|answer|output)",
     "question": r"(?:question|query|user|task|prompt)",
     "response": r"(?:response|answer|output|submission|candidate|completion|assistant)",
 }
@@ -32,12 +33,16 @@ _FENCE = re.compile(r"^\s*(```|~~~|\"\"\"|<<<|---)\w*\n(?P<body>.*?)\n\s*(?:\1|>
 
 @attrs.frozen
 class Sections:
-    """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged."""
+    """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged.
+
+    A prompt that has a `second` response asks which of the two is better.
+    """
 
     question: str = ""
     golden: str = ""
     response: str | None = None
     earlier: str = ""
+    second: str | None = None
 
     @property
     def judging(self) -> bool:
