@@ -16,6 +16,7 @@ from keval.findings.effects import (
     Interaction,
     Repetitions,
     VarianceComponents,
+    WinRate,
 )
 from keval.findings.reviews import ReviewFindings
 from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
@@ -354,7 +355,8 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own. `server_starts` are the processes of servers that were started.
+    of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
+    compare.
     """
 
     run: str
@@ -393,6 +395,7 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    win_rates: tuple[WinRate, ...] = ()
 
     @property
     def ablated(self) -> frozenset[str]:

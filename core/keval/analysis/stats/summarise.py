@@ -12,6 +12,7 @@ from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
+from keval.analysis.stats.win_rates import Preferences
 from keval.findings.reviews import Review
 from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.records.manifest import Manifest
@@ -78,6 +79,7 @@ class Summariser:
             arm: defaultdict(JudgingTally) for arm in self.observed.arms
         }
         self._agreement = JudgeAgreement(manifest.scorers)
+        self._preferences = Preferences.of(manifest)
         self._last: tuple[str, str, Judgement] | None = None
         self._reviews = _review_tally(manifest, reviews)
         self._activation: ActivationTally | None = None
@@ -106,6 +108,7 @@ class Summariser:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:
             self._agreement.add(line)
+            self._preferences.add(line)
             # A judgement is repeated by each of its scores, which follow each other; it is counted once.
             judged = (line.trial, line.judge, line.judgement)
             if judged != self._last:
@@ -134,7 +137,7 @@ class Summariser:
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
         manifest, findings = self.observed.manifest, self.findings()
-        effects = findings.effects()
+        effects, arms = findings.effects(), findings.arms()
         unlike_histories, unlike_facts = unlike_pasts(findings.own_pasts.values())
         return Summary(
             run=manifest.run,
@@ -156,7 +159,7 @@ class Summariser:
             judges=manifest.judges,
             trials=self.trials(),
             arms=with_cost_effectiveness(
-                findings.arms(),
+                arms,
                 manifest.scorers,
                 {arm: observed.expenses for arm, observed in self.observed.arms.items()},
             ),
@@ -177,4 +180,5 @@ class Summariser:
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),
             server_starts=manifest.server_starts,
+            win_rates=tuple(self._preferences.win_rates(arms, effects)),
         )
