@@ -64,7 +64,7 @@ class Claim:
         """The verdict, with the sources that say so."""
         said = {"grounded": ("supported", "grounded in "), "contradicted": ("contradicted", "contradicted by ")}
         word, prefix = said.get(self.verdict, ("", "unsupported"))
-        by = [*(("golden answer",) if self.golden == word else ()), *(self.sources if self.results == word else ())]
+        by = [*(("the golden answer",) if self.golden == word else ()), *(self.sources if self.results == word else ())]
         return prefix + ", ".join(by)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from keval_simulator.judge.comparison import ALIKE, SAYINGS, Text, contradictions, covers, known, share
 from keval_simulator.judge.facts import Fact
 from keval_simulator.judge.prompt import Sections
+from keval_simulator.judge.verdict import FILLER
 from keval_simulator.schema import Schema, properties_of, resolved
 
 _FEWEST_WORDS = 3
@@ -63,9 +65,11 @@ def _golden_claims(sections: Sections) -> Iterator[dict[str, Any]]:
 def _stated(text: str) -> Iterator[str]:
     """Yield the clauses of a text that have a fact, and the sentences without one that have words enough."""
     for statement in Text.read(text).statements:
+        if any(fact.kind == "absence" for fact in statement.facts):
+            continue  # to say that something is not known claims nothing
         if statement.facts:
-            yield from (clause.text for clause in statement.clauses if clause.facts)
-        elif len(statement.words) >= _FEWEST_WORDS:
+            yield from (each.text for each in statement.clauses if each.facts and re.search(r"[^\W\d_]", each.text))
+        elif len(statement.words) >= _FEWEST_WORDS and not FILLER.search(statement.text):
             yield statement.text
 
 
