@@ -159,10 +159,9 @@ class ClaimsRequest:
                     loose = tuple(claim.text for claim in claims if claim.verdict == "unsupported")
                     unsupported = (*(unsupported or ()), *loose)
                     found = self._shares(claims, rubrics)
+                scores |= zip(keys, found, strict=True)
             except ValueError as fault:
                 faults |= dict.fromkeys(keys, f"in {name}, {fault}")
-            else:
-                scores |= zip(keys, found, strict=True)
         return Verdict(scores, faults, unsupported)
 
     def _claim(self, entry: Mapping[str, Any], number: int) -> Claim:
@@ -259,13 +258,15 @@ def _result(call: ToolCall, longest: int) -> tuple[str, bool]:
 
 def _lists(asked: Mapping[str, Rubric]) -> dict[str, list[str]]:
     """Return the keys of the rubrics by the key of their list: one for each text that says what a claim is."""
-    found: dict[tuple[bool, str], list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for key, rubric in asked.items():
-        found.setdefault((rubric.share == "covered", rubric.instructions.strip()), []).append(key)
-    return {
-        f"{_GOLDEN if of_golden else 'claims'}{f'_{number}' if number > 1 else ''}": keys
-        for number, ((of_golden, _), keys) in enumerate(found.items(), start=1)
-    }
+        name = _GOLDEN if rubric.share == "covered" else "claims"
+        found.setdefault((name, rubric.instructions.strip()), []).append(key)
+    named: dict[str, list[str]] = {}
+    for (name, _), keys in found.items():
+        number = sum(each.startswith(name) for each in named) + 1
+        named[f"{name}_{number}" if number > 1 else name] = keys
+    return named
 
 
 def _schema(name: str, *, golden: bool, results: bool) -> dict[str, Any]:
