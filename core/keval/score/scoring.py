@@ -347,7 +347,7 @@ def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict
 
 def rubric_digest(rubric: Rubric) -> str:
     """Return the digest of a rubric's content, without its name."""
-    kind = [] if rubric.kind == "levels" else [rubric.kind]
+    kind = [] if rubric.kind == "levels" else [rubric.kind, rubric.share]
     return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer, *kind])
 
 

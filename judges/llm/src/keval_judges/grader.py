@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
+from attrs.validators import ge
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, TrialError
@@ -33,7 +34,7 @@ class Verdict:
     @classmethod
     def unusable(cls, fault: str, sheet: Sheet) -> Verdict:
         """Return the verdict of a reply that says nothing of what was asked for."""
-        return cls(faults=dict.fromkeys(sheet.schema["properties"], fault))
+        return cls(faults=dict.fromkeys((*sheet.rubrics, *sheet.schema["properties"]), fault))
 
 
 def read_verdict(reply: str, sheet: Sheet) -> Verdict:
@@ -141,14 +142,36 @@ class Grader:
     """Grades trials over one API; what does not vary between them is made once."""
 
     api: Api
+    longest_result: int
     _sheets: dict[Hashable, Sheet] = attrs.field(factory=dict, init=False, repr=False)
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> dict[str, Score | TrialError]:
-        """Return a score per rubric, or why it has none; see `asked`."""
-        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
-        return await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
+        """Return a score per rubric, or why it has none; see `asked`.
+
+        Rubrics of claims are asked for in a request of their own. When that fails, the other scores stand.
+
+        Raises:
+            TrialError: a request failed, and there is no score.
+        """
+        levels = [rubric for rubric in rubrics if rubric.kind == "levels"]
+        graded: dict[str, Score | TrialError] = {}
+        if levels:
+            sheet = self._sheet(levels, answered=trial.sample.answer is not None)
+            graded = await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
+        if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
+            from keval_judges.claims import ClaimsRequest  # only such rubrics need it
+
+            request = ClaimsRequest.of(trial, by_claims, self.longest_result)
+            try:
+                graded |= await self.asked(request.sheet, request.message, request.read, context)
+            except TrialError as error:
+                if not levels:
+                    raise
+                graded |= {rubric.name: error for rubric in request.sheet.rubrics.values()}
+            graded |= request.unscored
+        return graded
 
     async def asked(
         self, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
@@ -166,7 +189,7 @@ class Grader:
         faults: Mapping[str, str] = {}
         claims: tuple[str, ...] | None = None
         failed: TrialError | None = None
-        for _ in range(_ASKINGS):
+        for _ in range(_ASKINGS if sheet.rubrics else 0):
             try:
                 reply = await self.api.ask(sheet, message, context)
             except TrialError as error:
@@ -213,13 +236,18 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
 
 @attrs.define
 class LlmJudge(ABC):
-    """What the judges of both vendors have in common: a grader, made when it is first needed."""
+    """What the judges of both vendors have in common: a grader, made when it is first needed.
+
+    Of a tool result that is longer than `longest_result` characters, a judge of claims sees the beginning.
+    """
 
     providers: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[str, ...]] = ("levels", "claims")
     applies_middleware: ClassVar[bool] = True
     client_module: ClassVar[str]
     """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
 
+    longest_result: int = attrs.field(default=20_000, kw_only=True, validator=ge(1))
     _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     async def prepare(self) -> None:
@@ -251,7 +279,7 @@ class LlmJudge(ABC):
     def ready(self) -> Grader:
         """Return the grader, and connect it if it is not."""
         if self._grader is None:
-            self._grader = Grader(self._connect())
+            self._grader = Grader(self._connect(), self.longest_result)
         return self._grader
 
     @abstractmethod
