@@ -223,7 +223,7 @@ def test_a_run_is_compared_recorded_and_replayed_without_a_model(project: Projec
     told = {each["sample"]: each for each in project.lines("scores.jsonl") if each["condition"] == "with_docs"}
     assert {"port": 1.0, "reload": 0.0, "file": -1.0} == {name: line["value"] for name, line in told.items()}
     assert ["second", "first"] == told["file"]["details"]["orders"]
-    assert 0 == project.keval("run", "eval.yaml", "--replay", "latest", "-o", "again").code
+    assert 0 == project.keval("run", "eval.yaml", "--replay", str(project.run_directory()), "-o", "again").code
     (scores,) = project.root.glob("again/*/*/scores.jsonl")
     again = map(json.loads, scores.read_text(encoding="utf-8").splitlines())
     assert [line["details"] for line in told.values()] == [

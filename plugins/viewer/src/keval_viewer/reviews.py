@@ -171,11 +171,11 @@ def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) ->
 def rubrics_of(run: Run) -> Mapping[str, Rubric]:
     """Return the rubrics that people can grade by as judges do, by their digest, in the order of the run's scorers.
 
-    A share of claims is no level, which is what people give.
+    A share of claims is no level, which is what people give, and one answer alone shows no preference.
     """
     used = dict.fromkeys(entry.rubric for entry in run.manifest.scorers if entry.rubric is not None)
     known = run.manifest.rubrics
-    return {digest: known[digest] for digest in used if known[digest].kind != "claims"}
+    return {digest: known[digest] for digest in used if known[digest].kind == "levels"}
 
 
 def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:
