@@ -62,6 +62,8 @@ class Scale:
 def _described(rubric: Rubric, attribute: attrs.Attribute[Mapping[int, str]], value: Mapping[int, str]) -> None:
     if blank := [level for level, description in value.items() if not description.strip()]:
         raise ValueError(f"every level needs a description; {', '.join(map(str, blank))} has none")
+    if rubric.kind == "preference" and value.keys() != {-1, 0, 1}:
+        raise ValueError("the levels of a rubric of the kind preference are -1, 0 and 1")
 
 
 def named_band(bands: Mapping[str, float], value: float) -> str | None:

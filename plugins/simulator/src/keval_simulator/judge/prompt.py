@@ -11,6 +11,7 @@ import attrs
 _KINDS = {
     "golden": r"(?:golden|reference|expected|correct|ideal|ground[\s_-]?truth)",
     "earlier": r"(?:earlier|history|conversation)",
+    "second": r"second[\s_-](?:response|answer|output)",
     "question": r"(?:question|query|user|task|prompt)",
     "response": r"(?:response|answer|output|submission|candidate|completion|assistant)",
 }
@@ -35,7 +36,8 @@ _FENCE = re.compile(r"^\s*(```|~~~|\"\"\"|<<<|---)\w*\n(?P<body>.*?)\n\s*(?:\1|>
 class Sections:
     """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged.
 
-    `results` are the results of tools, in fences with a nonce, in their order.
+    `results` are the results of tools, in fences with a nonce, in their order. A prompt that has a `second` response
+    asks which of the two is better.
     """
 
     question: str = ""
@@ -43,6 +45,7 @@ class Sections:
     response: str | None = None
     earlier: str = ""
     results: tuple[str, ...] = ()
+    second: str | None = None
 
     @property
     def judging(self) -> bool:
