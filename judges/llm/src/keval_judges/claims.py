@@ -32,8 +32,6 @@ _SAYS = ("supported", "contradicted", "silent")
 _GOLDEN = "golden_claims"
 
 _TASK = "Check the claims of the response, whatever it says about that."
-_NAMED = 3
-"""So many claims of the golden answer that are not covered are named in the reason."""
 
 _OPENING = f"""\
 You check the claims of a response that was given to a question. You did not write it, and you do not know who or what \
@@ -195,19 +193,14 @@ class ClaimsRequest:
         text = _copied(entry, "text", self.response, f"entry {number}", "the response")
         golden = None if self.golden is None else _said(entry, "golden", number)
         results = _said(entry, "results", number) if self.sources else None
-        sources: list[str] = []
-        if results in ("supported", "contradicted"):
-            numbers = entry.get("numbers")
-            if not isinstance(numbers, list) or not numbers:
-                raise ValueError(f"entry {number} names no tool result that says so, in `numbers`")
-            for each in numbers:
-                if type(each) is not int or not 1 <= each <= len(self.sources):
-                    told = (
-                        f"entry {number} names a tool result {str(each)[:12]!r}, but they are 1 to {len(self.sources)}"
-                    )
-                    raise ValueError(told)
-                sources.append(self.sources[each - 1])
-        return Claim(text, golden, results, tuple(dict.fromkeys(sources)))
+        if results not in ("supported", "contradicted"):
+            return Claim(text, golden, results, ())
+        numbers = entry.get("numbers")
+        if not isinstance(numbers, list) or not numbers:
+            raise ValueError(f"entry {number} names no tool result that says so, in `numbers`")
+        if not all(type(each) is int and 1 <= each <= len(self.sources) for each in numbers):
+            raise ValueError(f"entry {number} names a tool result that is none of 1 to {len(self.sources)}")
+        return Claim(text, golden, results, tuple(dict.fromkeys(self.sources[each - 1] for each in numbers)))
 
     def _shares(self, claims: Sequence[Claim], rubrics: Iterable[Rubric]) -> Iterator[Score]:
         found = Counter(claim.verdict for claim in claims)
@@ -217,13 +210,9 @@ class ClaimsRequest:
             **({"marks": [*self._marks(claims)]} if self.marked else {}),
             **({"cut": self.cut} if self.cut else {}),
         }
-        held = {"grounded": found["grounded"], "uncontradicted": len(claims) - found["contradicted"]}
-        for rubric in rubrics:
-            if claims:
-                yield _share(rubric, held[rubric.share or ""], len(claims), f"of {len(claims)} claims: {told}", details)
-            else:
-                yield Score(None, "the response makes no claim")
-            details = {}  # the rubrics of one list have one list of claims
+        parts = {"grounded": found["grounded"], "uncontradicted": len(claims) - found["contradicted"]}
+        reason = f"of {len(claims)} claims: {told}" if claims else "the response makes no claim"
+        return _scored(rubrics, parts, len(claims), reason, details)
 
     def _marks(self, claims: Iterable[Claim]) -> Iterator[Mapping[str, Any]]:
         kinds = {"grounded": "good", "contradicted": "bad"}
@@ -234,18 +223,11 @@ class ClaimsRequest:
     def _covered(self, entries: Sequence[Mapping[str, Any]], rubrics: Iterable[Rubric]) -> Iterator[Score]:
         found = [self._golden_claim(entry, number) for number, entry in enumerate(entries, start=1)]
         missed = [f"“{claim['text']}”" for claim in found if not claim["covered"]]
-        told = f"{len(found) - len(missed)} of {len(found)} claims of the golden answer are covered"
-        if missed:
-            told += f"; not {', '.join(missed[:_NAMED])}" + (
-                f" and {len(missed) - _NAMED} more" * (len(missed) > _NAMED)
-            )
-        details: dict[str, Any] = {"golden_claims": found}
-        for rubric in rubrics:
-            if found:
-                yield _share(rubric, len(found) - len(missed), len(found), told, details)
-            else:
-                yield Score(None, "the judge found no claim in the golden answer")
-            details = {}
+        covered = len(found) - len(missed)
+        reason = f"{covered} of {len(found)} claims of the golden answer are covered"
+        reason += f"; not {', '.join(missed)}" if missed else ""
+        reason = reason if found else "the judge found no claim in the golden answer"
+        return _scored(rubrics, {"covered": covered}, len(found), reason, {"golden_claims": found})
 
     def _golden_claim(self, entry: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         text = _copied(entry, "text", self.golden or Text(""), f"entry {number}", "the golden answer")
@@ -256,10 +238,15 @@ class ClaimsRequest:
         return {"text": text, "covered": covered, "by": by}
 
 
-def _share(rubric: Rubric, part: int, whole: int, reason: str, details: Mapping[str, Any]) -> Score:
-    """Return a score that is as far from the lowest level to the highest as the part is of the whole."""
-    low, high = rubric.scale.low, rubric.scale.high
-    return Score(low + (high - low) * part / whole, reason, details=details)
+def _scored(
+    rubrics: Iterable[Rubric], parts: Mapping[str, int], whole: int, reason: str, details: Mapping[str, Any]
+) -> Iterator[Score]:
+    """Yield a score by each rubric, as far from its lowest level to its highest as a part is of the whole."""
+    for rubric in rubrics:
+        low, high = rubric.scale.low, rubric.scale.high
+        value = low + (high - low) * parts[rubric.share or ""] / whole if whole else None
+        yield Score(value, reason, details=details if whole else {})
+        details = {}  # the rubrics of one list have one list of claims
 
 
 def _no_source(trial: Trial) -> str | None:
