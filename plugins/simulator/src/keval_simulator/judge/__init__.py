@@ -1,8 +1,8 @@
 """The simulated judge: finds what to judge in a prompt, measures it by rules, and fills in the form it is asked for.
 
 The flow is `sections_of` (the prompt's question, golden answer and response), `judge` (the measures, with reasons) and
-`suggestions` (the measures in whatever JSON Schema the reply must have). A schema of claims is filled by `claims`,
-and one of a comparison by `preference`.
+`suggestions` (the measures in whatever JSON Schema the reply must have). Of two responses, `preference` chooses one; a
+schema of claims is filled by `claims`.
 """
 
 from keval_simulator.judge.claims import claims

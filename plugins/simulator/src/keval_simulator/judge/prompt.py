@@ -36,16 +36,16 @@ _FENCE = re.compile(r"^\s*(```|~~~|\"\"\"|<<<|---)\w*\n(?P<body>.*?)\n\s*(?:\1|>
 class Sections:
     """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged.
 
-    `results` are the results of tools, in fences with a nonce, in their order. A prompt that has a `second` response
-    asks which of the two is better.
+    A prompt that has a `second` response asks which of the two is better. `results` are the results of tools, in fences
+    with a nonce, in their order.
     """
 
     question: str = ""
     golden: str = ""
     response: str | None = None
     earlier: str = ""
-    results: tuple[str, ...] = ()
     second: str | None = None
+    results: tuple[str, ...] = ()
 
     @property
     def judging(self) -> bool:
