@@ -367,8 +367,8 @@ def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers
     source, askers = evaluation.source, [*agents, *scorers.judges]
     graded = {kind for judge in scorers.judges for kind in kinds_of(judge.plugin)}
     paths = {spec.label: spec.path for spec in evaluation.rubrics}
-    for rubric in scorers.rubrics if scorers.judges else ():
-        if rubric.kind not in graded:
+    for rubric in scorers.rubrics:
+        if graded and rubric.kind not in graded:
             problem = f"no judge grades by {rubric.name}, whose kind is {rubric.kind}; add one that does to `judges:`"
             yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
     if not evaluation.judges:
