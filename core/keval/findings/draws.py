@@ -24,6 +24,7 @@ class DrawnAnswer:
     sample: str
     agent: str
     condition: str
+    repetition: int
 
 
 @attrs.frozen
@@ -40,12 +41,12 @@ class DrawnFrom:
 class Draw:
     """Answers drawn at random at one time. A line of draws.jsonl.
 
-    Questions are drawn, each with the same probability, and of each one answer in every arm. A later draw takes from
-    the questions that are left. So, of `questions` in the run, each is among `drawn` with the same probability, where
-    `drawn` counts those of this draw and of earlier ones; and every answer that was drawn has the same weight.
+    Of the questions that were answered and not drawn before, some are drawn, each with the same probability, and of
+    each the answers of all arms in one random repetition. So, with `drawn` as those of this draw and of earlier ones,
+    each of `questions` is among them with the same probability, and all answers that were drawn have the same weight.
 
-    The draw is spread over the levels that the `judge` gave by the rubric `metric`; `digest` is that of the scorer.
-    `samples` is a digest of the questions' ids: draws from other questions do not count together.
+    The draw is spread over the levels that the `judge` gave by the rubric `metric`; `digest` is that of the scorer, and
+    `frame` what was drawn from. `samples` is the digest of the questions that the run had asked then.
     """
 
     id: str
