@@ -14,7 +14,8 @@ from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval.findings.draws import NO_LABELS, Labels
 from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
-from keval.records.manifest import Manifest
+from keval.findings.vendors import same_vendors
+from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
 from keval.records.trial import Trial
@@ -46,6 +47,11 @@ def _review_tally(manifest: Manifest, labels: Labels) -> ReviewTally | None:
     from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
     return ReviewTally(manifest, labels)
+
+
+def _live_models(entries: Mapping[str, AgentEntry | JudgeEntry]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the models of agents or judges that are not simulated, by label."""
+    return [(label, (each.model,)) for label, each in entries.items() if each.model and not each.simulated]
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
@@ -149,6 +155,7 @@ class Summariser:
             properties=findings.properties(),
             averages=findings.averages(),
             unfinished=findings.unfinished,
+            same_vendor=tuple(same_vendors(*(_live_models(each) for each in (manifest.agents, manifest.judges)))),
             unpriced=self.observed.rates.unpriced,
             scorers=tuple(
                 ScorerScale(entry.metric, entry.judge, entry.scale, entry.category) for entry in manifest.scorers
