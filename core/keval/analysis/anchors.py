@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 import attrs
 import numpy as np
@@ -20,7 +20,8 @@ from keval.labels.anchors import (
     read_kept_anchors,
 )
 from keval.records.manifest import Manifest, ScorerEntry, is_current
-from keval.store.run import Run
+from keval.store.lock import fetch_run
+from keval.store.run import Run, list_runs
 
 _EARLIER = 100
 """So many earlier runs are looked at for one by the same judge."""
@@ -75,7 +76,7 @@ def _drift(here: _Anchored, entry: ScorerEntry, levels: Mapping[str, float]) -> 
         return JudgeDrift(reason="the judge was not asked: the run is a replay")
     if not levels:
         return JudgeDrift(reason="the judge graded no anchor")
-    for earlier in islice(_earlier_runs(here.run), _EARLIER):
+    for earlier in itertools.islice(_earlier_runs(here.run), _EARLIER):
         before = _same_scorer(earlier.manifest, manifest, entry)
         if before is None or not (had := (there := _Anchored(earlier)).levels(before)):
             continue
@@ -95,9 +96,10 @@ def _drift(here: _Anchored, entry: ScorerEntry, levels: Mapping[str, float]) -> 
 
 def _earlier_runs(run: Run) -> Iterator[Run]:
     """Yield the finished runs of the evaluation beside a run, the latest before it first."""
-    names = sorted(path.parent.name for path in run.path.parent.glob("*/manifest.json"))
-    for name in reversed([name for name in names if name < run.id]):
-        earlier = Run(run.path.parent / name)
+    beside = [each for each in list_runs(run.path.parents[1]) if each.path.parent == run.path.parent]
+    before = itertools.takewhile(lambda each: each.id != run.id, beside)
+    for earlier in reversed([*before]):
+        fetch_run(earlier.path)
         if anchor_scores_file(earlier.path).exists() and not earlier.is_locked:
             try:
                 manifest = earlier.manifest

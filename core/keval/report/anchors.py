@@ -25,6 +25,8 @@ def anchor_lines(summary: Summary) -> Iterator[str]:
     for found in summary.anchors:
         if found.failed:
             yield f"  {found.failed} gradings of anchors by {one_line(found.judge)} failed: {rubric_name(found.metric)}"
+        if found.drift.changes:
+            yield f"  changed of {one_line(found.judge)} since {found.drift.against}: {joined(found.drift.changes)}"
 
 
 def _row(found: AnchorFindings) -> tuple[str, ...]:
@@ -39,5 +41,4 @@ def _drift(found: AnchorFindings) -> str:
     if drift.difference is None:
         return drift.reason or "unknown"
     ends = interval(drift.ci_low, drift.ci_high, signs=True)
-    told = " ".join(filter(None, (signed(drift.difference), ends, f"(n={drift.n}) since {drift.against}")))
-    return f"{told}; changed: {joined(drift.changes)}" if drift.changes else told
+    return " ".join(filter(None, (signed(drift.difference), ends, f"(n={drift.n}) since {drift.against}")))
