@@ -88,9 +88,8 @@ def width(way: Way) -> float:
 
 def main(times: int) -> None:
     """Print the table."""
-    print(
-        "| differences | looked at | false verdicts, wanted 5 % | width | power | questions |\n|---|---|---|---|---|---|"
-    )
+    print("| differences | looked at | false verdicts, wanted 5 % | width | power | questions |")
+    print("|---|---|---|---|---|---|")
     for number, (shape, (draw, span)) in enumerate(SHAPES.items()):
         for way in ways():
             none, some = (draw(np.random.default_rng(number), (times, QUESTIONS), mean) for mean in (0.0, EFFECT))

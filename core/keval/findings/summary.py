@@ -18,7 +18,7 @@ from keval.findings.effects import (
     VarianceComponents,
 )
 from keval.findings.reviews import ReviewFindings
-from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
+from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
@@ -354,7 +354,8 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own. `server_starts` are the processes of servers that were started.
+    of their own. `server_starts` are the processes of servers that were started. `looking` says how the run was looked
+    at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of looking.
     """
 
     run: str
@@ -393,6 +394,7 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    looking: LookingEntry | None = None
 
     @property
     def ablated(self) -> frozenset[str]:

@@ -65,13 +65,15 @@ Submit: TypeAlias = Callable[[str, bytes], None]
 SCORED, UNSCORED, PARTLY_SCORED = range(3)
 """What of a trial is scored; a byte each, as a run may have a million."""
 
-_MOST_WAITING = 128
-"""Trials that wait in memory to be scored; those that finish when there are more are left to the end."""
+MOST_WAITING = 128
+"""Trials that wait in memory to be scored, unless each is to be scored as it finishes."""
 
 
 @attrs.define(eq=False)
 class Backlog:
     """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
+
+    Trials that finish while `most_waiting` others wait to be scored are left to the end.
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
@@ -88,6 +90,7 @@ class Backlog:
     at_once: int
     late: set[str]
     left: bytearray
+    most_waiting: float = MOST_WAITING
     down: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
@@ -105,7 +108,7 @@ class Backlog:
 
         def submit(id: str, line: bytes) -> None:
             self.left.append(UNSCORED)
-            if len(waiting) >= self.at_once + _MOST_WAITING:
+            if len(waiting) >= self.at_once + self.most_waiting:
                 return
             task = group.create_task(score(len(self.left) - 1, line))
             waiting.add(task)
@@ -119,6 +122,7 @@ class Backlog:
         if any(self.left):
             marked = zip(trials, self.left, strict=True)
             await self._score((trial, mark == PARTLY_SCORED) for trial, mark in marked if mark != SCORED)
+            self.left = bytearray(len(self.left))
 
     async def score(self, trials: Iterable[Trial]) -> None:
         """Score trials by all scorers."""
