@@ -6,7 +6,6 @@ finished run can be scored again by the same steps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
-from keval.score.backlog import MOST_WAITING, UNSCORED, Backlog, Submit, late_judges
+from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.distribution import CrewExecutor, Job
 from keval.store.journal import Journal
@@ -276,8 +275,8 @@ def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[st
 
         at_once = run.plan.evaluation.execution.max_concurrent
         left = bytearray([UNSCORED]) * len(trials)
-        most_waiting = MOST_WAITING if run.monitor is None else math.inf
-        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, most_waiting)
+        all_at_once = run.monitor is not None
+        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, all_at_once)
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:

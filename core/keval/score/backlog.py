@@ -65,15 +65,15 @@ Submit: TypeAlias = Callable[[str, bytes], None]
 SCORED, UNSCORED, PARTLY_SCORED = range(3)
 """What of a trial is scored; a byte each, as a run may have a million."""
 
-MOST_WAITING = 128
-"""Trials that wait in memory to be scored, unless each is to be scored as it finishes."""
+_MOST_WAITING = 128
+"""Trials that wait in memory to be scored; those that finish when there are more are left to the end."""
 
 
 @attrs.define(eq=False)
 class Backlog:
     """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
 
-    Trials that finish while `most_waiting` others wait to be scored are left to the end.
+    With `all_at_once`, no trial is left to the end, however many wait to be scored.
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
@@ -90,7 +90,7 @@ class Backlog:
     at_once: int
     late: set[str]
     left: bytearray
-    most_waiting: float = MOST_WAITING
+    all_at_once: bool = False
     down: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
@@ -108,7 +108,7 @@ class Backlog:
 
         def submit(id: str, line: bytes) -> None:
             self.left.append(UNSCORED)
-            if len(waiting) >= self.at_once + self.most_waiting:
+            if len(waiting) >= self.at_once + _MOST_WAITING and not self.all_at_once:
                 return
             task = group.create_task(score(len(self.left) - 1, line))
             waiting.add(task)
