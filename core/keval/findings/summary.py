@@ -21,7 +21,7 @@ from keval.findings.effects import (
 )
 from keval.findings.reviews import ReviewFindings
 from keval.findings.vendors import SameVendor
-from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
+from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
@@ -360,7 +360,9 @@ class Summary(Entry):
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
     of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
     compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
-    against it. `same_vendor` are the judges whose model is of the vendor of an agent's.
+    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
+    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
+    looking.
     """
 
     run: str
@@ -402,6 +404,7 @@ class Summary(Entry):
     win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()
     same_vendor: tuple[SameVendor, ...] = ()
+    looking: LookingEntry | None = None
 
     @property
     def ablated(self) -> frozenset[str]:
