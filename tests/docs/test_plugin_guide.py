@@ -128,7 +128,11 @@ def test_what_the_guide_checks_is_checked(guide: Project) -> None:
 
 
 def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:
-    guide.write(eval_yaml=EVALUATION.replace("lenient: {type: acme/lenient}, longer: {type: acme/longer}", "one: {model: acme/one}"))
+    guide.write(
+        eval_yaml=EVALUATION.replace(
+            "lenient: {type: acme/lenient}, longer: {type: acme/longer}", "one: {model: acme/one}"
+        )
+    )
     refused = keval(guide, "run", "eval.yaml", "--model", "openai=acme/large")
     planned = keval(guide, "run", "eval.yaml", "--dry-run", "--json")
 

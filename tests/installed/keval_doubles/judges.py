@@ -68,7 +68,7 @@ class Reader:
         self._asked.append(trial.sample.id)
         if self.journal:
             asked = ",".join(rubric.name for rubric in rubrics)
-            self._note(f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
+            _note(self.journal, f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
         await until_written("trials.jsonl", self.after_trials)
         if self.hangs:
             await asyncio.Event().wait()
@@ -84,8 +84,10 @@ class Reader:
             return {rubric.name: TrialError("no JSON in the reply", kind="bad_reply") for rubric in rubrics}
         return {rubric.name: Score(float(level), f"level {level}") for rubric in rubrics}
 
-    def _note(self, line: str) -> None:
-        with Path(self.journal).open("a", encoding="utf-8") as file:
+
+def _note(journal: str, line: str) -> None:
+    if journal:
+        with Path(journal).open("a", encoding="utf-8") as file:
             file.write(line)
 
 
@@ -121,11 +123,20 @@ class Longer:
         if len(self._compared) >= int(os.environ.get("LONGER_DIES_AFTER", "1000000")):
             os.kill(os.getpid(), signal.SIGKILL)
         self._compared.append(trial.sample.id)
-        if self.journal:
-            self._note(f"{trial.sample.id} {context.repetition}: {len(trial.output)} to {len(other.output)}\n")
+        _note(self.journal, f"{trial.sample.id} {context.repetition}: {len(trial.output)} to {len(other.output)}\n")
         ours, theirs = len(trial.output), len(other.output)
         return {rubric.name: Score(float((ours > theirs) - (ours < theirs)), "by length") for rubric in rubrics}
 
-    def _note(self, line: str) -> None:
-        with Path(self.journal).open("a", encoding="utf-8") as file:
-            file.write(line)
+
+@attrs.frozen
+class Digit:
+    """Gives the number that an answer begins with as its level, and `shift` more; `journal` gets a line per answer."""
+
+    shift: int = 0
+    journal: str = ""
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
+        assert ("", "", "") == (trial.id, trial.agent, trial.condition)
+        _note(self.journal, f"{trial.sample.id} {trial.output}\n")
+        found = int(trial.output[:1]) + self.shift
+        return {rubric.name: Score(float(min(max(found, 1), max(rubric.levels)))) for rubric in rubrics}

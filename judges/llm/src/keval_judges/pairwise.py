@@ -14,6 +14,7 @@ from keval_judges.anthropic_judge import Anthropic
 from keval_judges.grader import Verdict, encodable, read_object
 from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import (
+    CLOSING,
     CODES,
     TAGGED,
     Sheet,
@@ -123,13 +124,6 @@ wrong."""
 
 _BETTER, _TIE = '"first" or "second", for the response of which this is true', '"tie"'
 
-_CLOSING = """\
-# Verdict
-
-Give your verdict as one JSON object with these keys and nothing else; if you have a tool `grade`, call it with them:
-
-{keys}"""
-
 
 def comparison_sheet(rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
     """Make the sheet of a comparison; `answered` says whether there is a golden answer."""
@@ -152,7 +146,7 @@ def comparison_sheet(rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
                     section(key, rubric, {_BETTER: rubric.levels[1], _TIE: rubric.levels[0]})
                     for key, rubric in found.items()
                 ),
-                _CLOSING.format(keys="\n".join(f'- "{key}": {told}' for key in found)),
+                CLOSING.format(keys="\n".join(f'- "{key}": {told}' for key in found)),
             ]
         ),
     )
