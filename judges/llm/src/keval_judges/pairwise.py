@@ -97,11 +97,12 @@ def _agreed(first: Score | TrialError, second: Score | TrialError) -> Score | Tr
     if isinstance(second, TrialError):
         return second
     values = first.value or 0.0, second.value or 0.0
-    orders = {"orders": [_NAMES[value] for value in values]}
+    orders = [_NAMES[value] for value in values]
     return Score(
         values[0] if values[0] == -values[1] else 0.0,
-        f"As the first of two: {first.reason}\nAs the second of two: {second.reason}",
-        details={**first.details, **second.details, **orders},
+        f"In the first place (preferred: {orders[0]}): {first.reason}\n"
+        f"In the second place (preferred: {orders[1]}): {second.reason}",
+        details={**first.details, **second.details, "orders": orders},
     )
 
 
