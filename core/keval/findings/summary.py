@@ -17,10 +17,11 @@ from keval.findings.effects import (
     Interaction,
     Repetitions,
     VarianceComponents,
+    WinRate,
 )
 from keval.findings.reviews import ReviewFindings
 from keval.findings.vendors import SameVendor
-from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
+from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
@@ -357,9 +358,11 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own. `server_starts` are the processes of servers that were started. `anchors` is what judges
-    gave to the anchors, which is found with the gates, as earlier runs are held against it. `same_vendor` are the
-    judges whose model is of the vendor of an agent's.
+    of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
+    compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
+    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
+    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
+    looking.
     """
 
     run: str
@@ -398,8 +401,10 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()
     same_vendor: tuple[SameVendor, ...] = ()
+    looking: LookingEntry | None = None
 
     @property
     def ablated(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from keval.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
 from keval.report.blocks import Block, claims_of, grouped
 from keval.report.claims import (
     BETTER,
+    HOLDS,
     INFORMATION_HARMS,
     JUDGE_DRIFT,
     LOST_COULD_DECIDE,
@@ -44,6 +45,8 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
         yield told
     if summary.unfinished and summary.effects:
         yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
+    elif summary.effects and HOLDS.holds(summary):
+        yield HOLDS.says
     yield from (
         f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
         for arm in summary.trials

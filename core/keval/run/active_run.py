@@ -39,6 +39,7 @@ from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
     from keval.analysis.gates import Regression
+    from keval.analysis.monitor import Monitor
     from keval.recording.recording import RecordingWriter
     from keval.recording.replay_workers import Replaying
 
@@ -90,7 +91,7 @@ class ActiveRun:
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
     servers that a run that goes on had started. `replaying` is what plays a recorded run. `crew` are the workers
-    elsewhere, of an executor that has some.
+    elsewhere, of an executor that has some. `monitor` looks at an effect, in a run that may end early.
     """
 
     plan: Plan | ScoringPlan
@@ -106,6 +107,7 @@ class ActiveRun:
     starts_before: tuple[ServerStartsEntry, ...] = ()
     replaying: Replaying | None = None
     crew: Crew | None = None
+    monitor: Monitor | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)
     writer: RunWriter = attrs.field(init=False)
@@ -177,12 +179,22 @@ class ActiveRun:
 
     def grader(self, lacks: Lacks) -> AbstractContextManager[TrialGrader]:
         """Return what makes the scores that trials lack."""
-        recording = self.recording
+        recording, finished = self.recording, self.run  # judges that compare read it after the last trial
         if self.crew is not None:
             from keval.crew.grader import CrewGrader  # as what opens the crew is
 
             scorers = self.plan.scorers
-            return nullcontext(CrewGrader(self.crew, scorers, self.spec, lacks, self.run_budget, self._keep_scores))
+            return nullcontext(
+                CrewGrader(
+                    self.crew,
+                    scorers,
+                    self.spec,
+                    lacks,
+                    self.run_budget,
+                    self._keep_scores,
+                    finished.counterpart,
+                )
+            )
         return Grader.of(
             self.plan.scorers,
             self.ready.judges,
@@ -191,6 +203,7 @@ class ActiveRun:
             lacks=lacks,
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
+            counterpart=finished.counterpart,
             keep=recording.judgement if recording else None,
             judging=self.replaying.judge if self.replaying else None,
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,
