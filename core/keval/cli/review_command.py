@@ -106,9 +106,7 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
     rubrics = run.manifest.rubrics
     judged = [each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind == "levels"]
     if not judged:
-        raise RunError(
-            f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run"
-        )
+        raise RunError(f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run")
     if metric is not None:
         return named_scorers(judged, metric)[0]
     return next((entry for entry in judged if entry.metric in run.manifest.primary), judged[0])
