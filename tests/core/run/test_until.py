@@ -25,7 +25,7 @@ primary: [double/length]
 metrics: [double/length]
 execution: {{max_concurrent: 4, num_repetitions: 2, until: {until}}}
 """
-QUESTIONS = 60
+QUESTIONS = 40
 DECIDED = "{effect: with_docs/double/length, decided: true}"
 
 
