@@ -27,8 +27,11 @@ RESOURCES: Mapping[str, tuple[Function, ...]] = {
     "failures": ("mean",),
     "compliance": ("mean",),
     "truncated": ("mean",),
+    "judge_drift": ("mean", "low", "high"),
 }
-"""What trials use, and the shares of trials, with the functions that each can be asked for."""
+"""What trials use, the shares of trials, and how judges drift, with the functions that each can be asked for."""
+DRIFT = "judge_drift"
+"""By how many points a judge grades the same anchors otherwise than in an earlier run."""
 SHARES = ("failures", "compliance", "truncated")
 
 _OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
@@ -265,6 +268,8 @@ def _check(gate: Gate, names: Names) -> None:
     if gate.function not in functions:
         whose = f"the effect on {gate.metric!r}" if gate.is_effect else repr(gate.metric)
         raise ValueError(f"{whose} has no {gate.function}; it has {', '.join(functions)}")
+    if gate.metric == DRIFT and gate.is_resource and (gate.is_effect or gate.agent or gate.condition):
+        raise ValueError(f"{DRIFT!r} is of judges: it takes neither an agent, nor a condition, nor a sign")
     if gate.is_effect:
         _check_effect(gate, names)
     scale = Scale() if gate.metric in SHARES and gate.is_resource else names.scale(gate.metric)

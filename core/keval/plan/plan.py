@@ -150,7 +150,8 @@ class ScoringPlan:
 class Plan:
     """All that a run will do, before it does anything; `notices` are what a user should know of it.
 
-    `tasks` are the workspaces and checks of trials, if the config asks for any.
+    `tasks` are the workspaces and checks of trials, and `anchors` the labelled answers that judges grade after them, if
+    the config asks for any.
     """
 
     evaluation: Evaluation
@@ -165,6 +166,7 @@ class Plan:
     executor: ResolvedPlugin
     notices: tuple[Problem, ...] = ()
     tasks: Tasks | None = None
+    anchors: Sequence[Sample] = ()
 
     @property
     def trial_count(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
+from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
 from keval.findings.formats import counted, decimals, interval, number, percent
 from keval.findings.summary import ScoreByReading, Summary
@@ -362,6 +363,13 @@ PRIMARY_WOULD = Statement[Summary](
     " One metric under `primary:` would see it in {}.",
     "the config names no primary metric, and several metrics are compared",
     lambda summary: summary.family_power is not None,
+)
+
+JUDGE_DRIFT = Statement[JudgeDrift](
+    "judge drift {drift} on {anchors} since {run}: {rubric} by {judge}{changes}",
+    "the 95 % interval over the anchors that both runs have excludes 0",
+    lambda drift: drift.is_sure,
+    "first",
 )
 
 HOLDS = Statement[Summary](

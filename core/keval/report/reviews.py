@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any
@@ -14,7 +15,14 @@ from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.findings.formats import counted, interval, number, percent, signed
-from keval.findings.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
+from keval.findings.reviews import (
+    DrawnArm,
+    JudgeAgreementWithPeople,
+    PeopleAgreement,
+    Review,
+    ReviewFindings,
+    ThumbScores,
+)
 from keval.findings.summary import Summary
 from keval.report.terminal.console import safe
 from keval.report.words import display_names, joined, one_line, padded, rubric_name
@@ -44,13 +52,17 @@ def judging_lines(summary: Summary) -> Iterator[str]:
 
 
 def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
-    """Yield the first claims that judges could not verify, a line each; the others are counted."""
-    for claim in claims[:_MOST_CLAIMS]:
+    """Yield the first claims that judges could not verify; the others are counted, and those that are in results."""
+    loose = [claim for claim in claims if not claim.source]
+    for claim in loose[:_MOST_CLAIMS]:
         line = safe(f"  {one_line(claim.sample)} ({claim.agent} {claim.condition}): {one_line(claim.text)}")
         line.truncate(width, overflow="ellipsis")
         yield line
-    if len(claims) > _MOST_CLAIMS:
-        yield Text(f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
+    if len(loose) > _MOST_CLAIMS:
+        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
+    if traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source):
+        tools = ", ".join(f"{one_line(tool)} {count:,}" for tool, count in traced.most_common())
+        yield safe(f"claims beyond the golden answers that are in tool results: {tools}")
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:
@@ -110,6 +122,8 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
             f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because the trials"
             " were run again and have new answers."
         )
+    if found.drawn:
+        yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(_drawn_text, found.drawn))}."
     biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
     if biased and (found.judges or found.thumbs):
         shares = [
@@ -118,6 +132,11 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
         ]
         told = joined(shares)
         yield f"{told}, so the agreement is not representative of the run."
+
+
+def _drawn_text(arm: DrawnArm) -> str:
+    skipped = f", and skipped {arm.skipped}" if arm.skipped else ""
+    return one_line(f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}{skipped}")
 
 
 def people_text(found: PeopleAgreement) -> str:

@@ -30,7 +30,7 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
-from keval.score.scoring import Grader, ScoredTrial, TrialGrader
+from keval.score.scoring import Grader, Lacks, ScoredTrial, TrialGrader
 from keval.seams.distribution import Crew, PackedScores
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.store.run import Run
@@ -177,24 +177,33 @@ class ActiveRun:
         """Note that the run is recorded from a time on."""
         self.manifest = attrs.evolve(self.manifest, recording=RecordingEntry(since))
 
-    def grader(self, scores: Pass) -> AbstractContextManager[TrialGrader]:
-        """Return what makes the scores that a pass lacks."""
-        recording = self.recording
+    def grader(self, lacks: Lacks) -> AbstractContextManager[TrialGrader]:
+        """Return what makes the scores that trials lack."""
+        recording, finished = self.recording, self.run  # judges that compare read it after the last trial
         if self.crew is not None:
             from keval.crew.grader import CrewGrader  # as what opens the crew is
 
             scorers = self.plan.scorers
             return nullcontext(
-                CrewGrader(self.crew, scorers, self.spec, scores.lacks, self.run_budget, self._keep_scores)
+                CrewGrader(
+                    self.crew,
+                    scorers,
+                    self.spec,
+                    lacks,
+                    self.run_budget,
+                    self._keep_scores,
+                    finished.counterpart,
+                )
             )
         return Grader.of(
             self.plan.scorers,
             self.ready.judges,
             self.plan.evaluation.execution,
             spec=self.spec,
-            lacks=scores.lacks,
+            lacks=lacks,
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
+            counterpart=finished.counterpart,
             keep=recording.judgement if recording else None,
             judging=self.replaying.judge if self.replaying else None,
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,

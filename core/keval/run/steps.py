@@ -195,6 +195,7 @@ async def execute_and_score(
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
+        await _grade_anchors(run, missing=missing)
         _end(run, told, run.working.total())
 
 
@@ -203,7 +204,16 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
     written = run.run
     with _scoring(run, written, missing=missing) as backlog:
         await backlog.score(written.trials_as_finished())
+        await _grade_anchors(run, missing=missing)
         _end(run, "", run.manifest.elapsed)
+
+
+async def _grade_anchors(run: ActiveRun, *, missing: bool) -> None:
+    """Have judges grade the anchors of the run, after its trials, if it has some. Raises RunError."""
+    if run.plan.evaluation.header.anchors is not None:
+        from keval.labels.grading import grade_anchors  # only such a run needs it
+
+        await grade_anchors(run, missing=missing)
 
 
 def summarise(run: ActiveRun, written: Run) -> Summary:
@@ -265,7 +275,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
 def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[str] = ()) -> Iterator[Backlog]:
     """Yield what scores trials; the scores replace earlier ones when the block ends."""
     trials = written.known_trials
-    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores) as grader:
+    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores.lacks) as grader:
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)

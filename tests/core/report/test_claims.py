@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
+from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
 from keval.findings.summary import ScoreByReading
 from keval.records.manifest import LookingEntry
@@ -116,6 +117,10 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
     "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
+    "JUDGE_DRIFT": (
+        [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],
+        [JudgeDrift("r", 9, 0.3, -0.1, 0.5), JudgeDrift("r", 1, 0.3), JudgeDrift(reason="none")],
+    ),
     "HOLDS": (
         [attrs.evolve(RUN, looking=LookingEntry("docs/tone")), attrs.evolve(RUN, unfinished=True)],
         [RUN, attrs.evolve(RUN, unfinished=True, play=True)],
