@@ -119,7 +119,7 @@ class Findings:
         values = {
             arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
         }
-        return averages_of(self._scorers, values, self._clusters)
+        return averages_of(self._scorers, values, self._clusters, self._looking)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
