@@ -14,7 +14,8 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
-from keval.findings.reviews_file import read_review
+from keval.findings.draws import read_draw
+from keval.findings.reviews import read_review
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
@@ -96,6 +97,8 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
+    if (run.path / "draws.jsonl").exists():
+        _copy_lines(run, writer, "draws.jsonl", read_draw, lambda draw: trials >= {each.trial for each in draw.answers})
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
         writer.write_manifest(manifest)

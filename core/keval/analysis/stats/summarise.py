@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
@@ -12,7 +12,7 @@ from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
-from keval.findings.reviews import Review
+from keval.findings.draws import NO_LABELS, Labels
 from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.records.manifest import Manifest
 from keval.records.scores import Judgement, ScoreLine
@@ -29,10 +29,10 @@ def summarise(
     numbers: dict[str, int],
     trials: Iterable[Trial],
     scores: Iterable[ScoreLine],
-    reviews: Sequence[Review] = (),
+    labels: Labels = NO_LABELS,
 ) -> Summary:
     """Summarise a run; its trials and scores are read once. `numbers` are those of its samples, by id."""
-    summariser = Summariser(manifest, numbers, reviews=reviews)
+    summariser = Summariser(manifest, numbers, labels=labels)
     for trial in trials:
         summariser.add_trial(trial)
     for line in scores:
@@ -40,12 +40,12 @@ def summarise(
     return summariser.summary()
 
 
-def _review_tally(manifest: Manifest, reviews: Sequence[Review]) -> ReviewTally | None:
-    if not reviews:
+def _review_tally(manifest: Manifest, labels: Labels) -> ReviewTally | None:
+    if not labels:
         return None
     from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
-    return ReviewTally(manifest, reviews)
+    return ReviewTally(manifest, labels)
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
@@ -61,10 +61,10 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
 
 
 class Summariser:
-    """Takes a run's trials and scores one by one, as `Observations` does; `reviews` are all lines of reviews."""
+    """Takes a run's trials and scores one by one, as `Observations` does."""
 
     def __init__(
-        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, reviews: Sequence[Review] = ()
+        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, labels: Labels = NO_LABELS
     ) -> None:
         self.observed = Observations(manifest, numbers)
         self._tallies = {arm: Tally(self.observed.rates) for arm in self.observed.arms}
@@ -79,7 +79,7 @@ class Summariser:
         }
         self._agreement = JudgeAgreement(manifest.scorers)
         self._last: tuple[str, str, Judgement] | None = None
-        self._reviews = _review_tally(manifest, reviews)
+        self._reviews = _review_tally(manifest, labels)
         self._activation: ActivationTally | None = None
 
     def add_trial(self, trial: Trial) -> None:
