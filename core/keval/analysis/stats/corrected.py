@@ -140,6 +140,17 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled, level: float = 0
     )
 
 
+def bias_difference(arm: Labelled, against: Labelled) -> Corrected:
+    """Return by how much more the judge's level lies above people's in one arm than in another.
+
+    It is the difference of two means, with the error of `corrected` where nothing but labels is known.
+    """
+    above, below = (
+        attrs.evolve(each, people=each.judge - each.people, judge=0 * each.judge) for each in (arm, against)
+    )
+    return corrected(Judged(np.zeros(1), arm.units[:1]), above, below)
+
+
 def _slope(groups: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
     """Return by how much people's level rises with the judge's within groups of weighted levels, from 0 to 1.
 
