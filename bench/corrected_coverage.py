@@ -1,8 +1,9 @@
 """How often 95 % intervals hold the true effect where the judge errs: by the judge alone, and corrected by labels.
 
 Prints the table of `docs/statistics.md`: people and a planted judge grade the answers of two arms, and people's levels
-of some answers are known. `covers` is how many per cent of the intervals hold the true effect, and `width` is how wide
-they are on average. `corrected_coverage.py 4000` draws each row so often, as for the documentation.
+of some answers are known. A cell has how many per cent of the intervals hold the true effect, by the judge alone → and
+corrected, and how wide they are on average; `none` is how often labels were too much alike for a corrected one.
+`corrected_coverage.py 2000` draws each so often, as for the documentation.
 """
 
 from __future__ import annotations
@@ -139,14 +140,15 @@ def coverage(judge: Judge, design: Design, times: int, seed: Sequence[int]) -> C
 
 def main(times: int) -> None:
     """Print the table."""
-    heads = ("labels", "planted judge", "judge alone covers", "width", "corrected covers", "width", "none")
+    heads = ["labels (wanted: 95 %)", *(judge.name for judge in JUDGES), "none"]
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for number, design in enumerate(DESIGNS):
-        for place, judge in enumerate(JUDGES):
-            found = coverage(judge, design, times, [number, place])
-            of_judge = f"{found.alone:.1%} | {found.alone_width:.2f}"
-            better = f"{found.corrected:.1%} | {found.corrected_width:.2f} | {found.none:.1%}"
-            print(f"| {design.name} | {judge.name} | {of_judge} | {better} |")
+        found = [coverage(judge, design, times, [number, place]) for place, judge in enumerate(JUDGES)]
+        cells = (
+            f"{100 * each.alone:.0f} → {100 * each.corrected:.0f} ({each.alone_width:.2f} → {each.corrected_width:.2f})"
+            for each in found
+        )
+        print(f"| {design.name} | {' | '.join(cells)} | {100 * np.mean([each.none for each in found]):.0f} |")
 
 
 if __name__ == "__main__":
