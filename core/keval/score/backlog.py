@@ -17,6 +17,7 @@ from keval.records.models import Endpoint
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
 from keval.score.scoring import ScoredTrial, TrialGrader
+from keval.seams.interfaces import ComparingJudge
 from keval.seams.live_events import LiveEvent
 
 
@@ -44,13 +45,16 @@ def late_judges(
 ) -> set[str]:
     """Return the labels of the judges that must not grade while trials run.
 
-    A judge that asks a model of an agent would lengthen that agent's response times. A budget of tokens or US dollars
-    is for trials first. `endpoints` are those that model providers found, by `provider/name`.
+    A judge that compares needs the other trial. One that asks a model of an agent would lengthen that agent's response
+    times. A budget of tokens or US dollars is for trials first. `endpoints` are those that model providers found, by
+    `provider/name`.
     """
     if budget.tokens is not None or budget.usd is not None:
         return {judge.label for judge in judges}
     measured = {place for agent in agents for place in _asked(agent, endpoints)}
-    return {judge.label for judge in judges if measured & _asked(judge, endpoints)}
+    return {
+        each.label for each in judges if isinstance(each.plugin, ComparingJudge) or measured & _asked(each, endpoints)
+    }
 
 
 def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tuple[str, ...]]:
@@ -73,6 +77,8 @@ _MOST_WAITING = 128
 class Backlog:
     """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
 
+    With `all_at_once`, no trial is left to the end, however many wait to be scored.
+
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
     `down` are the judges whose endpoint was lost, and which are late from then on.
@@ -88,6 +94,7 @@ class Backlog:
     at_once: int
     late: set[str]
     left: bytearray
+    all_at_once: bool = False
     down: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
@@ -105,7 +112,7 @@ class Backlog:
 
         def submit(id: str, line: bytes) -> None:
             self.left.append(UNSCORED)
-            if len(waiting) >= self.at_once + _MOST_WAITING:
+            if len(waiting) >= self.at_once + _MOST_WAITING and not self.all_at_once:
                 return
             task = group.create_task(score(len(self.left) - 1, line))
             waiting.add(task)
@@ -119,6 +126,7 @@ class Backlog:
         if any(self.left):
             marked = zip(trials, self.left, strict=True)
             await self._score((trial, mark == PARTLY_SCORED) for trial, mark in marked if mark != SCORED)
+            self.left = bytearray(len(self.left))
 
     async def score(self, trials: Iterable[Trial]) -> None:
         """Score trials by all scorers."""

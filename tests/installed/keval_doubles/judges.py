@@ -101,6 +101,34 @@ class Paid(Reader):
 
 
 @attrs.frozen
+class Longer:
+    """Prefers the longer of two answers; `journal` gets a line for each comparison.
+
+    The environment says after how many it kills its own process.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("preference",)
+
+    against: str = "baseline"
+    journal: str = ""
+    _compared: list[str] = attrs.field(factory=list, init=False)
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
+        other = context.against
+        assert other is not None
+        assert trial.sample == other.sample
+        assert ("", "", "", None) * 2 == tuple(
+            told for each in (trial, other) for told in (each.id, each.agent, each.condition, each.model)
+        )
+        if len(self._compared) >= int(os.environ.get("LONGER_DIES_AFTER", "1000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._compared.append(trial.sample.id)
+        _note(self.journal, f"{trial.sample.id} {context.repetition}: {len(trial.output)} to {len(other.output)}\n")
+        ours, theirs = len(trial.output), len(other.output)
+        return {rubric.name: Score(float((ours > theirs) - (ours < theirs)), "by length") for rubric in rubrics}
+
+
+@attrs.frozen
 class Digit:
     """Gives the number that an answer begins with as its level, and `shift` more; `journal` gets a line per answer."""
 

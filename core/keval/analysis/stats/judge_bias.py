@@ -92,6 +92,8 @@ class JudgeLabels:
         found = findings()
         if found.unfinished:
             return attrs.evolve(whose, reason="the run is unfinished")
+        if found.manifest.looking is not None:
+            return attrs.evolve(whose, reason="the run may end early, when its effect is decided")
         arm, against = (
             found.values(each, self.entry.scorer)
             for each in (Arm(whose.agent, whose.condition, whose.against.run), whose.against)

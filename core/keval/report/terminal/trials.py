@@ -23,7 +23,7 @@ from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
 from keval.report.origin import replay_label
 from keval.report.terminal.console import safe
-from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
+from keval.report.transcripts import Bands, call_lines, claims, read_pieces, verdict, whose
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
 
@@ -130,7 +130,7 @@ def worst_trials(run: Run, name: str, limit: int) -> Worst:
             unscored += 1
         elif line.score.neutral and not count_neutral:
             neutral += 1
-        else:
+        elif line.judgement is None or line.judgement.model_calls != 0:  # a judge that compares is not asked about some
             total, times = sums.get(line.trial, (0.0, 0))
             sums[line.trial] = total + line.score.value, times + 1
     sign = -1 if scorers[0].scale.better == "lower" else 1
@@ -389,3 +389,6 @@ def _scores(side: Side, scorer: Scorer, bands: Bands) -> Iterator[RenderableType
             yield safe(f"{whose(line)} ").append(found, "bold")
             if line.score.reason:
                 yield Padding(safe(line.score.reason, "dim"), (0, 0, 0, 2))
+            if line.judge and side.trial:
+                for piece in read_pieces(line.score, side.trial.output):
+                    yield Padding(safe(f"read {piece}", "dim"), (0, 0, 0, 2))

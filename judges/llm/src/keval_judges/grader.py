@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, TrialError
 from keval_judges.prompt import CLAIMS, Sheet, prompt
-
-if TYPE_CHECKING:
-    from keval.plugin import StructuredRequest  # of commands that ask a judge's model, and of no run
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 
@@ -32,8 +26,8 @@ class Verdict:
 
     @classmethod
     def unusable(cls, fault: str, sheet: Sheet) -> Verdict:
-        """Return the verdict of a reply that says nothing about any rubric."""
-        return cls(faults=dict.fromkeys((*sheet.rubrics, CLAIMS), fault))
+        """Return the verdict of a reply that says nothing of what was asked for."""
+        return cls(faults=dict.fromkeys((*sheet.rubrics, *sheet.schema["properties"]), fault))
 
 
 def read_verdict(reply: str, sheet: Sheet) -> Verdict:
@@ -146,6 +140,13 @@ class Grader:
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> dict[str, Score | TrialError]:
+        """Return a score per rubric, or why it has none; see `asked`."""
+        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
+        return await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
+
+    async def asked(
+        self, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
+    ) -> dict[str, Score | TrialError]:
         """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
 
         The second request says what was wrong with the first reply, as the same request would get the same reply. When
@@ -154,8 +155,7 @@ class Grader:
         Raises:
             TrialError: a request failed, and there is no score.
         """
-        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
-        message = asked = prompt(trial)
+        message = asked
         scores: dict[str, Score] = {}
         faults: Mapping[str, str] = {}
         claims: tuple[str, ...] | None = None
@@ -169,7 +169,7 @@ class Grader:
                 failed = error
                 break
             context.builder.model_called(reply.usage)
-            verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read_verdict(reply.text, sheet)
+            verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(reply.text)
             # The first score stands: one must not be rolled again because another could not be read.
             scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:
@@ -194,7 +194,7 @@ def _with_refused(scores: Mapping[str, Score], refused: tuple[str, ...]) -> Mapp
     """Say in scores which options they were made without."""
     if not refused:
         return scores
-    return {key: attrs.evolve(score, details={"refused": [*refused]}) for key, score in scores.items()}
+    return {key: attrs.evolve(score, details={**score.details, "refused": [*refused]}) for key, score in scores.items()}
 
 
 def _unscored(fault: str, failed: TrialError | None) -> TrialError:
@@ -203,50 +203,3 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
         return TrialError(f"two replies of the judge could not be used: {fault}", stage="score", kind="bad_reply")
     message = f"a reply of the judge could not be used: {fault}; asked once more, it failed: {failed}"
     return TrialError(message, stage="score", kind=failed.kind)
-
-
-@attrs.define
-class LlmJudge(ABC):
-    """What the judges of both vendors have in common: a grader, made when it is first needed."""
-
-    providers: ClassVar[tuple[str, ...]]
-    applies_middleware: ClassVar[bool] = True
-    client_module: ClassVar[str]
-    """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
-
-    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
-
-    async def prepare(self) -> None:
-        """Import the HTTP client, beside the event loop, and build the model's."""
-        await asyncio.to_thread(import_module, self.client_module)
-        self._ready()
-
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
-    ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
-        return await self._ready().grade(trial, rubrics, context)
-
-    async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
-        """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
-        sheet = Sheet({}, request.schema, request.instructions, tool="reply")
-        reply = await self._ready().api.ask(sheet, request.message, context)
-        context.builder.model_called(reply.usage)
-        if reply.fault is not None:
-            raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
-        return encodable(reply.text)
-
-    async def aclose(self) -> None:
-        """Close the connections kept for the next trial."""
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.api.aclose()
-
-    def _ready(self) -> Grader:
-        if self._grader is None:
-            self._grader = Grader(self._connect())
-        return self._grader
-
-    @abstractmethod
-    def _connect(self) -> Api:
-        """Return the vendor's API at the model's endpoint."""
