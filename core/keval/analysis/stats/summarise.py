@@ -178,7 +178,7 @@ class Summariser:
             variance=findings.variance(effects),
             judging=self.judging(),
             agreement=self._agreement.summary(),
-            reviews=self._reviews.findings() if self._reviews else None,
+            reviews=self._reviews.findings(lambda: findings, findings.answered) if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
             elapsed=manifest.elapsed,
