@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from keval import Run
+from keval.plugin import Plan
 
 
 @attrs.frozen
@@ -17,9 +18,11 @@ class Material:
     golden answers and what was made of them, and `restyled` answers of `asked` and what was made of these, both scored
     by the same scorers: each condition is one way of making answers (see `keval_instrument.damages`), and the baseline
     is the answers as they were. A run is `None` where there is none, and `reasons` says why, by its name.
+    `plan` is that of the evaluation as it is configured, with all its samples; `None` where only a run is examined.
     """
 
     asked: Run | None = None
     damaged: Run | None = None
     restyled: Run | None = None
+    plan: Plan | None = None
     reasons: Mapping[str, str] = attrs.field(factory=dict)
