@@ -238,6 +238,8 @@ from keval.findings.summary import (
     ToolUse as ToolUse,
 )
 from keval.findings.effects import (
+    SMALL_SHARE as SMALL_SHARE,
+    SURE as SURE,
     Arm as Arm,
     Effect as Effect,
     Verdict as Verdict,
@@ -340,6 +342,7 @@ from keval.report.history import (
     history_table as history_table,
     left_out_texts as left_out_texts,
 )
+from keval.analysis.power import Pilot as Pilot, PowerTarget as PowerTarget, plan_power as plan_power
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
 from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion
@@ -354,7 +357,7 @@ from keval.analysis.follow import (
 from keval.analysis.reviews import review_findings as review_findings
 from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
 from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
-from keval.analysis.stats.paired import Differences as Differences, paired_effects as paired_effects
+from keval.analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects
 from keval.recording.recording import traffic_of as traffic_of
 from keval.report.report import Report as Report
 from keval.report.blocks import Block as Block

@@ -1,0 +1,212 @@
+"""Names of an answer, identifiers and code among them, and others of the same class in their place."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import Random
+
+import attrs
+
+from keval import Sample
+from keval_instrument.answer_parts import is_function_word, outside_blocks, prose
+from keval_instrument.number_damage import changed, numbers
+
+_MONTHS = "January February March April May June July August September October November December".split()
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_CYCLES = {"month": _MONTHS, "weekday": _DAYS}
+_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_TOKEN = re.compile(r"(?<![\w/.@~-])[~./]{0,2}[^\W\d_][\w.+/-]*\w")
+_CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-z][\w’'-]*(?: (?:(?:de|da|do|del|la|von|van|of) )?[^\W\d_a-z][\w’'-]*)*")
+_PARTICLES = frozenset("de da do del la von van of".split())
+_UNITS = frozenset(
+    "KiB MiB GiB TiB kB MB GB TB kHz MHz GHz kW kWh MW UTC AM PM CET GMT km/h m/s T-shirt T-shirts Celsius Fahrenheit Kelvin".split()
+)
+_BEGINS = re.compile(r"(?:^|[^\w,;%°)\]’'\"”/&–—\s*_-]|^[ \t]*(?:[-*+•]|\d{1,3}[.)]))[ \t]*[\"'“‘(*_]*$", re.MULTILINE)
+_EXAMPLE = re.compile(r"\b(?:such as|e\.g\.|for example|for instance|like)\b[^.;\n)]*")
+
+
+@attrs.frozen
+class Name:
+    """A name in a text, from offset `start` to `end`, and the class of names that may stand in its place."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+
+
+@attrs.frozen
+class Vocabulary:
+    """What the samples say by which names are known: `proper` are words that begin one, wherever they stand.
+
+    `names` are those of golden answers, by class.
+    """
+
+    proper: frozenset[str]
+    names: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> Vocabulary:
+        """Read the questions and golden answers of samples."""
+        samples = [*samples]
+        texts = [text for sample in samples for text in (*sample.asked, sample.answer or "")]
+        lower = {word for text in texts for word in re.findall(r"\b[^\W\d_A-Z][\w’'-]*", text)}
+        inner = {
+            " ".join(words[:count])
+            for text in map(prose, texts)
+            for found in _CAPITAL.finditer(text)
+            if found[0][0].isupper() and not _BEGINS.search(text[: found.start()])
+            for words in [found[0].split(" ")]
+            for count in (1, 2)
+        }
+        known = cls(frozenset(name for name in inner if name.lower() not in lower), {})
+        names: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for sample in samples:
+            for name in known.names_of(sample.answer or ""):
+                names[name.kind][name.text] = None
+        return attrs.evolve(known, names={kind: [*found] for kind, found in names.items()})
+
+    def names_of(self, text: str) -> list[Name]:
+        """Return the names in a text, but for those of examples and in blocks of code."""
+        outside = outside_blocks(text)
+        ignored = [*_EXAMPLE.finditer(prose(outside))]
+        found: list[Name] = []
+        for name in (*_code(outside), *_tokens(prose(outside)), *self._proper(prose(outside))):
+            if any(name.start < other.end and other.start < name.end for other in found):
+                continue
+            if not any(each.start() <= name.start < each.end() for each in ignored):
+                found.append(name)
+        return sorted(found, key=lambda name: name.start)
+
+    def _proper(self, text: str) -> Iterator[Name]:
+        """Yield capitalised words within sentences, and those at their beginning that are names elsewhere."""
+        for found in _CAPITAL.finditer(text):
+            if not found[0][0].isupper():
+                continue
+            words, at = found[0].split(" "), found.start()
+            if _BEGINS.search(text[:at]) and not {words[0], " ".join(words[:2])} & self.proper:
+                # The word begins a sentence; what follows it may be but the rest of a heading.
+                at += len(words.pop(0)) + 1
+                words = words if words and words[0] in {*self.proper, *_MONTHS, *_DAYS} else []
+            for said in _names(words):
+                start = text.index(said, at)
+                at = start + len(said)
+                yield Name(start, at, said, _class_of(said))
+
+
+def _names(words: Sequence[str]) -> Iterator[str]:
+    """Yield the names that a row of capitalised words consists of: days and months are names of their own."""
+    row: list[str] = []
+    for word in [*words, ""]:
+        bare = re.sub(r"[’'](?:s|d|ll|m|re|ve)?$|-$", "", word)
+        is_alone = (
+            not bare
+            or (not row and bare in _PARTICLES)
+            or bare in _MONTHS
+            or bare in _DAYS
+            or (is_function_word(bare) and bare != "of")
+        )
+        if not is_alone:
+            row.append(bare)
+        if row and (is_alone or bare != word):
+            if len(said := " ".join(row)) > 1 and said not in _UNITS:
+                yield said
+            row = []
+        if bare in _MONTHS or bare in _DAYS:
+            yield bare
+
+
+def _class_of(said: str) -> str:
+    for kind, cycle in _CYCLES.items():
+        if said in cycle:
+            return kind
+    return "acronym" if said.isupper() else "name"
+
+
+def _code(text: str) -> Iterator[Name]:
+    for found in _CODE.finditer(text):
+        said = found[1]
+        if re.search(r"[^\W\d_]{2}", said):
+            yield Name(found.start(1), found.end(1), said, _code_class(said))
+
+
+def _tokens(text: str) -> Iterator[Name]:
+    """Yield what looks like an identifier, a path or a name of a file."""
+    for found in _TOKEN.finditer(text):
+        said = found[0]
+        if said in _UNITS or (said[0] in "./~" and len(said) < 3):
+            continue
+        inner = re.search(r"\d|_|[a-zà-ÿ][A-Z]|[A-Z]{2,}[a-z]|\w\.\w{2,5}$|^[~.]?/\w|/.*/", said)
+        if inner and not re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]", said):
+            yield Name(found.start(), found.end(), said, _code_class(said))
+
+
+def _code_class(said: str) -> str:
+    if re.match(r"--?\w", said):
+        return "option"
+    if " " in said:
+        return "command"
+    if "/" in said or said[0] in ".~":
+        return "path"
+    if re.fullmatch(r"[A-Z][A-Z0-9_]+", said):
+        return "constant"
+    return "identifier"
+
+
+def damaged(text: str, rng: Random, known: str, vocabulary: Vocabulary, every: bool) -> tuple[str, list[str]] | None:
+    """Return a text with one name replaced, or each, and what was; `None` if that cannot be done.
+
+    One that the question does not have is preferred, whose text is `known`. A name is replaced wherever it stands, by
+    one of the same class from another answer. Where each is to be replaced, there have to be two.
+    """
+    found = vocabulary.names_of(text)
+    distinct = {name.text: name.kind for name in found}
+    if not every:
+        new = [said for said in distinct if said.lower() not in known.lower()]
+        distinct = {
+            said: distinct[said]
+            for said in [*rng.sample(new, len(new)), *(each for each in distinct if each not in new)]
+        }
+    other: dict[str, str] = {}
+    for said, kind in distinct.items():
+        if (new_name := _other(said, kind, f"{known}\n{text}", rng, vocabulary, other.values())) is not None:
+            other[said] = new_name
+            if not every:
+                break
+    if len(other) < (2 if every else 1):
+        return None
+    for name in reversed(found):
+        if name.text in other:
+            text = text[: name.start] + other[name.text] + text[name.end :]
+    return text, [f"{said} → {new_name}" for said, new_name in other.items()]
+
+
+def _other(said: str, kind: str, known: str, rng: Random, vocabulary: Vocabulary, taken: Iterable[str]) -> str | None:
+    """Return another name of a class that shares no word with what is `known`, or one with another number in it."""
+    if (cycle := _CYCLES.get(kind)) is not None:
+        at = cycle.index(said)
+        choices = [name for name in cycle if 2 <= (cycle.index(name) - at) % len(cycle) and name not in known]
+        return rng.choice(choices) if choices else None
+    shared = {word.lower() for word in re.findall(r"\w{2,}", known)}
+    pool = [
+        name
+        for name in vocabulary.names.get(kind, ())
+        if name not in taken
+        and not (kind == "name" and shared & {word.lower() for word in re.findall(r"\w{2,}", name)})
+        and name.lower() not in known.lower()
+    ]
+    alike = [name for name in pool if len(name.split()) == len(said.split())]
+    if pool:
+        return rng.choice(alike or pool)
+    return _renumbered(said, rng) if kind in ("identifier", "constant", "acronym") else None
+
+
+def _renumbered(said: str, rng: Random) -> str | None:
+    """Return an identifier with another number at its end."""
+    found = re.fullmatch(r"(.*?)(\d+)", said)
+    if found is None or not (inner := numbers(found[2])):
+        return None
+    number = changed(inner[0], rng, ())
+    return f"{found[1]}{number}" if number else None
