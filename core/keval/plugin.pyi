@@ -304,10 +304,8 @@ from keval.cli.options import (
     budget_option as budget_option,
     choice_options as choice_options,
     json_option as json_option,
-    quiet_option as quiet_option,
     results_option as results_option,
     results_type as results_type,
-    selection_options as selection_options,
 )
 from keval.report.terminal.console import (
     data_console as data_console,
@@ -390,6 +388,7 @@ from keval.findings.formats import (
 )
 from keval.report.words import (
     display_names as display_names,
+    flowed as flowed,
     folded as folded,
     labelled as labelled,
     padded as padded,

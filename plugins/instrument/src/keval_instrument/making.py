@@ -75,7 +75,7 @@ class RunMaker:
         return self._written("damaged", "golden", answers)
 
     def _restyled(self) -> Plan | str:
-        from keval_instrument.bias import restyled_answers
+        from keval_instrument.restyling import restyled_answers
 
         asked = self.material.asked
         if asked is None:

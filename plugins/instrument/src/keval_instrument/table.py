@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.plugin import counted, folded, interval, labelled, number, one_line, padded, print_sections
+from keval.plugin import counted, flowed, folded, interval, labelled, number, one_line, padded, print_sections
 from keval_instrument.findings import Checked, Defect, Examined, Figure
 
 _MOST_ROWS = 6
@@ -32,8 +32,12 @@ def print_checked(checked: Checked, console: Console) -> None:
 def _block(examined: Examined, width: int) -> Iterator[Text]:
     """Yield an examination: tables of its figures, then its defects."""
     yield Text(examined.examination, "bold")
-    for figures in _by_kind(examined.figures).values():
-        yield from _table(figures, width)
+    for kind, figures in _by_kind(examined.figures).items():
+        if kind:
+            yield from _table(kind, figures, width)
+        else:
+            yield from (Text(f"  {line}") for line in flowed([_alone(figure) for figure in figures], width - 2))
+    yield from _reasons(examined.figures, width)
     for defect in examined.defects[:_MOST_DEFECTS]:
         yield from (Text(line, "red") for line in folded(_told(defect), width, indent=2))
     if (more := len(examined.defects) - _MOST_DEFECTS) > 0:
@@ -49,15 +53,21 @@ def _by_kind(figures: Sequence[Figure]) -> Mapping[str, list[Figure]]:
     return found
 
 
-def _table(figures: Sequence[Figure], width: int) -> Iterator[Text]:
+def _alone(figure: Figure) -> str:
+    """Return a figure of nothing in particular, with its name."""
+    n = "" if figure.unit == "count" else f" n={figure.n}"
+    return f"{figure.name} {_cell(figure, wide=True)}{n}"
+
+
+def _table(kind: str, figures: Sequence[Figure], width: int) -> Iterator[Text]:
     """Yield a row for each thing, the worst first, and a column for each figure, with its interval if there is room."""
     columns = [*dict.fromkeys(figure.name for figure in figures)]
     rows: dict[str, dict[str, Figure]] = {}
     for figure in figures:
-        rows.setdefault(next(map(one_line, figure.of.values()), "all"), {})[figure.name] = figure
+        rows.setdefault(one_line(figure.of[kind]), {})[figure.name] = figure
     kept = sorted(rows, key=lambda row: max(map(_badness, rows[row].values())), reverse=True)
     shown = kept[:_MOST_ROWS]
-    name = min(max(map(cell_len, shown)), width // 3)
+    name = min(max(map(cell_len, [kind, *shown])), width // 3)
     cells: dict[str, list[str]] = {}
     widths: list[int] = []
     for wide in (True, False):
@@ -65,14 +75,23 @@ def _table(figures: Sequence[Figure], width: int) -> Iterator[Text]:
         widths = [max(map(cell_len, each)) for each in zip(columns, *cells.values(), strict=True)]
         if sum(widths) + 2 * len(widths) + name + 8 <= width:
             break
-    yield Text(_line(padded("", name), columns, widths, "n"), "dim")
+    yield Text(_line(padded(kind, name), columns, widths, "n"), "dim")
     for row, each in cells.items():
         yield Text(_line(padded(row, name), each, widths, _sizes([*rows[row].values()])))
     if (more := len(kept) - _MOST_ROWS) > 0:
-        yield Text(f"  and {counted(more, 'row')} that are better", "dim")
-    for reason in dict.fromkeys(figure.reason for figure in figures if figure.reason):
-        names = dict.fromkeys(figure.name for figure in figures if figure.reason == reason)
-        yield from (Text(line, "dim") for line in folded(f"no {', '.join(names)}: {one_line(reason)}", width, indent=2))
+        yield Text(f"  and {counted(more, 'row')} that are better: --json or --html", "dim")
+
+
+def _reasons(figures: Sequence[Figure], width: int) -> Iterator[Text]:
+    """Yield why figures have no value, each reason with the figures that it is of."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for figure in figures:
+        if figure.reason is not None:
+            found.setdefault((figure.name, figure.reason), []).extend(map(one_line, figure.of.values()))
+    for (name, reason), of in found.items():
+        more = f" and {len(of) - _MOST_DEFECTS} more" if len(of) > _MOST_DEFECTS else ""
+        told = f"no {name}{' of ' if of else ''}{', '.join(of[:_MOST_DEFECTS])}{more}: {one_line(reason)}"
+        yield from (Text(line, "dim") for line in folded(told, width, indent=2))
 
 
 def _line(begin: str, cells: Sequence[str], widths: Sequence[int], n: str) -> str:

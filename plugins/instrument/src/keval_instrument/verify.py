@@ -11,6 +11,7 @@ from keval_instrument.findings import Defect, Examined, Figure, share_figure
 FIGURES: Mapping[str, str] = {
     "solutions": "The share of samples whose solution passes all checks.",
     "untouched": "The share of samples of which a check fails when nothing was done.",
+    "unsolved": "How many samples have no solution, so that neither is known.",
 }
 
 _NAMES = {"solution": "solutions", "nothing": "untouched"}
@@ -25,6 +26,8 @@ async def examine(evaluation: Evaluation, options: RunOptions) -> Examined:
     """
     found = await oracle(narrowed(evaluation, None), options)
     figures = [_figure(name, [row for row in found.rows if row.examination == of]) for of, name in _NAMES.items()]
+    samples = len({row.sample for row in found.rows}) + found.without_solution
+    figures.append(Figure("unsolved", {}, found.without_solution, samples, unit="count"))
     return Examined("verify", tuple(figures), tuple(map(_defect, found.wrong)))
 
 
