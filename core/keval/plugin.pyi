@@ -132,6 +132,7 @@ from keval.records.interventions import (
 )
 from keval.records.cassettes import (
     Deliver as Deliver,
+    ModelTraffic as ModelTraffic,
     ReplayMissError as ReplayMissError,
     ServerTrafficLog as ServerTrafficLog,
     ServerCassette as ServerCassette,
@@ -356,7 +357,7 @@ from keval.analysis.reviews import review_findings as review_findings
 from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
 from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
 from keval.analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects
-from keval.recording.recording import traffic_of as traffic_of
+from keval.recording.recording import Recording as Recording, traffic_of as traffic_of
 from keval.report.report import Report as Report
 from keval.report.blocks import Block as Block
 from keval.report.claims import Claim as Claim
