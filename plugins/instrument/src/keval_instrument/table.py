@@ -12,13 +12,15 @@ from keval.plugin import counted, flowed, folded, interval, labelled, number, on
 from keval_instrument.findings import Checked, Defect, Examined, Figure
 
 _MOST_ROWS = 6
-_MOST_DEFECTS = 3
-MORE_IS_BETTER = frozenset({"detection", "drop", "golden", "noticed", "solutions", "untouched"})
-"""Figures that are good when they are large; all others are good when they are small."""
+_MOST_COLUMNS = 4
+_MOST_NAMED = 3
+_MORE = "--json or --html"
+_GOOD_WHEN_LARGE = frozenset({"detection", "golden", "noticed", "solutions", "untouched"})
+"""Shares that are good when they are large; all others are good when they are small."""
 
 
 def print_checked(checked: Checked, console: Console) -> None:
-    """Print what a check found, in about a screen; the rest is counted."""
+    """Print what a check found, in about a screen; what does not fit is counted."""
     width = console.width
     done = sorted((each for each in checked.examined if each.reason is None), key=lambda each: -len(each.defects))
     undone = [f"{each.examination}: {one_line(each.reason)}" for each in checked.examined if each.reason is not None]
@@ -32,41 +34,44 @@ def print_checked(checked: Checked, console: Console) -> None:
 def _block(examined: Examined, width: int) -> Iterator[Text]:
     """Yield an examination: tables of its figures, then its defects."""
     yield Text(examined.examination, "bold")
-    for kind, figures in _by_kind(examined.figures).items():
-        if kind:
-            yield from _table(kind, figures, width)
-        else:
-            yield from (Text(f"  {line}") for line in flowed([_alone(figure) for figure in figures], width - 2))
-    yield from _reasons(examined.figures, width)
-    for defect in examined.defects[:_MOST_DEFECTS]:
+    for kinds, figures in _by_kinds(examined.figures).items():
+        if not kinds:
+            yield from (Text(f"  {line}") for line in flowed([*map(_alone, figures)], width - 2))
+        elif len(kinds) == 1:
+            yield from _table(kinds[0], _rows(figures, kinds[0]), width)
+        elif (
+            len({figure.name for figure in figures}) == 1
+            and len({each.of[kinds[1]] for each in figures}) <= _MOST_COLUMNS
+        ):
+            yield from _table(kinds[0], _rows(figures, *kinds), width)
+    for defect in examined.defects[:_MOST_NAMED]:
         yield from (Text(line, "red") for line in folded(_told(defect), width, indent=2))
-    if (more := len(examined.defects) - _MOST_DEFECTS) > 0:
-        yield Text(f"  and {more:,} more like these: --json or --html", "dim")
+    if (more := len(examined.defects) - _MOST_NAMED) > 0:
+        yield Text(f"  and {more:,} more like these: {_MORE}", "dim")
 
 
-def _by_kind(figures: Sequence[Figure]) -> Mapping[str, list[Figure]]:
-    """Return the figures of at most one thing each, by what kind of thing that is."""
-    found: dict[str, list[Figure]] = {}
+def _by_kinds(figures: Sequence[Figure]) -> Mapping[tuple[str, ...], list[Figure]]:
+    """Return figures by the kinds of things that they are of."""
+    found: dict[tuple[str, ...], list[Figure]] = {}
     for figure in figures:
-        if len(figure.of) < 2:
-            found.setdefault(next(iter(figure.of), ""), []).append(figure)
+        found.setdefault((*figure.of,), []).append(figure)
     return found
 
 
-def _alone(figure: Figure) -> str:
-    """Return a figure of nothing in particular, with its name."""
-    n = "" if figure.unit == "count" else f" n={figure.n}"
-    return f"{figure.name} {_cell(figure, wide=True)}{n}"
-
-
-def _table(kind: str, figures: Sequence[Figure], width: int) -> Iterator[Text]:
-    """Yield a row for each thing, the worst first, and a column for each figure, with its interval if there is room."""
-    columns = [*dict.fromkeys(figure.name for figure in figures)]
+def _rows(figures: Sequence[Figure], kind: str, across: str | None = None) -> dict[str, dict[str, Figure]]:
+    """Return the figures of each thing of a kind, by name, and by what they are of `across`."""
     rows: dict[str, dict[str, Figure]] = {}
     for figure in figures:
-        rows.setdefault(one_line(figure.of[kind]), {})[figure.name] = figure
-    kept = sorted(rows, key=lambda row: max(map(_badness, rows[row].values())), reverse=True)
-    shown = kept[:_MOST_ROWS]
+        column = figure.name if across is None else f"{figure.name} {one_line(figure.of[across])}"
+        rows.setdefault(one_line(figure.of[kind]), {})[column] = figure
+    return rows
+
+
+def _table(kind: str, rows: Mapping[str, Mapping[str, Figure]], width: int) -> Iterator[Text]:
+    """Yield a row for each thing, the worst first, and a column for each figure, with its interval if there is room."""
+    columns = [*dict.fromkeys(column for each in rows.values() for column in each)]
+    known = [row for row, each in rows.items() if _is_known([*each.values()])]
+    shown = sorted(known, key=lambda row: max(map(_badness, rows[row].values())), reverse=True)[:_MOST_ROWS]
     name = min(max(map(cell_len, [kind, *shown])), width // 3)
     cells: dict[str, list[str]] = {}
     widths: list[int] = []
@@ -75,28 +80,35 @@ def _table(kind: str, figures: Sequence[Figure], width: int) -> Iterator[Text]:
         widths = [max(map(cell_len, each)) for each in zip(columns, *cells.values(), strict=True)]
         if sum(widths) + 2 * len(widths) + name + 8 <= width:
             break
-    yield Text(_line(padded(kind, name), columns, widths, "n"), "dim")
+    if shown:
+        yield Text(_line(padded(kind, name), columns, widths, "n"), "dim")
     for row, each in cells.items():
         yield Text(_line(padded(row, name), each, widths, _sizes([*rows[row].values()])))
-    if (more := len(kept) - _MOST_ROWS) > 0:
-        yield Text(f"  and {counted(more, 'row')} that are better: --json or --html", "dim")
-
-
-def _reasons(figures: Sequence[Figure], width: int) -> Iterator[Text]:
-    """Yield why figures have no value, each reason with the figures that it is of."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for figure in figures:
-        if figure.reason is not None:
-            found.setdefault((figure.name, figure.reason), []).extend(map(one_line, figure.of.values()))
-    for (name, reason), of in found.items():
-        more = f" and {len(of) - _MOST_DEFECTS} more" if len(of) > _MOST_DEFECTS else ""
-        told = f"no {name}{' of ' if of else ''}{', '.join(of[:_MOST_DEFECTS])}{more}: {one_line(reason)}"
+    if (more := len(known) - len(shown)) > 0:
+        yield Text(f"  and {counted(more, 'row')} that are better: {_MORE}", "dim")
+    if unknown := [row for row in rows if row not in known]:
+        others = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+        reasons = {one_line(each.reason) for row in unknown for each in rows[row].values() if each.reason}
+        why = next(iter(reasons)) if len(reasons) == 1 else f"{_MORE} says why"
+        told = f"nothing known of {', '.join(unknown[:_MOST_NAMED])}{others}: {why}"
         yield from (Text(line, "dim") for line in folded(told, width, indent=2))
+
+
+def _is_known(figures: Sequence[Figure]) -> bool:
+    """Return whether anything is known: more than a count of what is not, where there is more than counts."""
+    telling = [figure for figure in figures if figure.unit != "count"] or figures
+    return any(figure.value is not None for figure in telling)
 
 
 def _line(begin: str, cells: Sequence[str], widths: Sequence[int], n: str) -> str:
     parts = (padded(cell, width, right=True) for cell, width in zip(cells, widths, strict=True))
     return "  ".join(["", begin, *parts, n])
+
+
+def _alone(figure: Figure) -> str:
+    """Return a figure of nothing in particular, with its name."""
+    n = "" if figure.unit == "count" else f" n={figure.n}"
+    return f"{figure.name} {_cell(figure, wide=True)}{n}"
 
 
 def _cell(figure: Figure | None, *, wide: bool) -> str:
@@ -108,14 +120,16 @@ def _cell(figure: Figure | None, *, wide: bool) -> str:
 
 def _sizes(figures: Sequence[Figure]) -> str:
     sizes = {figure.n for figure in figures if figure.value is not None}
-    return "" if not sizes else str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)}-{max(sizes)}"
+    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)}-{max(sizes)}"
 
 
-def _badness(figure: Figure) -> float:
-    """Return how bad a figure is among those of its name."""
+def _badness(figure: Figure) -> tuple[bool, float]:
+    """Return how bad a figure is: shares count before points and counts, which have no common measure."""
     if figure.value is None:
-        return -1.0
-    return 1 - figure.value if figure.name in MORE_IS_BETTER else figure.value
+        return (False, 0.0)
+    if figure.unit != "share":
+        return (False, abs(figure.value))
+    return (True, 1 - figure.value if figure.name in _GOOD_WHEN_LARGE else figure.value)
 
 
 def _told(defect: Defect) -> str:
@@ -123,16 +137,11 @@ def _told(defect: Defect) -> str:
 
 
 def _ending(checked: Checked, width: int) -> Iterator[Text]:
-    """Yield the bounds, and where the runs are."""
+    """Yield the bounds, those that are not met first, and where the runs are."""
     words = {True: ("met", "green"), False: ("not met", "red"), None: ("not examined", "yellow")}
     for place, bound in enumerate(sorted(checked.bounds, key=lambda each: (each.met is not False, each.met is True))):
         told, style = words[bound.met]
         text = one_line(f"{bound.bound}  {told} ({bound.reason})")
-        yield from (Text(line, style) for line in _labelled("bounds" if place == 0 else "", text, width))
-    for place, (name, run) in enumerate(checked.runs.items()):
-        text = f"{name}: keval report {one_line(run)}"
-        yield from (Text(line, "dim") for line in _labelled("runs" if place == 0 else "", text, width))
-
-
-def _labelled(label: str, text: str, width: int) -> Iterator[str]:
-    return labelled(label, [text], width)
+        yield from (Text(line, style) for line in labelled("" if place else "bounds", [text], width))
+    runs = [f"{name}: keval report {one_line(run)}" for name, run in checked.runs.items()]
+    yield from (Text(line, "dim") for line in labelled("runs", runs, width))
