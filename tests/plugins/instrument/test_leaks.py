@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from keval import Run, open_run
 from keval_instrument import Defect, Examined, Material
@@ -21,7 +22,7 @@ rubrics: [factual_adherence]
 GOLDEN = "Tarn listens on port 7443."
 
 
-def asked(project: Project, *samples: dict[str, object], prompt: str = "Be brief.") -> Run:
+def asked(project: Project, *samples: Mapping[str, object], prompt: str = "Be brief.") -> Run:
     project.write(leaky_yaml=CONFIG.format(prompt=prompt))
     lines = [
         {"id": f"q{place}", "question": "Which port?", "answer": GOLDEN, **each} for place, each in enumerate(samples)
@@ -44,7 +45,7 @@ def test_an_evaluation_that_gives_nothing_away_has_no_leak(project: Project) -> 
 
 
 def test_a_golden_answer_is_found_where_an_agent_sees_it_and_told_by_its_place(project: Project) -> None:
-    told = f"As **tarn** says: tarn listens, on port 7443!"
+    told = "As **tarn** says: tarn listens, on port 7443!"
     history = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": told}]
     samples = (
         {"question": f"Is it right that {GOLDEN.lower()}"},
