@@ -8,12 +8,13 @@ import attrs
 
 from keval.errors import TrialError
 from keval.execute.models.budget import RunBudget
-from keval.plan.plan import Scorers
+from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records.scores import Judgement
 from keval.records.trial import Trial
-from keval.score.judging import unscored
+from keval.score.judging import Counterpart, unscored
 from keval.score.scoring import ScoredTrial, score_of, written_score
 from keval.seams.distribution import Crew, PackedScores, WantedScore
+from keval.seams.interfaces import ComparingJudge
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_score, trial_line
 
@@ -23,6 +24,7 @@ class CrewGrader:
     """Scores trials as `Grader` does, any number of them concurrently.
 
     `keep` is told of what a worker packed beside the lines: frames of the recording, and the secrets that it replaced.
+    `counterpart` finds what a judge that compares is handed.
     """
 
     crew: Crew
@@ -31,46 +33,53 @@ class CrewGrader:
     lacks: Callable[[Trial, str, str | None, int], bool]
     run_budget: RunBudget
     keep: Callable[[PackedScores], object]
+    counterpart: Counterpart
 
     async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
         """Make the scores that a trial lacks; see `TrialGrader`."""
         if trial.failure is not None:
             return ScoredTrial(trial)
-        line, lines = trial_line(trial), list[bytes]()
+        lines = list[bytes]()
         for judge, wanted in self._wanted(trial, without):
             if judge is None:
-                lines += await self._made(line, trial, wanted)
+                lines += await self._made(trial, wanted)
             else:
-                lines += await self._judged(line, trial, judge, wanted)
+                lines += await self._judged(trial, judge, wanted)
         return ScoredTrial(trial, tuple(map(read_score, lines)), tuple(lines))
 
-    def _wanted(self, trial: Trial, without: Container[str]) -> Iterator[tuple[str | None, list[WantedScore]]]:
+    def _wanted(
+        self, trial: Trial, without: Container[str]
+    ) -> Iterator[tuple[ResolvedPlugin | None, list[WantedScore]]]:
         """Yield what metrics score at once, then what each judge grades at once."""
         metrics = [(item.label, None, 1) for item in self.scorers.metrics if self.lacks(trial, item.label, None, 1)]
         if metrics:
             yield None, [*metrics]
-        for label in (item.label for item in self.scorers.judges if item.label not in without):
-            rubrics = [rubric.name for rubric in self.scorers.rubrics]
+        rubrics = [rubric.name for rubric in self.scorers.rubrics]
+        for judge in (item for item in self.scorers.judges if item.label not in without):
+            label = judge.label
             times = max((self.spec.repetitions.get((name, label), 0) for name in rubrics), default=0)
             for repetition in range(1, times + 1):
                 wanted = [(name, label, repetition) for name in rubrics if self.lacks(trial, name, label, repetition)]
                 if wanted:
-                    yield label, [*wanted]
+                    yield judge, [*wanted]
 
-    async def _judged(self, line: bytes, trial: Trial, judge: str, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
+    async def _judged(self, trial: Trial, judge: ResolvedPlugin, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
         if not await self.run_budget.begin_judgement():
             error = TrialError("the budget of the run is used up", kind="budget")
             return self._unscored(trial, wanted, error)
         lines_made: Sequence[bytes] = ()
         try:
-            lines_made = await self._made(line, trial, wanted)
+            compares = isinstance(judge.plugin, ComparingJudge) and trial.condition != judge.plugin.against
+            against = self.counterpart(trial, judge.plugin.against) if compares else None
+            lines_made = await self._made(trial, wanted, against)
             return lines_made
         finally:
-            self.run_budget.end_judgement(judge, read_score(lines_made[0]).judgement if lines_made else None)
+            self.run_budget.end_judgement(judge.label, read_score(lines_made[0]).judgement if lines_made else None)
 
-    async def _made(self, line: bytes, trial: Trial, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
+    async def _made(self, trial: Trial, wanted: Sequence[WantedScore], against: Trial | None = None) -> Sequence[bytes]:
+        other = None if against is None else trial_line(against)
         try:
-            packed = await self.crew.score(line, trial.sample, wanted)
+            packed = await self.crew.score(trial_line(trial), trial.sample, wanted, other)
         except TrialError as error:
             return self._unscored(trial, wanted, error)
         self.keep(packed)

@@ -93,11 +93,12 @@ async def open_worker(
 
 @attrs.define(eq=False)
 class _Scoring:
-    """What is wanted of the trials that are being scored, by id, and the frames of their judgements."""
+    """What is wanted of the trials that are being scored, by id, the frames of judgements, and the counterparts."""
 
     grader: Grader
     wanted: dict[str, frozenset[WantedScore]]
     frames: dict[str, list[bytes]]
+    against: dict[str, Trial]
 
 
 @attrs.define(eq=False)
@@ -130,17 +131,25 @@ class CrewWorker:
         packed, _ = self._packer.pack(await self._worker.run(key, sample, self))
         return attrs.evolve(packed, replaced=self._replaced())
 
-    async def score(self, line: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
-        """Make scores of a trial, given as its line and the sample as it was asked."""
-        agents, scoring = self.manifest.agents, self._scoring
-        trial = read_trial(line, lambda _: sample, lambda agent: agents[agent].characteristics)
+    async def score(
+        self, line: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
+        """Make scores of a trial, given as its line and the sample as it was asked; see `keval.plugin.Crew`."""
+        scoring, trial = self._scoring, self._read(line, sample)
         scoring.wanted[trial.id] = frozenset(wanted)
+        if against is not None:
+            scoring.against[trial.id] = self._read(against, sample)
         try:
             scored = await scoring.grader.score(trial)
         finally:
             del scoring.wanted[trial.id]
+            scoring.against.pop(trial.id, None)
         lines = tuple(self._redact.lines(scored.written))
         return PackedScores(lines, b"".join(scoring.frames.pop(trial.id, ())), self._replaced())
+
+    def _read(self, line: bytes, sample: Sample) -> Trial:
+        agents = self.manifest.agents
+        return read_trial(line, lambda _: sample, lambda agent: agents[agent].characteristics)
 
     def reopen(self) -> None:
         """Let judges ask endpoints anew that were given up."""
@@ -191,6 +200,7 @@ def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: Fr
     """Yield what scores trials. The budget of judgements is held where they are asked for."""
     wanted: dict[str, frozenset[WantedScore]] = {}
     frames: dict[str, list[bytes]] = {}
+    against: dict[str, Trial] = {}
 
     def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         return (metric, judge, repetition) in wanted.get(trial.id, ())
@@ -207,9 +217,10 @@ def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: Fr
         lacks=lacks,
         exchange=ready.exchange,
         run_budget=RunBudget(),
+        counterpart=lambda trial, _: against.get(trial.id),
         keep=keep if make is not None else None,
     ) as grader:
-        yield _Scoring(grader, wanted, frames)
+        yield _Scoring(grader, wanted, frames, against)
 
 
 def _spec(manifest: Manifest, plan: Plan | ScoringPlan, ready: Ready) -> ScoringSpec:

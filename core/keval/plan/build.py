@@ -13,7 +13,7 @@ from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.construct import Constructor, contexts_of
-from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan, kinds_of
 from keval.records.manifest import Manifest
 from keval.records.trial import Sample
 from keval.seams import registry
@@ -69,7 +69,7 @@ def make_plan(
         lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
-    idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, [*agents, *scorers.judges])]
+    idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
     return Plan(
         evaluation=evaluation,
         dataset=dataset,
@@ -362,9 +362,15 @@ def _warm_judges(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
             yield Problem(place, f"{told} differ; {remedy}")
 
 
-def _idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
-    """Yield the keys of the config that have no effect; `askers` are the agents and judges."""
-    source = evaluation.source
+def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers: Scorers) -> Iterator[Problem]:
+    """Yield the keys of the config that have no effect."""
+    source, askers = evaluation.source, [*agents, *scorers.judges]
+    graded = {kind for judge in scorers.judges for kind in kinds_of(judge.plugin)}
+    paths = {spec.label: spec.path for spec in evaluation.rubrics}
+    for rubric in scorers.rubrics if scorers.judges else ():
+        if rubric.kind not in graded:
+            problem = f"no judge grades by {rubric.name}, whose kind is {rubric.kind}; add one that does to `judges:`"
+            yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
     if not evaluation.judges:
         if evaluation.rubrics:
             yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)

@@ -14,11 +14,12 @@ from keval.config.load import read_rubric
 from keval.config.source import KeyPath
 from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
-from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError
+from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError, suggestion
 from keval.plan.plan import ResolvedPlugin, Scorers, kinds_of
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale
 from keval.seams import registry
+from keval.seams.interfaces import ComparingJudge
 from keval.seams.workspaces import TextContext
 
 DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
@@ -93,12 +94,25 @@ class Constructor:
             from keval.tasks.reading import check_scores
 
             metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
-        judges = self.plugins("keval.judges", self.evaluation.judges)
+        judges = tuple(map(self._comparing, self.plugins("keval.judges", self.evaluation.judges)))
         rubrics, shipped = self._rubrics(judges)
         if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
         self.check_models(judges)
         return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
+
+    def _comparing(self, judge: ResolvedPlugin) -> ResolvedPlugin:
+        """Return a judge that compares with the label of the condition in place of `baseline`."""
+        known, plugin = self.evaluation.labels("conditions"), judge.plugin
+        if not isinstance(plugin, ComparingJudge) or not self.evaluation.conditions:
+            return judge
+        label = plugin.against
+        if label == "baseline" and label not in known:
+            label = self.evaluation.baseline
+        if label not in known:
+            hint = suggestion(label, known, "conditions")
+            self.problem((*judge.path, "against"), f"no condition named {label!r}{hint}")
+        return attrs.evolve(judge, plugin=attrs.evolve(judge.plugin, against=label))
 
     def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:
         """Check that the providers of all models are installed.

@@ -62,6 +62,8 @@ class Scale:
 def _described(rubric: Rubric, attribute: attrs.Attribute[Mapping[int, str]], value: Mapping[int, str]) -> None:
     if blank := [level for level, description in value.items() if not description.strip()]:
         raise ValueError(f"every level needs a description; {', '.join(map(str, blank))} has none")
+    if rubric.kind == "preference" and value.keys() != {-1, 0, 1}:
+        raise ValueError("the levels of a rubric of the kind preference are -1, 0 and 1")
 
 
 def named_band(bands: Mapping[str, float], value: float) -> str | None:
@@ -134,6 +136,7 @@ class ScoreLine(Scored):
 
 
 RubricKind: TypeAlias = Literal["levels", "claims", "preference"]
+ClaimShare: TypeAlias = Literal["grounded", "uncontradicted", "covered"]
 
 
 @attrs.frozen
@@ -145,6 +148,9 @@ class Rubric:
     Its `kind` says what a judge does: it chooses one of the `levels`; it cuts the response into `claims`, and the score
     is a share of these, between the two levels that describe none and all; or it compares the response with another
     one, and the `preference` is -1, 0 or 1.
+
+    The `share` of claims is of those that are `grounded` in the golden answer or a tool result, and contradicted by
+    neither; of those that are `uncontradicted`; or of the golden answer's claims that are `covered` by the response.
     """
 
     name: str
@@ -152,6 +158,13 @@ class Rubric:
     levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
     needs_answer: bool = False
     kind: RubricKind = "levels"
+    share: ClaimShare | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.kind == "claims") != (self.share is not None):
+            raise ValueError("'share' must stand beside `kind: claims`: grounded, uncontradicted or covered")
+        if self.share == "covered" and not self.needs_answer:
+            raise ValueError("'needs_answer' must be true where the share is of the golden answer's claims")
 
     @property
     def scale(self) -> Scale:

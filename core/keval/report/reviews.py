@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any
@@ -44,13 +45,17 @@ def judging_lines(summary: Summary) -> Iterator[str]:
 
 
 def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
-    """Yield the first claims that judges could not verify, a line each; the others are counted."""
-    for claim in claims[:_MOST_CLAIMS]:
+    """Yield the first claims that judges could not verify; the others are counted, and those that are in results."""
+    loose = [claim for claim in claims if not claim.source]
+    for claim in loose[:_MOST_CLAIMS]:
         line = safe(f"  {one_line(claim.sample)} ({claim.agent} {claim.condition}): {one_line(claim.text)}")
         line.truncate(width, overflow="ellipsis")
         yield line
-    if len(claims) > _MOST_CLAIMS:
-        yield Text(f"  {len(claims) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
+    if len(loose) > _MOST_CLAIMS:
+        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
+    if traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source):
+        tools = ", ".join(f"{one_line(tool)} {count:,}" for tool, count in traced.most_common())
+        yield safe(f"claims beyond the golden answers that are in tool results: {tools}")
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:

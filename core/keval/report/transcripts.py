@@ -150,7 +150,7 @@ def print_trial(
     for line in scores:
         found = verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
-        for piece in _read(line.score, trial.output):
+        for piece in read_pieces(line.score, trial.output):
             console.print(safe(f"  read {piece}", "dim"))
     for shown in claims(scores):
         console.print(shown)
@@ -182,8 +182,8 @@ def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
             yield Text.assemble((f"rejected reply of {judge}: ", "red"), safe(reply))
 
 
-def _read(score: Score, answer: str) -> Iterator[str]:
-    """Yield what a metric read in an answer, a line for all that it read as the same: `'coat', 'hat': items, good`."""
+def read_pieces(score: Score, answer: str) -> Iterator[str]:
+    """Yield what a scorer read in an answer, a line for all that it read as the same: `'coat', 'hat': items, good`."""
     found: dict[str, list[str]] = {}
     for mark in marks_of(score, answer):
         judged = mark.label if mark.kind == "neutral" else f"{mark.label}, {mark.kind}"

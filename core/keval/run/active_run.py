@@ -177,13 +177,21 @@ class ActiveRun:
 
     def grader(self, scores: Pass) -> AbstractContextManager[TrialGrader]:
         """Return what makes the scores that a pass lacks."""
-        recording = self.recording
+        recording, finished = self.recording, self.run  # judges that compare read it after the last trial
         if self.crew is not None:
             from keval.crew.grader import CrewGrader  # as what opens the crew is
 
             scorers = self.plan.scorers
             return nullcontext(
-                CrewGrader(self.crew, scorers, self.spec, scores.lacks, self.run_budget, self._keep_scores)
+                CrewGrader(
+                    self.crew,
+                    scorers,
+                    self.spec,
+                    scores.lacks,
+                    self.run_budget,
+                    self._keep_scores,
+                    finished.counterpart,
+                )
             )
         return Grader.of(
             self.plan.scorers,
@@ -193,6 +201,7 @@ class ActiveRun:
             lacks=scores.lacks,
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
+            counterpart=finished.counterpart,
             keep=recording.judgement if recording else None,
             judging=self.replaying.judge if self.replaying else None,
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,

@@ -17,6 +17,7 @@ from keval.records.models import Endpoint
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
 from keval.score.scoring import ScoredTrial, TrialGrader
+from keval.seams.interfaces import ComparingJudge
 from keval.seams.live_events import LiveEvent
 
 
@@ -44,13 +45,16 @@ def late_judges(
 ) -> set[str]:
     """Return the labels of the judges that must not grade while trials run.
 
-    A judge that asks a model of an agent would lengthen that agent's response times. A budget of tokens or US dollars
-    is for trials first. `endpoints` are those that model providers found, by `provider/name`.
+    A judge that compares needs the other trial. One that asks a model of an agent would lengthen that agent's response
+    times. A budget of tokens or US dollars is for trials first. `endpoints` are those that model providers found, by
+    `provider/name`.
     """
     if budget.tokens is not None or budget.usd is not None:
         return {judge.label for judge in judges}
     measured = {place for agent in agents for place in _asked(agent, endpoints)}
-    return {judge.label for judge in judges if measured & _asked(judge, endpoints)}
+    return {
+        each.label for each in judges if isinstance(each.plugin, ComparingJudge) or measured & _asked(each, endpoints)
+    }
 
 
 def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tuple[str, ...]]:

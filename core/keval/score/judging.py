@@ -19,11 +19,13 @@ from keval.records.models import Asker
 from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
 from keval.seams.contexts import JudgeContext
-from keval.seams.interfaces import Judge
+from keval.seams.interfaces import ComparingJudge, Judge
 from keval.seams.transcript_builder import JudgementBuilder
 
 KeepJudgement: TypeAlias = Callable[[str, str, int, Iterable[Traffic]], object]
 """Keeps the traffic of a judgement in the recording, given the ids of the trial and judge, and the repetition."""
+Counterpart: TypeAlias = Callable[[Trial, str], Trial | None]
+"""Returns the trial of the same agent, question and repetition under another condition, if there is one."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
@@ -86,11 +88,12 @@ class TrialJudge(Protocol):
 class JudgeRunner:
     """Asks one judge, about any number of trials concurrently.
 
-    `keep` keeps the traffic, if the run is recorded.
+    `counterpart` finds what a judge that compares is handed. `keep` keeps the traffic, if the run is recorded.
     """
 
     label: str
     judge: Judge
+    counterpart: Counterpart
     execution: Execution
     retry_policy: RetryPolicy
     exchange: ModelExchange
@@ -108,18 +111,25 @@ class JudgeRunner:
     ) -> tuple[list[Verdict], Judgement]:
         """Ask about a trial, and return a verdict per rubric, in their order, and the judgement.
 
-        A rubric that needs a golden answer is left out if the sample has none.
+        A rubric that needs a golden answer is left out if the sample has none. A judge that compares is asked about no
+        trial of the condition that it compares with, and about none without an answer to compare with.
         """
+        against = None
+        if isinstance(self.judge, ComparingJudge):
+            label = self.judge.against
+            against = None if trial.condition == label else self.counterpart(trial, label)
+            if (verdict := _uncompared(trial, label, against)) is not None:
+                return [verdict] * len(rubrics), Judgement(repetition, model_calls=0)
         answered = trial.sample.answer is not None
         asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]
         judgement, graded = Judgement(repetition, model_calls=0), dict[str, Verdict]()
         if asked:
-            judgement, graded = await self._metered(trial, asked, repetition)
+            judgement, graded = await self._metered(trial, against, asked, repetition)
         unanswerable = Verdict(Score(None, "the sample has no golden answer to judge by"))
         return [graded.get(rubric.name, unanswerable) for rubric in rubrics], judgement
 
     async def _metered(
-        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+        self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[Judgement, dict[str, Verdict]]:
         if not await self.run_budget.begin_judgement():
             verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
@@ -127,7 +137,7 @@ class JudgeRunner:
         judgement = None
         try:
             log = TrafficLog() if self.keep else None
-            judgement, graded = await self._ask(trial, rubrics, repetition, log)
+            judgement, graded = await self._ask(trial, against, rubrics, repetition, log)
             if self.keep and log:
                 self.keep(trial.id, self.label, repetition, log.traffic())
             return judgement, graded
@@ -135,15 +145,16 @@ class JudgeRunner:
             self.run_budget.end_judgement(self.label, judgement)
 
     async def _ask(
-        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
+        self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
     ) -> tuple[Judgement, dict[str, Verdict]]:
         builder = JudgementBuilder()
         failures: list[Failure] = []
-        blinded = _blinded(trial)
+        seed, other = judge_seed(self.execution.seed, trial.sample.id, repetition), against and _blinded(against)
+        blinded, context = _blinded(trial), JudgeContext(repetition, seed=seed, against=other, builder=builder)
         while True:
             number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            outcome = await self._attempt(asker, blinded, rubrics, builder, log)
+            outcome = await self._attempt(asker, blinded, rubrics, context, log)
             if outcome.error is None:
                 return builder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
@@ -155,25 +166,22 @@ class JudgeRunner:
             await self.retry_policy.wait(number, outcome.error)
 
     async def _attempt(
-        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], builder: JudgementBuilder, log: TrafficLog | None
+        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext, log: TrafficLog | None
     ) -> AttemptOutcome[Mapping[str, Score | TrialError]]:
         """Ask once: live, or from the cassette of the attempt."""
-        seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
+        seconds, stopwatch = self.execution.timeout_seconds, Stopwatch()
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with (
             self.exchange.playing(asker, stopwatch) as cassette,
-            self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette) as headers,
+            self.exchange.request_scope(
+                asker, context.builder.refused, stopwatch, log=log, cassette=cassette
+            ) as headers,
         ):
-            context = JudgeContext(
-                repetition=repetition,
-                attempt=asker.attempt or 1,
-                seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
-                model_headers={**self._headers(repetition), **headers},
-                builder=builder,
-            )
+            told = {**self._headers(context.repetition), **headers}
+            attempt = attrs.evolve(context, attempt=asker.attempt or 1, model_headers=told)
             limit = seconds if cassette is None else cassette.limit(seconds)
             outcome = await run_attempt(
-                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
+                lambda: self.judge.grade(trial, rubrics, attempt), seconds=limit, late=late, stopwatch=stopwatch
             )
             error = None if cassette is None else cassette.overruled(outcome.failure, late)
             return outcome if error is None else AttemptOutcome.failed(error)
@@ -181,6 +189,16 @@ class JudgeRunner:
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
         return {"x-keval-repetition": str(repetition)} if self._wants_trial else {}
+
+
+def _uncompared(trial: Trial, label: str, against: Trial | None) -> Verdict | None:
+    """Return what a trial gets without being compared with another one; `None` if it is to be compared."""
+    if trial.condition == label:
+        return Verdict(Score(0.0, f"the answers under {label!r} are what others are compared with"))
+    if against is None or against.failure is not None:
+        told = "there is no trial" if against is None else "the trial failed"
+        return Verdict(Score(None, f"{told} under {label!r} to compare with"))
+    return None
 
 
 def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:

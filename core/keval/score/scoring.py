@@ -30,7 +30,7 @@ from keval.records.models import Endpoint, Model
 from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval.redaction import Redactor
-from keval.score.judging import JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
+from keval.score.judging import Counterpart, JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
 from keval.seams.interfaces import AgentRater, Judge, Metric
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
@@ -128,6 +128,7 @@ class Grader:
         lacks: Callable[[Trial, str, str | None, int], bool],
         exchange: ModelExchange,
         run_budget: RunBudget,
+        counterpart: Counterpart,
         keep: KeepJudgement | None = None,
         judging: Callable[[JudgeRunner], TrialJudge] | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -140,7 +141,7 @@ class Grader:
         retry_policy = RetryPolicy(execution.retry, sleep, random.Random(execution.seed))
         with _threads(scorers.metrics) as threads:
             runners = {
-                label: JudgeRunner(label, judge, execution, retry_policy, exchange, run_budget, keep)
+                label: JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)
                 for label, judge in judges.items()
             }
             yield cls(
@@ -346,7 +347,7 @@ def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict
 
 def rubric_digest(rubric: Rubric) -> str:
     """Return the digest of a rubric's content, without its name."""
-    kind = [] if rubric.kind == "levels" else [rubric.kind]
+    kind = [] if rubric.kind == "levels" else [rubric.kind, rubric.share]
     return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer, *kind])
 
 

@@ -161,8 +161,12 @@ class Crew(Executor, Protocol):
         """Every worker until now, with what it did; also those that were lost."""
         ...
 
-    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
+    async def score(
+        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
         """Make scores of a trial, given as its line, on some worker.
+
+        `against` is the line of the trial that a `ComparingJudge` compares it with, if there is one.
 
         Raises:
             TrialError: workers were lost with it again and again.

@@ -288,11 +288,12 @@ class Judge(Protocol):
 
 @runtime_checkable
 class ComparingJudge(Protocol):
-    """A judge that compares each trial with that of another condition, of the same agent, question and repetition.
+    """A judge that compares each trial with its counterpart, the same one under another condition.
 
-    It gets that trial as `JudgeContext.against`, once all trials are finished. Trials of the condition itself get the
-    score 0 without being asked about: an answer is as good as itself.
+    It gets the counterpart, of the same agent, question and repetition, as `JudgeContext.against`, once all trials are
+    finished, and grades by rubrics of the kind `preference`. Trials of the condition itself get the score 0 without
+    being asked about: an answer is as good as itself. Where there is no counterpart, or it failed, there is no score.
     """
 
     against: str
-    """The label of that condition; `baseline` also stands for the baseline of the evaluation."""
+    """The label of that condition, an option; `baseline` also stands for the baseline of the evaluation."""

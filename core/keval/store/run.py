@@ -195,6 +195,12 @@ class Run:
         """Return a trial by its id. Raises RunError when there is none."""
         return self._trial_at(self._start(id))
 
+    def counterpart(self, trial: Trial, condition: str) -> Trial | None:
+        """Return the trial of the same agent, sample and repetition under another condition. Raises RunError."""
+        known = self.known_trials
+        place = known.place(attrs.evolve(trial.key, condition=condition))
+        return None if place is None else self._trial_at(known.index.starts[place] >> 1)
+
     def trial_line(self, id: str) -> bytes:
         """Return the line of a trial, which is JSON, as it stands in the run. Raises RunError when there is none."""
         return self._trial_lines.at(self._start(id))

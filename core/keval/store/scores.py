@@ -49,7 +49,10 @@ class _Line(NamedTuple):
         repetition = int(data["judgement"]["repetition"]) if data.get("judgement") else 1
         slot = (data["metric"], data.get("judge"), repetition)
         trial = TrialKey(data["trial"], data["agent"], data["condition"], data["sample"], data["repetition"])
-        return cls(text, trial, slot, data.get("digest", ""), data.get("failure") is not None)
+        # A score without a value that no model was asked for costs nothing to make again: it may have one now.
+        unasked = data.get("value") is None and (data.get("judgement") or {}).get("model_calls") == 0
+        failed = data.get("failure") is not None or unasked
+        return cls(text, trial, slot, data.get("digest", ""), failed)
 
 
 def trial_of(line: bytes) -> str:

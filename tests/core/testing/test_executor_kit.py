@@ -65,8 +65,10 @@ class Alone:
         for key in job.keys:
             await job.outbox.packed(await self.worker.run(key, job.sample(key.sample)))
 
-    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
-        return await self.worker.score(trial, sample, wanted)
+    async def score(
+        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
+        return await self.worker.score(trial, sample, wanted, against)
 
     async def reopen(self) -> None:
         self.worker.reopen()
@@ -118,8 +120,10 @@ class Crowded:
 
 
 class Misread(Alone):
-    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
-        packed = await self.worker.score(trial, sample, wanted)
+    async def score(
+        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
+        packed = await self.worker.score(trial, sample, wanted, against)
         return attrs.evolve(packed, lines=tuple(line.replace(b'"value":4.0', b'"value":1.0') for line in packed.lines))
 
 

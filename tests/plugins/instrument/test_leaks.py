@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+
+import pytest
 
 from keval import Run, open_run
 from keval_instrument import Defect, Examined, Material
@@ -21,13 +24,13 @@ rubrics: [factual_adherence]
 GOLDEN = "Tarn listens on port 7443."
 
 
-def asked(project: Project, *samples: dict[str, object], prompt: str = "Be brief.") -> Run:
-    project.write(leaky_yaml=CONFIG.format(prompt=prompt))
+def asked(project: Project, *samples: Mapping[str, object], prompt: str = "Be brief.", config: str = CONFIG) -> Run:
+    project.write(leaky_yaml=config.format(prompt=prompt))
     lines = [
         {"id": f"q{place}", "question": "Which port?", "answer": GOLDEN, **each} for place, each in enumerate(samples)
     ]
     project.write(q_jsonl="".join(json.dumps(line) + "\n" for line in lines))
-    done = project.keval("run", "leaky.yaml", "-q")
+    done = project.keval("run", "leaky.yaml", "-q", env={"OPENAI_API_KEY": "a-key"})
     assert 0 == done.code, done.stderr
     return open_run(project.run_directory())
 
@@ -44,9 +47,9 @@ def test_an_evaluation_that_gives_nothing_away_has_no_leak(project: Project) -> 
 
 
 def test_a_golden_answer_is_found_where_an_agent_sees_it_and_told_by_its_place(project: Project) -> None:
-    told = f"As **tarn** says: tarn listens, on port 7443!"
+    told = "As **tarn** says: tarn listens, on port 7443!"
     history = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": told}]
-    samples = (
+    samples: tuple[Mapping[str, object], ...] = (
         {"question": f"Is it right that {GOLDEN.lower()}"},
         {"history": history},
         {"metadata": {"calls": [{"name": "look", "result": f"# Manual\n{told}"}]}},
@@ -67,7 +70,7 @@ def test_a_system_prompt_that_has_the_answer_or_the_label_leaks(project: Project
     found = examine(Material(asked=asked(project, {}, {"answer": "yes"}, prompt=f"You are with_docs. {GOLDEN}")))
 
     assert (1, 2) == (counts(found)["golden answer"], counts(found)["condition"])
-    assert {"golden answer": 1, "name": 0} == counts(found, "not_searched")
+    assert {"golden answer": 1, "name": 1} == counts(found, "not_searched")
     assert ["q0", "q0", "q0"] == [each.sample for each in found.defects]
 
 
@@ -88,3 +91,13 @@ def test_a_run_without_golden_answers_gives_a_reason_and_no_number(project: Proj
     )
 
     assert (None, "there is no golden answer to search for") == (found.value, found.reason)
+
+
+@pytest.mark.parametrize(
+    ("said", "leaks"), [("As GPT-5, I say 7443.", 1), ("I'm gpt4, and it is 7443.", 1), ("So be it.", 0)]
+)
+def test_an_answer_that_names_its_model_leaks(project: Project, said: str, leaks: int) -> None:
+    config = CONFIG.replace("{{type: scripted}}", "{{type: double/paid, model: openai/gpt-4o-mini}}")
+    found = examine(Material(asked=asked(project, {"metadata": {"says": said}}, config=config)))
+
+    assert leaks == counts(found)["model"]

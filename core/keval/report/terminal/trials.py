@@ -23,7 +23,7 @@ from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
 from keval.report.origin import replay_label
 from keval.report.terminal.console import safe
-from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
+from keval.report.transcripts import Bands, call_lines, claims, read_pieces, verdict, whose
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
 
@@ -389,3 +389,6 @@ def _scores(side: Side, scorer: Scorer, bands: Bands) -> Iterator[RenderableType
             yield safe(f"{whose(line)} ").append(found, "bold")
             if line.score.reason:
                 yield Padding(safe(line.score.reason, "dim"), (0, 0, 0, 2))
+            if line.judge and side.trial:
+                for piece in read_pieces(line.score, side.trial.output):
+                    yield Padding(safe(f"read {piece}", "dim"), (0, 0, 0, 2))

@@ -6,11 +6,12 @@ import asyncio
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
+from attrs.validators import ge
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, TrialError
@@ -32,8 +33,8 @@ class Verdict:
 
     @classmethod
     def unusable(cls, fault: str, sheet: Sheet) -> Verdict:
-        """Return the verdict of a reply that says nothing about any rubric."""
-        return cls(faults=dict.fromkeys((*sheet.rubrics, CLAIMS), fault))
+        """Return the verdict of a reply that says nothing of what was asked for."""
+        return cls(faults=dict.fromkeys((*sheet.rubrics, *sheet.schema["properties"]), fault))
 
 
 def read_verdict(reply: str, sheet: Sheet) -> Verdict:
@@ -141,10 +142,39 @@ class Grader:
     """Grades trials over one API; what does not vary between them is made once."""
 
     api: Api
+    longest_result: int
     _sheets: dict[Hashable, Sheet] = attrs.field(factory=dict, init=False, repr=False)
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
+    ) -> dict[str, Score | TrialError]:
+        """Return a score per rubric, or why it has none; see `asked`.
+
+        Rubrics of claims are asked for in a request of their own. When that fails, the other scores stand.
+
+        Raises:
+            TrialError: a request failed, and there is no score.
+        """
+        levels = [rubric for rubric in rubrics if rubric.kind == "levels"]
+        graded: dict[str, Score | TrialError] = {}
+        if levels:
+            sheet = self._sheet(levels, answered=trial.sample.answer is not None)
+            graded = await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
+        if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
+            from keval_judges.claims import ClaimsRequest  # only such rubrics need it
+
+            request = ClaimsRequest.of(trial, by_claims, self.longest_result)
+            try:
+                graded |= await self.asked(request.sheet, request.message, request.read, context)
+            except TrialError as error:
+                if not levels:
+                    raise
+                graded |= {rubric.name: error for rubric in request.sheet.rubrics.values()}
+            graded |= request.unscored
+        return graded
+
+    async def asked(
+        self, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
     ) -> dict[str, Score | TrialError]:
         """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
 
@@ -154,13 +184,12 @@ class Grader:
         Raises:
             TrialError: a request failed, and there is no score.
         """
-        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
-        message = asked = prompt(trial)
+        message = asked
         scores: dict[str, Score] = {}
         faults: Mapping[str, str] = {}
         claims: tuple[str, ...] | None = None
         failed: TrialError | None = None
-        for _ in range(_ASKINGS):
+        for _ in range(_ASKINGS if sheet.rubrics else 0):
             try:
                 reply = await self.api.ask(sheet, message, context)
             except TrialError as error:
@@ -169,7 +198,7 @@ class Grader:
                 failed = error
                 break
             context.builder.model_called(reply.usage)
-            verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read_verdict(reply.text, sheet)
+            verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(reply.text)
             # The first score stands: one must not be rolled again because another could not be read.
             scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:
@@ -194,7 +223,7 @@ def _with_refused(scores: Mapping[str, Score], refused: tuple[str, ...]) -> Mapp
     """Say in scores which options they were made without."""
     if not refused:
         return scores
-    return {key: attrs.evolve(score, details={"refused": [*refused]}) for key, score in scores.items()}
+    return {key: attrs.evolve(score, details={**score.details, "refused": [*refused]}) for key, score in scores.items()}
 
 
 def _unscored(fault: str, failed: TrialError | None) -> TrialError:
@@ -207,30 +236,35 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
 
 @attrs.define
 class LlmJudge(ABC):
-    """What the judges of both vendors have in common: a grader, made when it is first needed."""
+    """What the judges of both vendors have in common: a grader, made when it is first needed.
+
+    Of a tool result that is longer than `longest_result` characters, a judge of claims sees the beginning.
+    """
 
     providers: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[str, ...]] = ("levels", "claims")
     applies_middleware: ClassVar[bool] = True
     client_module: ClassVar[str]
     """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
 
+    longest_result: int = attrs.field(default=20_000, kw_only=True, validator=ge(1))
     _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     async def prepare(self) -> None:
         """Import the HTTP client, beside the event loop, and build the model's."""
         await asyncio.to_thread(import_module, self.client_module)
-        self._ready()
+        self.ready()
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
         """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
-        return await self._ready().grade(trial, rubrics, context)
+        return await self.ready().grade(trial, rubrics, context)
 
     async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
         """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
         sheet = Sheet({}, request.schema, request.instructions, tool="reply")
-        reply = await self._ready().api.ask(sheet, request.message, context)
+        reply = await self.ready().api.ask(sheet, request.message, context)
         context.builder.model_called(reply.usage)
         if reply.fault is not None:
             raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
@@ -242,9 +276,10 @@ class LlmJudge(ABC):
         if grader is not None:
             await grader.api.aclose()
 
-    def _ready(self) -> Grader:
+    def ready(self) -> Grader:
+        """Return the grader, and connect it if it is not."""
         if self._grader is None:
-            self._grader = Grader(self._connect())
+            self._grader = Grader(self._connect(), self.longest_result)
         return self._grader
 
     @abstractmethod

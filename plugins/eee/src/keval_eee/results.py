@@ -136,12 +136,11 @@ def _judged(manifest: Manifest, name: str, label: str) -> dict[str, Any]:
     options = {**judge.defaults, **judge.options}
     levels = {str(level): description for level, description in rubric.levels.items()}
     prompt = "\n".join([rubric.instructions, *(f"{level}: {told}" for level, told in levels.items())])
+    named = {"level_names": [*levels], "level_metadata": [*levels.values()], "has_unknown_level": False}
     return {
         "evaluation_description": rubric.instructions,
-        "score_type": "levels",
-        "level_names": [*levels],
-        "level_metadata": [*levels.values()],
-        "has_unknown_level": False,
+        # The score of a rubric of claims is a share, between its levels.
+        **({"score_type": "continuous"} if rubric.kind == "claims" else {"score_type": "levels", **named}),
         "llm_scoring": {
             "judges": [
                 {

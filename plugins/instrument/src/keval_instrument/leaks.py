@@ -68,7 +68,7 @@ class _Search:
     """Looks through the trials of a run, one by one.
 
     `needles` are by sample the golden answer and its long sentences, and `sentences` those of the rubrics. `names` are
-    patterns of labels and models, by kind and label; `ordinary` ones of them are words of the dataset or the rubrics.
+    patterns of labels and models, by kind and label; so many more are `ordinary` words, or words of the dataset.
     `found` has the samples of each leak, and `elsewhere` the names that were found in answers of another arm, too: they
     give no arm away.
     """
@@ -95,10 +95,10 @@ class _Search:
         for label, entry in manifest.agents.items():
             if len(manifest.agents) > 1:
                 names["agent", label] = _pattern(re.escape(label))
-            if entry.model is not None:
+            if entry.model is not None and not entry.simulated:
                 names["model", label] = _of_model(entry.model.rpartition("/")[2])
         text = "\n".join(known)
-        kept = {key: name for key, name in names.items() if len(key[1]) >= _SHORTEST_NAME and not name.search(text)}
+        kept = {key: name for key, name in names.items() if not _is_ordinary(*key) and not name.search(text)}
         return cls(
             run,
             Recording.open(run) if manifest.recording is not None else None,
@@ -119,8 +119,7 @@ class _Search:
             if any(sentence in words for sentence in self.sentences):
                 self._note(trial, _Leak("rubric", place))
             label = self.names.get(("condition", trial.condition))
-            # A label that is a plain word may be what a server is about.
-            if label and place != "tool results" and not trial.condition.isalpha() and label.search(text):
+            if label and place != "tool results" and label.search(text):
                 self._note(trial, _Leak("condition", place, trial.condition))
         shown: list[tuple[Place, str]] = [("answer", trial.output)]
         shown += [("judge's request", text) for text in self._requests_of_judges(trial)]
@@ -230,12 +229,17 @@ def _long_sentences(text: str) -> list[str]:
     return [words for words in found if len(words.split()) >= _SENTENCE]
 
 
+def _is_ordinary(kind: Kind, label: str) -> bool:
+    """Return whether a label may stand anywhere: it is short, or a condition's that is a word, such as `docs`."""
+    return len(label) < _SHORTEST_NAME or (kind == "condition" and label.isalpha())
+
+
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{name})(?![\w-])", re.IGNORECASE)
 
 
 def _of_model(name: str) -> re.Pattern[str]:
-    """Return the pattern of a model's name, and of an answer that says to be by one of its family, as "As GPT-5"."""
-    family = re.match(r"[A-Za-z]+", name)
-    said = rf"|(?:as|i am|i'm|my name is) (?:an? )?{family[0]}[\w.-]*" if family else ""
-    return _pattern(re.escape(name) + said)
+    """Return the pattern of a model's name, and of an answer that says to be by one of its family: "As GPT-5, I"."""
+    family = re.match(r"[A-Za-z]{3,}", name)
+    said = rf"(?:as {family[0]}[\w.-]*(?=,)|(?:i am|i'm|my name is) {family[0]}[\w.-]*)" if family else ""
+    return _pattern("|".join(filter(None, (re.escape(name), said))))

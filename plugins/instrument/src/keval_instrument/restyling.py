@@ -68,17 +68,20 @@ def restyled_answers(asked: Run, *, seed: int) -> Iterator[WrittenAnswer]:
 
 
 def _habits_of(answers: list[tuple[str, str]]) -> _Habits:
-    """Return the first and the last sentence that answers to several samples share, or usual ones of assistants."""
+    """Return the first and the last sentence of a third of the samples' answers, or usual ones of assistants."""
     ends: tuple[dict[str, set[str]], dict[str, set[str]]] = (defaultdict(set), defaultdict(set))
     for sample, text in answers:
         parts = statements(text)
         if len(parts) >= _FEWEST_PARTS:
             for found, part in zip(ends, (parts[0], parts[-1]), strict=True):
                 found[part.of(text)].add(sample)
+    enough = max(2, len({sample for sample, _ in answers}) / 3)
+    opening, closing = (max(found, key=lambda said: len(found[said]), default="") for found in ends)
     usual = _Habits()
-    commonest = [max(found, key=lambda said: len(found[said]), default="") for found in ends]
-    shared = [said if len(found[said]) > 1 else "" for said, found in zip(commonest, ends, strict=True)]
-    return _Habits(shared[0] or usual.opening, shared[1] or usual.closing)
+    return _Habits(
+        opening if len(ends[0][opening]) >= enough else usual.opening,
+        closing if len(ends[1][closing]) >= enough else usual.closing,
+    )
 
 
 def _styled(text: str, other: str, habits: _Habits) -> str | None:

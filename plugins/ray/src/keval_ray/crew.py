@@ -108,9 +108,11 @@ class RayCrew:
         finally:
             self._outbox = None
 
-    async def score(self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore]) -> PackedScores:
+    async def score(
+        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
         """Make scores of a trial; see `keval.plugin.Crew`."""
-        scores = await self._done(ScoreTask(trial, sample, wanted))
+        scores = await self._done(ScoreTask(trial, sample, wanted, against))
         assert isinstance(scores, PackedScores)  # noqa: S101 - for mypy
         return scores
 

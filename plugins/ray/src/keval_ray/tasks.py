@@ -21,11 +21,12 @@ class RunTask:
 
 @attrs.frozen
 class ScoreTask:
-    """Scores to make of a trial, given as its line."""
+    """Scores to make of a trial, given as its line, perhaps against another one."""
 
     line: bytes
     sample: Sample
     wanted: Sequence[WantedScore]
+    against: bytes | None = None
 
 
 Task: TypeAlias = RunTask | ScoreTask

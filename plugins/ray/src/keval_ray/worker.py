@@ -136,7 +136,7 @@ class RayWorker:
             if isinstance(task, RunTask):
                 result = await self._worker.run(task.key, task.sample)
             else:
-                result = await self._worker.score(task.line, task.sample, task.wanted)
+                result = await self._worker.score(task.line, task.sample, task.wanted, task.against)
         except OutageError as error:
             result = TaskError("outage", self._worker.hidden(str(error)))
         except Exception as error:  # noqa: BLE001 - as in `bring_up`

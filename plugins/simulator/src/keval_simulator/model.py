@@ -12,7 +12,7 @@ import orjson
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
 from keval_simulator.conversation import Conversation, stated_in, states_preference, subject, understand
 from keval_simulator.documents import findings
-from keval_simulator.judge import Sections, judge, sections_of, suggestions
+from keval_simulator.judge import Sections, claims, judge, preference, sections_of, suggestions
 from keval_simulator.questions import Brief, written
 from keval_simulator.replies import (
     Flaws,
@@ -131,7 +131,11 @@ class SimulatedModel:
         if (brief := Brief.of(request, schema)) is not None:
             return written(brief, rng)
         sections = _prompt_sections(request, conversation)
+        if sections.second is not None:
+            return conform(schema, preference(sections), rng)
         if sections.judging:
+            if (found := claims(sections, schema)) is not None:
+                return found
             return conform(schema, suggestions(judge(sections, self._wobble(request))), rng)
         prose = self._prose(request, conversation)
         if schema_type(schema) == "object" and not schema.get("properties") and not schema.get("$ref"):

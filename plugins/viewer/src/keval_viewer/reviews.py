@@ -169,9 +169,13 @@ def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) ->
 
 
 def rubrics_of(run: Run) -> Mapping[str, Rubric]:
-    """Return the rubrics that judges of the run grade by, by their digest, in the order of its scorers."""
+    """Return the rubrics that people can grade by as judges do, by their digest, in the order of the run's scorers.
+
+    A share of claims is no level, which is what people give.
+    """
     used = dict.fromkeys(entry.rubric for entry in run.manifest.scorers if entry.rubric is not None)
-    return {digest: run.manifest.rubrics[digest] for digest in used}
+    known = run.manifest.rubrics
+    return {digest: known[digest] for digest in used if known[digest].kind != "claims"}
 
 
 def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
 _KINDS = {
     "golden": r"(?:golden|reference|expected|correct|ideal|ground[\s_-]?truth)",
     "earlier": r"(?:earlier|history|conversation)",
+    "second": r"second[\s_-](?:response|answer|output)",
     "question": r"(?:question|query|user|task|prompt)",
     "response": r"(?:response|answer|output|submission|candidate|completion|assistant)",
 }
@@ -32,12 +34,18 @@ _FENCE = re.compile(r"^\s*(```|~~~|\"\"\"|<<<|---)\w*\n(?P<body>.*?)\n\s*(?:\1|>
 
 @attrs.frozen
 class Sections:
-    """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged."""
+    """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged.
+
+    A prompt that has a `second` response asks which of the two is better. `results` are the results of tools, in fences
+    with a nonce, in their order.
+    """
 
     question: str = ""
     golden: str = ""
     response: str | None = None
     earlier: str = ""
+    second: str | None = None
+    results: tuple[str, ...] = ()
 
     @property
     def judging(self) -> bool:
@@ -52,7 +60,7 @@ def sections_of(prompt: str) -> Sections:
     """
     if fenced := _fenced(prompt):
         return Sections(**fenced)
-    best: dict[str, str] = {}
+    best: dict[str, Any] = {}
     for mark in _MARKS:
         found = {kind: body for label, body in _labelled(mark, prompt) if (kind := _kind(label))}
         # "Answer:" with nothing behind it asks for an answer, unless there is a golden one to hold it against.
@@ -62,11 +70,14 @@ def sections_of(prompt: str) -> Sections:
     return Sections(**best)
 
 
-def _fenced(prompt: str) -> dict[str, str]:
-    by_nonce: dict[str, dict[str, str]] = {}
+def _fenced(prompt: str) -> dict[str, Any]:
+    by_nonce: dict[str, dict[str, Any]] = {}
     for match in _NONCE_FENCE.finditer(prompt):
+        found = by_nonce.setdefault(match["nonce"], {})
         if kind := _kind(match["label"]):
-            by_nonce.setdefault(match["nonce"], {})[kind] = match["body"]
+            found[kind] = match["body"]
+        elif match["label"].startswith("tool_result_"):
+            found["results"] = (*found.get("results", ()), match["body"])
     found = max(by_nonce.values(), key=len, default={})
     return found if "response" in found else {}
 

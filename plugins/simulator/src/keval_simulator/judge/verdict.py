@@ -18,7 +18,7 @@ from keval_simulator.judge.prompt import Sections
 from keval_simulator.schema import Schema, Suggest, schema_type
 from keval_simulator.words import sentences, shares_stem, split_identifier
 
-_FILLER = re.compile(
+FILLER = re.compile(
     r"\b(?:great question|good question|i'?d be happy to|happy to help|sure,|certainly|of course[,!]|as an ai|"
     r"here is what i found|based on what i looked up|i hope (?:this|that) helps|let me know if|feel free to|"
     r"don't hesitate|it is important to note|it'?s worth noting|in conclusion|i suggest checking the source)",
@@ -46,7 +46,7 @@ def clarity(response: str, golden: str, said: tuple[Statement, ...], answering: 
     words, need = len(response.split()), max(len(golden.split()), _PLENTY)
     structured = bool(_STRUCTURE.search(response)) or response.count("\n\n") >= words / 100
     parts = [part.lower() for part in sentences(response)]
-    filler = len(_FILLER.findall(response.replace("’", "'")))
+    filler = len(FILLER.findall(response.replace("’", "'")))
     late = next((at for at, answers in enumerate(answering) if answers), 0)
     bare_code = any(fact.kind in ("flag", "command") for each in said for fact in each.facts)
     lost = {

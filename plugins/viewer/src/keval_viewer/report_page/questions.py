@@ -336,7 +336,8 @@ def _facts(trial: Trial) -> Iterator[str]:
 
 def claims(report: Report) -> Markup:
     """Render the claims that judges could not verify, with links to their questions; nothing without any."""
-    return render("claims.html", claims=report.claims, anchor=anchor)
+    traced = any(claim.source is not None for claim in report.claims)
+    return render("claims.html", claims=report.claims, traced=traced, anchor=anchor)
 
 
 @attrs.frozen
