@@ -242,21 +242,28 @@ def _defects(scored: _Scored, figures: Sequence[Figure]) -> Iterator[Defect]:
         reads_form = figure.name == "false_alarm" and figure.of.get("scorer") == name and (figure.low or 0) > _ALARMING
         if reads_form and figure.value is not None and (condition == "reworded" or scored.needs_answer):
             told = f"{name} scores {condition} golden answers worse, {percent(figure.value)} of {figure.n}"
-            yield Defect(f"{told}; say in it that form and length do not count")
-    if scored.kind == "preference" or same is not None:
-        return
-    for sample, is_top in scored.at_top().items():
-        if not is_top:
-            yield Defect(_not_at_top(scored, sample), sample)
+            judged = "say in its rubric that form and length do not count"
+            yield Defect(f"{told}; {judged if scored.entry.judge else 'use it only where the form is what counts'}")
+    if scored.kind != "preference" and same is None:
+        yield from _not_at_top(scored)
 
 
-def _not_at_top(scored: _Scored, sample: str) -> str:
-    given = short_number(scored.values[GOLDEN][sample])
+def _not_at_top(scored: _Scored) -> Iterator[Defect]:
+    """Yield golden answers without the best score, each by itself if most have it."""
+    at_top, name = scored.at_top(), scored.name
+    below = [sample for sample, is_top in at_top.items() if not is_top]
     if scored.top is None:
-        return f"{scored.name} scores the golden answer, {given}, worse than a damaged one; look at what it measures"
-    why = f": {_short(scored.reasons[sample])}" if sample in scored.reasons else ""
-    remedy = "mend the golden answer or the scorer"
-    return f"{scored.name} gives the golden answer {given}, and not {short_number(scored.top)}; {remedy}{why}"
+        for sample in below:
+            yield Defect(f"{name} scores the golden answer worse than one made of it; look at what it measures", sample)
+    elif 2 * len(below) > len(at_top) >= _FEWEST:
+        told = f"{name} gives {len(below)} of {len(at_top)} golden answers less than {short_number(scored.top)}"
+        why = f"; {below[0]!r}: {_short(scored.reasons[below[0]])}" if below[0] in scored.reasons else ""
+        yield Defect(f"{told}: what it measures is not in them, or is no part of a good answer{why}")
+    else:
+        for sample in below:
+            given = f"{short_number(scored.values[GOLDEN][sample])}, and not {short_number(scored.top)}"
+            why = f": {_short(scored.reasons[sample])}" if sample in scored.reasons else ""
+            yield Defect(f"{name} gives the golden answer {given}; mend the answer or the scorer{why}", sample)
 
 
 def _any_of(count: int) -> str:
