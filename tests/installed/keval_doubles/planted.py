@@ -73,7 +73,10 @@ class First:
     ) -> Mapping[str, Score | TrialError]:
         assert context.against is not None
         longer = len(trial.output) - len(context.against.output)
-        sound = "response" if longer > 0 else "against" if longer < 0 else "tie"
-        preferred = [sound, sound] if self.sound else ["response", "against"]
-        value = {("response", "response"): 1.0, ("against", "against"): -1.0}.get((preferred[0], preferred[1]), 0.0)
-        return {rubric.name: Score(value, "compared", details={"preferred": preferred}) for rubric in rubrics}
+        places = ["tie", "tie"]
+        if longer or not self.sound:
+            places = (
+                ["second", "first"] if self.sound and longer < 0 else ["first", "second" if self.sound else "first"]
+            )
+        value = {("first", "second"): 1.0, ("second", "first"): -1.0}.get((places[0], places[1]), 0.0)
+        return {rubric.name: Score(value, "compared", details={"orders": places}) for rubric in rubrics}

@@ -45,12 +45,13 @@ def scorer_name(scorer: Scorer) -> str:
     return metric if judge is None else f"{metric} by {judge}"
 
 
-def sources_of(run: Run) -> Mapping[str, int]:
-    """Return a number for each sample; samples with the same one share a source, so they are not independent."""
-    key, numbers = run.manifest.dataset.cluster_key, dict[str, int]()
-    found = {}
-    for sample in run.samples:
-        source = None if key is None else sample.metadata.get(key)
-        name = f"sample {sample.id}" if source is None else f"source {source}"
-        found[sample.id] = numbers.setdefault(name, len(numbers))
+def sources_of(*runs: Run) -> Mapping[str, int]:
+    """Return a number for each sample of runs; samples with the same one share a source: they are not independent."""
+    numbers, found = dict[str, int](), dict[str, int]()
+    for run in runs:
+        key = run.manifest.dataset.cluster_key
+        for sample in run.samples:
+            source = None if key is None else sample.metadata.get(key)
+            name = f"sample {sample.id}" if source is None else f"source {source}"
+            found.setdefault(sample.id, numbers.setdefault(name, len(numbers)))
     return found

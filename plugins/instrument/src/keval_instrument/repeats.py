@@ -36,6 +36,9 @@ _SPLITS = 200
 _AT_ONCE = 2_000
 """Rows of differences for which p is computed at a time."""
 
+_DRIFT = 0.01
+"""Repetitions that chance alone makes as unlike as this less often are a defect."""
+
 FloatArray = npt.NDArray[np.float64]
 _Arm = tuple[str, str]
 
@@ -150,7 +153,7 @@ class _Repeated:
         if not found:
             return
         least, scorer, (agent, condition) = min(found, key=lambda each: each[0])
-        if (adjusted := least * len(found)) <= SURE:
+        if (adjusted := least * len(found)) <= _DRIFT:
             yield Defect(
                 f"{scorer_name(scorer)}: the first half of the repetitions of {agent!r} under {condition!r} is scored"
                 f" other than the second (p = {adjusted:.2g}, adjusted), so something changes while the run goes on;"
@@ -189,11 +192,11 @@ def _false_verdicts(of: Mapping[str, str], splits: Sequence[_Splits]) -> Figure:
         why = "fewer than two questions have two scored repetitions in one arm"
         return Figure("false_verdicts", of, None, 0, reason=why)
     p = np.concatenate([each.p for each in splits], axis=1)
-    least = np.min(np.where(np.isnan(p), np.inf, p), axis=1, initial=np.inf)
-    false = (least * (~np.isnan(p)).sum(axis=1) <= SURE).astype(np.float64)
+    least = np.min(np.where(np.isnan(p), 1.0, p), axis=1)
+    false = (least * (~np.isnan(p)).sum(axis=1) <= SURE) & ~np.isnan(p).all(axis=1)
     distinct = {pattern: split for split, pattern in enumerate(zip(*(each.patterns for each in splits), strict=True))}
     places = [split for split in distinct.values() if split]
-    ends = mean_intervals([Values(false[places], None, 0.0, 1.0)])[0]
+    ends = mean_intervals([Values(false[places].astype(np.float64), None, 0.0, 1.0)])[0]
     low, high = (ends.low, ends.high) if ends else (None, None)
     return Figure("false_verdicts", of, float(false[places].mean()), len(places), low, high)
 
