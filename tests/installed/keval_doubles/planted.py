@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -19,7 +20,8 @@ class Planted:
 
     `lenient` adds so many levels, `always` is the level of every response, `long` adds so many levels to a response
     that is 1.5 times as long as the golden answer, `likes` is a text for which a response gets a level more, and
-    `listed` adds so many levels to one with bullets. A share `chance` of the judgements gets any level.
+    `listed` adds so many levels to one with bullets. A share `chance` of the judgements gets any level. A `strict` one
+    gives the lowest level to every response that is not the golden answer, letter by letter.
     """
 
     lenient: int = 0
@@ -28,6 +30,7 @@ class Planted:
     likes: str = ""
     listed: int = 0
     chance: float = 0.0
+    strict: bool = False
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
@@ -41,6 +44,8 @@ class Planted:
             return Score(float(dice.choice(levels)), "by chance")
         if self.always is not None:
             return Score(float(self.always), "as always")
+        if self.strict:
+            return Score(float(levels[-1] if response == golden else levels[0]), "letter by letter")
         place = len(levels) - 1 - _mistakes(golden, response) + self.lenient
         place += self.long * (len(response.split()) >= 1.5 * len(golden.split()))
         place += bool(self.likes) and self.likes in response
@@ -52,11 +57,11 @@ def _mistakes(golden: str, response: str) -> int:
     """Count the facts of the golden answer that a response lacks, and the numbers and negations that it adds."""
     if not response.strip():
         return 100
-    wanted, found = (_FACT.findall(re.sub(r"n[’']t\b", " not", text)) for text in (golden, response))
+    wanted, found = (Counter(_FACT.findall(re.sub(r"n[’']t\b|(?<=\bcan)not\b", " not", text))) for text in (golden, response))
     if not wanted:
         return sum(word.lower() not in response.lower() for word in golden.split())
-    added = [fact for fact in found if fact not in wanted and not fact[0].isupper()]
-    return len([fact for fact in wanted if fact not in found]) + len(added)
+    added = {fact: times for fact, times in (found - wanted).items() if not fact[0].isupper()}
+    return (wanted - found).total() + sum(added.values())
 
 
 @attrs.frozen
