@@ -10,7 +10,7 @@ import attrs
 from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, TrialError
 
-_FACT = re.compile(r"\d+(?:[.,:]\d+)*|\b[A-Z]\w+|\b(?:not|no|never)\b|n't\b")
+_FACT = re.compile(r"\d+(?:[.,:]\d+)*|\b[A-Z]\w+|\b(?:not|no|never)\b")
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ def _mistakes(golden: str, response: str) -> int:
     """Count the facts of the golden answer that a response lacks, and the numbers and negations that it adds."""
     if not response.strip():
         return 100
-    wanted, found = (_FACT.findall(text) for text in (golden, response))
+    wanted, found = (_FACT.findall(re.sub(r"n[’']t\b", " not", text)) for text in (golden, response))
     if not wanted:
         return sum(word.lower() not in response.lower() for word in golden.split())
     added = [fact for fact in found if fact not in wanted and not fact[0].isupper()]

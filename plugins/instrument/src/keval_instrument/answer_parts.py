@@ -23,14 +23,16 @@ _BREAK = re.compile(
     r"; +|, +(?:and|but|so|because|which|while|where|und|aber|weil|mais|pero)\b |, +(?=\S)|(?<=\w) +(?=\()|(?<=\)) +"
 )
 _SUBORDINATE = re.compile(r"(?i:since|if|when|while|as|because|although|though|unless|once|wenn|da|weil|si|quand)\b")
-_ENGLISH = frozenset(
-    "the a an is are was were of to in it its with and for by on at not this that be can you as from or if no yes i all"
-    " any some how what when where which who why here there then also now my your our we they he she do does".split()
-)
-_FOREIGN = frozenset(
-    "der die das und ist nicht ein eine le les et est pas un une des du el los las y es en il lo gli per che não o os um"
-    " uma het een van niet och är att det og ikke på jest nie się w z na i ja не и в на".split()
-)
+_COMMON = """
+    the a an is are was were of to in it its with and for by on at not this that be can you as from or if no yes i all
+    any some how what when where which who why here there then also now my your our we they he she do does
+"""
+_ENGLISH = frozenset(_COMMON.split())
+_OTHERS = """
+    der die das und ist nicht ein eine le les et est pas un une des du el los las y es en il lo gli per che não o os um
+    uma het een van niet och är att det og ikke på jest nie się w z na ja не и в на
+"""
+_FOREIGN = frozenset(_OTHERS.split())
 
 
 @attrs.frozen
@@ -74,7 +76,9 @@ def is_function_word(word: str) -> bool:
 def is_data(text: str) -> bool:
     """Return whether a text is JSON or nothing but code, to which no sentence can be added."""
     stripped = text.strip()
-    return stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]") or not re.search(r"\w", _FENCE.sub("", stripped))
+    return (stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")) or not re.search(
+        r"\w", _FENCE.sub("", stripped)
+    )
 
 
 def statements(text: str) -> list[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 import attrs
@@ -11,7 +11,7 @@ import attrs
 from keval import Sample
 from keval_instrument import name_damage, number_damage
 from keval_instrument.fact_damage import added, left_out
-from keval_instrument.name_damage import Vocabulary
+from keval_instrument.name_damage import Known, Vocabulary
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts, padded, reworded
 from keval_instrument.written import WrittenAnswer
@@ -49,21 +49,10 @@ DAMAGES = (
 )
 CONDITIONS: Mapping[str, Damage] = {damage.condition: damage for damage in DAMAGES}
 
-_Made = tuple[str, Sequence[str]] | None
 _OTHERS = 40
 """Other golden answers that wrong facts are looked for in."""
 _ALIKE = 0.5
 """The share of their words that two golden answers both have, from which on one may pass for the other."""
-
-
-@attrs.frozen
-class _Source:
-    """A golden answer that others are made of, `known` being what its question says already."""
-
-    text: str
-    known: str
-    vocabulary: Vocabulary
-    others: Sequence[str]
 
 
 def written_answers(samples: Sequence[Sample], *, seed: int) -> Iterator[WrittenAnswer]:
@@ -79,18 +68,47 @@ def written_answers(samples: Sequence[Sample], *, seed: int) -> Iterator[Written
         yield WrittenAnswer(sample.id, GOLDEN, text)
         drawn = Random(f"{seed}\0{sample.id}").sample(goldens, min(len(goldens), _OTHERS))
         others = [other.answer or "" for other in drawn if not _alike(sample, other)]
-        source = _Source(text, "\n".join(sample.asked), vocabulary, others)
+        known = Known("\n".join(sample.asked), vocabulary, others)
         for damage in DAMAGES:
-            made = _RULES[damage.kind](source, damage.level, Random(f"{seed}\0{sample.id}\0{damage.condition}"))
+            made = _made(damage, text, known, Random(f"{seed}\0{sample.id}\0{damage.condition}"))
             if made is not None and is_valid(damage, text, made[0], vocabulary):
-                yield WrittenAnswer(sample.id, damage.condition, made[0], "; ".join(made[1]))
+                yield WrittenAnswer(sample.id, damage.condition, made[0], made[1])
+
+
+def _made(damage: Damage, text: str, known: Known, rng: Random) -> tuple[str, str] | None:
+    """Return what rules make of a golden answer, and what they did; `None` if they cannot."""
+    made: tuple[str, list[str]] | None = None
+    match damage.kind:
+        case "empty":
+            return "", "nothing"
+        case "other":
+            return (rng.choice(known.others), "the golden answer to another question") if known.others else None
+        case "negation":
+            return negated(text, rng)
+        case "padded":
+            return _noted(padded(text, rng), "sentences around it that say nothing")
+        case "reworded":
+            return _noted(reworded(text, rng), "other words, or another form")
+        case "number":
+            made = number_damage.damaged(text, known.question, rng, every=damage.level == "all")
+        case "name":
+            made = name_damage.damaged(text, known, rng, every=damage.level == "all")
+        case "left_out":
+            made = left_out(text, known, rng, half=damage.level == "half")
+        case "added":
+            made = added(text, known, rng, count=int(damage.level))
+    return made and (made[0], "; ".join(made[1]))
+
+
+def _noted(text: str | None, note: str) -> tuple[str, str] | None:
+    return None if text is None else (text, note)
 
 
 def is_valid(damage: Damage, golden: str, text: str, vocabulary: Vocabulary) -> bool:
     """Return whether an answer differs from the golden one as its kind says."""
     if damage.kind == "empty":
         return True
-    if not text.strip() or _plain(text) == _plain(golden) and damage.kind != "reworded":
+    if not text.strip() or (damage.kind != "reworded" and _plain(text) == _plain(golden)):
         return False
     if damage.kind == "left_out":
         return len(_plain(text)) < len(_plain(golden))
@@ -112,55 +130,3 @@ def _alike(one: Sample, other: Sample) -> bool:
     words, others = set(_plain(a)), set(_plain(b))
     is_part = words <= others or others <= words
     return is_part or leads[0] == leads[1] is not None or len(words & others) >= _ALIKE * len(words | others)
-
-
-def _empty(source: _Source, level: str, rng: Random) -> _Made:
-    return "", ["nothing"]
-
-
-def _other(source: _Source, level: str, rng: Random) -> _Made:
-    return (rng.choice(source.others), ["the golden answer to another question"]) if source.others else None
-
-
-def _number(source: _Source, level: str, rng: Random) -> _Made:
-    return number_damage.damaged(source.text, rng, source.known, level == "all")
-
-
-def _name(source: _Source, level: str, rng: Random) -> _Made:
-    return name_damage.damaged(source.text, rng, source.known, source.vocabulary, level == "all")
-
-
-def _negation(source: _Source, level: str, rng: Random) -> _Made:
-    made = negated(source.text, rng)
-    return made and (made[0], [made[1]])
-
-
-def _left_out(source: _Source, level: str, rng: Random) -> _Made:
-    return left_out(source.text, rng, source.known, source.vocabulary, level == "half")
-
-
-def _added(source: _Source, level: str, rng: Random) -> _Made:
-    return added(source.text, rng, source.known, source.vocabulary, source.others, int(level))
-
-
-def _padded(source: _Source, level: str, rng: Random) -> _Made:
-    made = padded(source.text, rng)
-    return made and (made, ["sentences around it that say nothing"])
-
-
-def _reworded(source: _Source, level: str, rng: Random) -> _Made:
-    made = reworded(source.text, rng)
-    return made and (made, ["other words or another form"])
-
-
-_RULES: Mapping[str, Callable[[_Source, str, Random], _Made]] = {
-    "empty": _empty,
-    "other": _other,
-    "number": _number,
-    "name": _name,
-    "negation": _negation,
-    "left_out": _left_out,
-    "added": _added,
-    "padded": _padded,
-    "reworded": _reworded,
-}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import attrs
 
 from keval import Run
 from keval.plugin import Plan
+
+RunName: TypeAlias = Literal["asked", "damaged", "restyled"]
+RUNS: tuple[RunName, ...] = ("asked", "damaged", "restyled")
 
 
 @attrs.frozen
@@ -26,3 +30,8 @@ class Material:
     restyled: Run | None = None
     plan: Plan | None = None
     reasons: Mapping[str, str] = attrs.field(factory=dict)
+
+    def run(self, name: RunName) -> Run | None:
+        """Return a run by its name."""
+        found: Run | None = getattr(self, name)
+        return found

@@ -11,18 +11,20 @@ import attrs
 
 from keval import Sample
 from keval_instrument.answer_parts import is_function_word, outside_blocks, prose
-from keval_instrument.number_damage import changed, numbers
 
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_CYCLES = {"month": _MONTHS, "weekday": _DAYS}
+_CALENDAR = """
+    January February March April May June July August September October November December
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+"""
+_CYCLES = {"month": _CALENDAR.split()[:12], "weekday": _CALENDAR.split()[12:]}
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _TOKEN = re.compile(r"(?<![\w/.@~-])[~./]{0,2}[^\W\d_][\w.+/-]*\w")
 _CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-z][\w’'-]*(?: (?:(?:de|da|do|del|la|von|van|of) )?[^\W\d_a-z][\w’'-]*)*")
-_PARTICLES = frozenset("de da do del la von van of".split())
-_UNITS = frozenset(
-    "KiB MiB GiB TiB kB MB GB TB kHz MHz GHz kW kWh MW UTC AM PM CET GMT km/h m/s T-shirt T-shirts Celsius Fahrenheit Kelvin".split()
-)
+_PARTICLES = ("de", "da", "do", "del", "la", "von", "van", "of")
+_MEASURES = """
+    KiB MiB GiB TiB kB MB GB TB kHz MHz GHz kW kWh MW UTC AM PM CET GMT km/h m/s Celsius Fahrenheit Kelvin
+"""
+_UNITS = frozenset(_MEASURES.split())
 _BEGINS = re.compile(r"(?:^|[^\w,;%°)\]’'\"”/&–—\s*_-]|^[ \t]*(?:[-*+•]|\d{1,3}[.)]))[ \t]*[\"'“‘(*_]*$", re.MULTILINE)
 _EXAMPLE = re.compile(r"\b(?:such as|e\.g\.|for example|for instance|like)\b[^.;\n)]*")
 
@@ -89,7 +91,7 @@ class Vocabulary:
             if _BEGINS.search(text[:at]) and not {words[0], " ".join(words[:2])} & self.proper:
                 # The word begins a sentence; what follows it may be but the rest of a heading.
                 at += len(words.pop(0)) + 1
-                words = words if words and words[0] in {*self.proper, *_MONTHS, *_DAYS} else []
+                words = words if words and words[0] in {*self.proper, *_CALENDAR.split()} else []
             for said in _names(words):
                 start = text.index(said, at)
                 at = start + len(said)
@@ -104,8 +106,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
         is_alone = (
             not bare
             or (not row and bare in _PARTICLES)
-            or bare in _MONTHS
-            or bare in _DAYS
+            or bare in _CALENDAR.split()
             or (is_function_word(bare) and bare != "of")
         )
         if not is_alone:
@@ -114,7 +115,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
             if len(said := " ".join(row)) > 1 and said not in _UNITS:
                 yield said
             row = []
-        if bare in _MONTHS or bare in _DAYS:
+        if bare in _CALENDAR.split():
             yield bare
 
 
@@ -155,24 +156,32 @@ def _code_class(said: str) -> str:
     return "identifier"
 
 
-def damaged(text: str, rng: Random, known: str, vocabulary: Vocabulary, every: bool) -> tuple[str, list[str]] | None:
+@attrs.frozen
+class Known:
+    """What is known besides an answer: its question, and what other samples say."""
+
+    question: str
+    vocabulary: Vocabulary
+    others: Sequence[str] = ()
+    """Golden answers to other questions."""
+
+
+def damaged(text: str, known: Known, rng: Random, *, every: bool) -> tuple[str, list[str]] | None:
     """Return a text with one name replaced, or each, and what was; `None` if that cannot be done.
 
-    One that the question does not have is preferred, whose text is `known`. A name is replaced wherever it stands, by
-    one of the same class from another answer. Where each is to be replaced, there have to be two.
+    One that the question does not have is preferred. A name is replaced wherever it stands, by one of the same class
+    from another answer. Where each is to be replaced, there have to be two.
     """
-    found = vocabulary.names_of(text)
-    distinct = {name.text: name.kind for name in found}
+    found = known.vocabulary.names_of(text)
+    distinct = list(dict.fromkeys((name.text, name.kind) for name in found))
     if not every:
-        new = [said for said in distinct if said.lower() not in known.lower()]
-        distinct = {
-            said: distinct[said]
-            for said in [*rng.sample(new, len(new)), *(each for each in distinct if each not in new)]
-        }
+        distinct = rng.sample(distinct, len(distinct))
+        distinct.sort(key=lambda name: name[0].lower() in known.question.lower())
     other: dict[str, str] = {}
-    for said, kind in distinct.items():
-        if (new_name := _other(said, kind, f"{known}\n{text}", rng, vocabulary, other.values())) is not None:
-            other[said] = new_name
+    for said, kind in distinct:
+        pool = _replacing(said, kind, f"{known.question}\n{text}", known.vocabulary)
+        if choices := [name for name in pool if name not in other.values()]:
+            other[said] = rng.choice(choices)
             if not every:
                 break
     if len(other) < (2 if every else 1):
@@ -180,33 +189,25 @@ def damaged(text: str, rng: Random, known: str, vocabulary: Vocabulary, every: b
     for name in reversed(found):
         if name.text in other:
             text = text[: name.start] + other[name.text] + text[name.end :]
-    return text, [f"{said} → {new_name}" for said, new_name in other.items()]
+    return text, [f"{said} → {new}" for said, new in other.items()]
 
 
-def _other(said: str, kind: str, known: str, rng: Random, vocabulary: Vocabulary, taken: Iterable[str]) -> str | None:
-    """Return another name of a class that shares no word with what is `known`, or one with another number in it."""
+def _replacing(said: str, kind: str, known: str, vocabulary: Vocabulary) -> list[str]:
+    """Return names of a class that share no word with what is `known`; without any, those with another number."""
     if (cycle := _CYCLES.get(kind)) is not None:
-        at = cycle.index(said)
-        choices = [name for name in cycle if 2 <= (cycle.index(name) - at) % len(cycle) and name not in known]
-        return rng.choice(choices) if choices else None
-    shared = {word.lower() for word in re.findall(r"\w{2,}", known)}
+        return [
+            name for name in cycle if (cycle.index(name) - cycle.index(said)) % len(cycle) > 1 and name not in known
+        ]
+    plain = known.lower()
+    words = {*re.findall(r"\w{2,}", plain)}
     pool = [
         name
         for name in vocabulary.names.get(kind, ())
-        if name not in taken
-        and not (kind == "name" and shared & {word.lower() for word in re.findall(r"\w{2,}", name)})
-        and name.lower() not in known.lower()
+        if name.lower() not in plain and not (kind == "name" and words & {*re.findall(r"\w{2,}", name.lower())})
     ]
-    alike = [name for name in pool if len(name.split()) == len(said.split())]
     if pool:
-        return rng.choice(alike or pool)
-    return _renumbered(said, rng) if kind in ("identifier", "constant", "acronym") else None
-
-
-def _renumbered(said: str, rng: Random) -> str | None:
-    """Return an identifier with another number at its end."""
-    found = re.fullmatch(r"(.*?)(\d+)", said)
-    if found is None or not (inner := numbers(found[2])):
-        return None
-    number = changed(inner[0], rng, ())
-    return f"{found[1]}{number}" if number else None
+        return [name for name in pool if len(name.split()) == len(said.split())] or pool
+    numbered = re.fullmatch(r"(.*?[^\W\d].*?)(\d{1,4})", said)
+    if numbered is None or kind == "name":
+        return []
+    return [f"{numbered[1]}{int(numbered[2]) + step}" for step in (2, 3, 4)]

@@ -11,14 +11,14 @@ import attrs
 from keval_instrument.answer_parts import HIDDEN, Part, is_english, prose, statements
 
 _PAIRS = """
-    enabled/disabled enable/disable enables/disables increase/decrease increases/decreases increased/decreased before/after
-    above/below larger/smaller higher/lower highest/lowest maximum/minimum allowed/forbidden required/optional
-    supported/unsupported supports/lacks includes/excludes included/excluded accepts/rejects accepted/rejected true/false
-    possible/impossible available/unavailable ascending/descending oldest/newest older/newer earliest/latest earlier/later
-    shortest/longest shorter/longer strongest/weakest stronger/weaker rises/falls encrypted/unencrypted succeeds/fails
-    synchronous/asynchronous public/private always/never faster/slower fastest/slowest visible/hidden
-    warmer/colder hotter/colder safe/unsafe necessary/unnecessary correct/incorrect inside/outside indoors/outdoors
-    everything/nothing everyone/nobody first/last
+    enabled/disabled enable/disable enables/disables increase/decrease increases/decreases increased/decreased
+    before/after above/below larger/smaller higher/lower highest/lowest maximum/minimum allowed/forbidden
+    required/optional supported/unsupported supports/lacks includes/excludes included/excluded accepts/rejects
+    accepted/rejected true/false possible/impossible available/unavailable ascending/descending oldest/newest
+    older/newer earliest/latest earlier/later shortest/longest shorter/longer strongest/weakest stronger/weaker
+    rises/falls encrypted/unencrypted succeeds/fails synchronous/asynchronous public/private always/never
+    faster/slower fastest/slowest visible/hidden warmer/colder hotter/colder safe/unsafe necessary/unnecessary
+    correct/incorrect inside/outside indoors/outdoors everything/nothing everyone/nobody first/last
 """
 _OPPOSITES: dict[str, str] = {}
 for _pair in _PAIRS.split():

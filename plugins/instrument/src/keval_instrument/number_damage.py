@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Literal, TypeAlias
 
@@ -15,7 +16,7 @@ Form: TypeAlias = Literal["amount", "percent", "degrees", "day", "year", "date",
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _MONTH = rf"(?:{_MONTHS}|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
-_UNIT = "[kMGT]i?B|[kMGT]?bps|[kMGTm]?Hz|[kcmµn]?m|km/h|m/s|mph|k?g|[mµ]?s|ms|min|h|d|[kM]?W|[kM]?Wh|V|A|x|[kMK]|px|st|pm|am|°?[CF]"
+_UNIT = "[kMGT]i?B|[kMGT]?bps|[kMGTm]?Hz|[kcmµn]?m|km/h|m/s|mph|k?g|[mµ]?s|min|h|d|[kM]?Wh?|V|A|x|[kMK]|px|pm|am|°?[CF]"
 _DURATIONS = "second|minute|hour|day|week|month|year|byte|time|character|line|file|item|step|degree|percent"
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER = re.compile(
@@ -34,7 +35,8 @@ _UPWARDS = re.compile(
     r"(?:\bat least|\bmore than|\bover|\bno (?:fewer|less) than|\bexceed\w*|\bminimum of) +$", re.IGNORECASE
 )
 _DOWNWARDS = re.compile(
-    r"(?:\bat most|\bup to|\b(?:less|fewer|larger|greater|older|longer|higher|bigger) than|\bunder|\bwithin|\bno more than) +$",
+    r"(?:\bat most|\bup to|\bunder|\bwithin|\bno more than"
+    r"|\b(?:less|fewer|larger|greater|older|longer|higher|bigger) than) +$",
     re.IGNORECASE,
 )
 _IN_A_YEAR = "in|since|from|until|till|by|of|year|before|after|im|seit"
@@ -68,7 +70,7 @@ def numbers(text: str) -> list[Number]:
     ignored = [*_NUMBERING.finditer(text), *_EXAMPLE.finditer(text)]
     found = [
         number
-        for number in map(lambda match: _number(text, match), _NUMBER.finditer(text))
+        for number in (_number(text, match) for match in _NUMBER.finditer(text))
         if not any(each.start() <= number.start < each.end() for each in ignored)
     ]
     outside = outside_blocks(text)
@@ -98,9 +100,9 @@ def _form(group: str, said: str, before: str, after: str) -> Form:
         return "percent"
     if re.match(r"[ \u00a0\u202f]?(?:°|degrees\b|Grad\b)|[CF]\b", after):
         return "degrees"
-    if said.isdigit() and 1 <= int(said) <= 31:
-        if re.match(rf"(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}(?!\w)", after) or re.search(rf"(?<!\w){_MONTH} $", before):
-            return "day"
+    is_dated = re.match(rf"\.? (?:of )?{_MONTH}(?!\w)", after) or re.search(rf"(?<!\w){_MONTH} $", before)
+    if is_dated and said.isdigit() and 1 <= int(said) <= 31:
+        return "day"
     if re.fullmatch(r"(?:19|20)\d\d", said) and re.search(rf"(?:\b(?i:{_IN_A_YEAR})|{_MONTH}|\d,) $", before):
         return "year"
     return "amount"
@@ -199,22 +201,22 @@ def _written(amount: int, like: str) -> str | None:
     return None if padded else digits
 
 
-def damaged(text: str, rng: Random, known: str, every: bool) -> tuple[str, list[str]] | None:
+def damaged(text: str, question: str, rng: Random, *, every: bool) -> tuple[str, list[str]] | None:
     """Return a text with one number changed, or each, and what was changed; `None` if that cannot be done.
 
-    One that the question does not have is preferred, whose text is `known`. A number that is written several times is
-    changed each time. Where each is to be changed, there have to be two.
+    One that the question does not have is preferred. A number that is written several times is changed each time. Where
+    each is to be changed, there have to be two.
     """
     found = numbers(text)
     distinct = list(dict.fromkeys(number.text for number in found))
-    if every and len(distinct) < 2:
-        return None
     if not every:
-        new = [said for said in distinct if not re.search(rf"(?<![\d.,]){re.escape(said)}(?!\d)", known)]
+        new = [said for said in distinct if not re.search(rf"(?<![\d.,]){re.escape(said)}(?!\d)", question)]
         distinct = rng.sample(new or distinct, len(new or distinct))
-    taken, other = {number.text for number in found} | {number.text for number in numbers(known)}, dict[str, str]()
+    taken, other = {number.text for number in (*found, *numbers(question))}, dict[str, str]()
     for said in distinct:
-        if (new_text := _other(text, found, said, rng, taken | set(other.values()), other)) is not None:
+        at = next(place for place, number in enumerate(found) if number.text == said)
+        ends = _ends(text, found[max(0, at - 1) : at + 2], found[at], other)
+        if (new_text := changed(found[at], rng, taken | {*other.values()}, *ends)) is not None:
             other[said] = new_text
             if not every:
                 break
@@ -222,28 +224,17 @@ def damaged(text: str, rng: Random, known: str, every: bool) -> tuple[str, list[
         return None
     for number in reversed(found):
         if number.text in other:
-            text = text[: number.start] + other[number.text] + text[number.end + len(_unit(number, other)) :]
+            unit = number.unit if other[number.text].endswith(f"{number.unit}s") else ""
+            text = text[: number.start] + other[number.text] + text[number.end + len(unit) :]
     return text, [f"{said} → {new}" for said, new in other.items()]
 
 
-def _unit(number: Number, other: dict[str, str]) -> str:
-    """Return the noun that was changed together with a number."""
-    return number.unit if number.unit and other[number.text].endswith(f"{number.unit}s") else ""
-
-
-def _other(
-    text: str, found: Sequence[Number], said: str, rng: Random, taken: Collection[str], other: dict[str, str]
-) -> str | None:
-    """Return another number for one, in order with the other end of a range."""
-    at = next(place for place, number in enumerate(found) if number.text == said)
-    number = found[at]
-    before, after = found[at - 1] if at else None, found[at + 1] if at + 1 < len(found) else None
-    least = value(other.get(before.text, before.text)) if before and _is_range(text, before, number) else None
-    most = value(other.get(after.text, after.text)) if after and _is_range(text, number, after) else None
-    return changed(number, rng, taken, least or 0, most or 0)
-
-
-def _is_range(text: str, low: Number, high: Number) -> bool:
-    return low.form == high.form and bool(
-        re.fullmatch(r"[^\w\n-]{0,3}(?:[CF] )?(?:-|–|to|and) ?", text[low.end : high.start])
-    )
+def _ends(text: str, around: Sequence[Number], number: Number, other: Mapping[str, str]) -> tuple[float, float]:
+    """Return the values that another number has to lie between, if it is an end of a range; 0 for none."""
+    ends = [0.0, 0.0]
+    for low, high in pairwise(around):
+        is_range = re.fullmatch(r"[^\w\n-]{0,3}(?:[CF] )?(?:-|–|to|and) ?", text[low.end : high.start])
+        if is_range and low.form == high.form:
+            end = low if high is number else high
+            ends[end is high] = value(other.get(end.text, end.text)) or 0.0
+    return ends[0], ends[1]

@@ -31,14 +31,13 @@ _CLOSINGS = (
     "Many people like to know this, so you are in good company.",
 )
 _SYNONYMS = {
-    "at least": "no less than", "at most": "no more than", "up to": "at most", "because": "since",
-    "larger than": "bigger than", "for example": "for instance", "by default": "as a default", "right now": "now",
-    "at the moment": "right now", "currently": "at present", "tried again": "retried", "refused": "rejected",
-    "allowed": "permitted", "begin at": "start at", "begins": "starts", "followed by": "and then", "shows": "displays",
-    "wear": "put on", "remove": "delete", "removes": "deletes", "removed": "deleted", "cannot": "can not",
-    "is not": "isn't", "are not": "aren't", "does not": "doesn't", "do not": "don't", "also": "in addition",
-    "a good idea": "advisable", "the newest": "the latest", "nevertheless": "all the same", "replaced": "swapped out",
-    "immediately": "at once", "in order to": "so as to",
+    "up to": "at most", "because": "since", "larger than": "bigger than", "for example": "for instance",
+    "by default": "as a default", "right now": "now", "at the moment": "right now", "currently": "at present",
+    "tried again": "retried", "refused": "rejected", "allowed": "permitted", "begin at": "start at",
+    "begins": "starts", "followed by": "and then", "shows": "displays", "wear": "put on", "remove": "delete",
+    "removes": "deletes", "removed": "deleted", "is not": "isn't", "are not": "aren't", "does not": "doesn't",
+    "do not": "don't", "also": "in addition", "a good idea": "advisable", "the newest": "the latest",
+    "nevertheless": "all the same", "replaced": "swapped out", "immediately": "at once", "in order to": "so as to",
 }  # fmt: skip
 _WORDS = re.compile(
     rf"(?<![\w{HIDDEN}-])(?:{'|'.join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True))})(?![\w{HIDDEN}-])",
