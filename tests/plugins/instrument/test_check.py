@@ -27,7 +27,11 @@ FACTS = "The server Tarn listens on port {}. Set `listen_port` in its file, and 
 
 
 def question(number: int, **other: Any) -> dict[str, Any]:
-    asked = {"id": f"q{number}", "question": f"How does one change port {number}?", "answer": FACTS.format(7000 + number)}
+    asked = {
+        "id": f"q{number}",
+        "question": f"How does one change port {number}?",
+        "answer": FACTS.format(7000 + number),
+    }
     return {**asked, **other}
 
 
@@ -125,7 +129,11 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
         ("duplicates >= 0.5", False, "0.00"),
         ("saturated of factual_adherence by it <= 1", True, "factual_adherence by it 1.00"),
         ("noisy <= 1", False, "no value: no question has two repetitions in each of two arms"),
-        ("saturated of factual_adherence <= 1", False, "no such figure was found; did you mean 'factual_adherence by it'?"),
+        (
+            "saturated of factual_adherence <= 1",
+            False,
+            "no such figure was found; did you mean 'factual_adherence by it'?",
+        ),
         ("detection >= 0.5", None, None),
     ],
 )
@@ -182,7 +190,9 @@ def test_too_little_is_said_and_is_no_number(
     assert outcome.code in (0, 3), outcome.stderr
     assert expected == {name: told[name] for name in expected}
     assert all(
-        figure["value"] is not None or figure["reason"] for each in outcome.data["examined"] for figure in each["figures"]
+        figure["value"] is not None or figure["reason"]
+        for each in outcome.data["examined"]
+        for figure in each["figures"]
     )
 
 
