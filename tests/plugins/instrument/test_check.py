@@ -15,7 +15,7 @@ dataset: {path: questions.jsonl}
 agents: {echo: {type: testing/echo}}
 conditions: {baseline: {}, with_docs: {}}
 metrics: [testing/words]
-judges: {it: {type: planted/judge, lenient: 1}}
+judges: {it: {type: planted/judge, lenient: 2}}
 rubrics: [factual_adherence]
 gates: ["testing/words >= 1000"]
 check:
@@ -27,7 +27,11 @@ FACTS = "The server Tarn listens on port {}. Set `listen_port` in its file, and 
 
 
 def question(number: int, **other: Any) -> dict[str, Any]:
-    asked = {"id": f"q{number}", "question": f"How does one change port {number}?", "answer": FACTS.format(7000 + number)}
+    asked = {
+        "id": f"q{number}",
+        "question": f"How does one change port {number}?",
+        "answer": FACTS.format(7000 + number),
+    }
     return {**asked, **other}
 
 
@@ -67,7 +71,7 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     judge = "factual_adherence by it"
     assert 1.0 == figures(checked["examined"], "golden")[judge]
     assert 0.0 == figures(checked["examined"], "detection")[f"{judge}, number-1"]
-    assert 1.0 == figures(checked["examined"], "detection")[f"{judge}, other"]
+    assert 1.0 == figures(checked["examined"], "detection")[f"{judge}, empty"]
     for each in again:
         assert [False, True, True] == [bound["met"] for bound in each.data["bounds"]]
         assert checked["examined"][1] == each.data["examined"][1]
@@ -125,7 +129,11 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
         ("duplicates >= 0.5", False, "0.00"),
         ("saturated of factual_adherence by it <= 1", True, "factual_adherence by it 1.00"),
         ("noisy <= 1", False, "no value: no question has two repetitions in each of two arms"),
-        ("saturated of factual_adherence <= 1", False, "no such figure was found; did you mean 'factual_adherence by it'?"),
+        (
+            "saturated of factual_adherence <= 1",
+            False,
+            "no such figure was found; did you mean 'factual_adherence by it'?",
+        ),
         ("detection >= 0.5", None, None),
     ],
 )
@@ -182,7 +190,9 @@ def test_too_little_is_said_and_is_no_number(
     assert outcome.code in (0, 3), outcome.stderr
     assert expected == {name: told[name] for name in expected}
     assert all(
-        figure["value"] is not None or figure["reason"] for each in outcome.data["examined"] for figure in each["figures"]
+        figure["value"] is not None or figure["reason"]
+        for each in outcome.data["examined"]
+        for figure in each["figures"]
     )
 
 
@@ -203,5 +213,5 @@ def test_an_ordinary_run_is_examined_by_what_it_has(project: Project) -> None:
 
     assert 0 == outcome.code
     assert "golden: only `keval check CONFIG` has answers written" in outcome.stdout
-    assert "detection of factual_adherence by it >= 0.99  not examined" in outcome.stdout
+    assert "detection of factual_adherence by it >= 0.99 not examined" in " ".join(outcome.stdout.split())
     assert "\nsamples\n" in outcome.stdout
