@@ -26,6 +26,7 @@ _SUBORDINATE = re.compile(r"(?i:since|if|when|while|as|because|although|though|u
 _COMMON = """
     the a an is are was were of to in it its with and for by on at not this that be can you as from or if no yes i all
     any some how what when where which who why here there then also now my your our we they he she do does
+    under since after before near around until during about over between into than but so because
 """
 _ENGLISH = frozenset(_COMMON.split())
 _OTHERS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 import attrs
@@ -55,14 +55,8 @@ class Vocabulary:
         samples = [*samples]
         texts = [text for sample in samples for text in (*sample.asked, sample.answer or "")]
         lower = {word for text in texts for word in re.findall(r"\b[^\W\d_A-Z][\w’'-]*", text)}
-        inner = {
-            " ".join(words[:count])
-            for text in map(prose, texts)
-            for found in _CAPITAL.finditer(text)
-            if found[0][0].isupper() and not _BEGINS.search(text[: found.start()])
-            for words in [found[0].split(" ")]
-            for count in (1, 2)
-        }
+        rows = [words for text in texts for _, words in _rows(prose(text), frozenset())]
+        inner = {" ".join(words[:count]) for words in rows for count in (1, 2)}
         known = cls(frozenset(name for name in inner if name.lower() not in lower), {})
         names: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for sample in samples:
@@ -84,18 +78,28 @@ class Vocabulary:
 
     def _proper(self, text: str) -> Iterator[Name]:
         """Yield capitalised words within sentences, and those at their beginning that are names elsewhere."""
-        for found in _CAPITAL.finditer(text):
-            if not found[0][0].isupper():
-                continue
-            words, at = found[0].split(" "), found.start()
-            if _BEGINS.search(text[:at]) and not {words[0], " ".join(words[:2])} & self.proper:
-                # The word begins a sentence; what follows it may be but the rest of a heading.
-                at += len(words.pop(0)) + 1
-                words = words if words and words[0] in {*self.proper, *_CALENDAR.split()} else []
+        for begin, words in _rows(text, self.proper):
+            at = begin
             for said in _names(words):
                 start = text.index(said, at)
                 at = start + len(said)
                 yield Name(start, at, said, _class_of(said))
+
+
+def _rows(text: str, proper: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield rows of capitalised words, with their offsets: those within sentences, and those of `proper` names."""
+    for found in _CAPITAL.finditer(text):
+        words, at = found[0].split(" "), found.start()
+        if not found[0][0].isupper():
+            continue
+        line = text[text.rfind("\n", 0, at) + 1 : at]
+        if _BEGINS.search(line) and words[0] not in proper and " ".join(words[:2]) not in proper:
+            first, *words = words
+            at += len(first) + 1
+            # What follows another word than "in" may be but the rest of a heading.
+            if not words or not (is_function_word(first) or words[0] in proper or words[0] in _CALENDAR.split()):
+                continue
+        yield at, words
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
@@ -112,7 +116,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
         if not is_alone:
             row.append(bare)
         if row and (is_alone or bare != word):
-            if len(said := " ".join(row)) > 1 and said not in _UNITS:
+            if len(said := " ".join(row)) > 1 and said not in _UNITS and said[1] != "-":
                 yield said
             row = []
         if bare in _CALENDAR.split():

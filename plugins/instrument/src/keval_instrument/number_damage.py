@@ -212,7 +212,7 @@ def damaged(text: str, question: str, rng: Random, *, every: bool) -> tuple[str,
     if not every:
         new = [said for said in distinct if not re.search(rf"(?<![\d.,]){re.escape(said)}(?!\d)", question)]
         distinct = rng.sample(new or distinct, len(new or distinct))
-    taken, other = {number.text for number in (*found, *numbers(question))}, dict[str, str]()
+    taken, other = {*re.findall(r"\d+(?:[.,:]\d+)*", f"{text} {question}"), *distinct}, dict[str, str]()
     for said in distinct:
         at = next(place for place, number in enumerate(found) if number.text == said)
         ends = _ends(text, found[max(0, at - 1) : at + 2], found[at], other)

@@ -52,16 +52,13 @@ def padded(text: str, rng: Random) -> str | None:
     """Return a text with sentences around it that say nothing, at least twice as long; `None` if it is not English."""
     if is_data(text) or not re.search(r"\w", text) or not is_english(text):
         return None
-    before, after = rng.choice(_OPENINGS), list[str]()
-    closings = rng.sample(_CLOSINGS, len(_CLOSINGS))
+    before, after = rng.choice(_OPENINGS), rng.sample(_CLOSINGS, 1)
     while len(before) + len(" ".join(after)) < len(text):
-        if not closings:
-            return None
-        after.append(closings.pop())
+        after.append(rng.choice([closing for closing in _CLOSINGS if closing not in after[-(len(_CLOSINGS) - 1) :]]))
     if "\n" in text.strip():
-        return "\n\n".join([before, text.strip(), " ".join(after or closings[:1])])
+        return "\n\n".join([before, text.strip(), " ".join(after)])
     stop = "" if re.search(r"[.!?…:)]\W*$", text.strip()) else "."
-    return " ".join([before, f"{text.strip()}{stop}", *(after or closings[:1])])
+    return " ".join([before, f"{text.strip()}{stop}", *after])
 
 
 def reworded(text: str, rng: Random) -> str | None:
