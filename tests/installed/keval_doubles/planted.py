@@ -57,31 +57,30 @@ def _mistakes(golden: str, response: str) -> int:
     """Count the facts of the golden answer that a response lacks, and the numbers and negations that it adds."""
     if not response.strip():
         return 100
-    wanted, found = (Counter(_FACT.findall(re.sub(r"n[’']t\b|(?<=\bcan)not\b", " not", text))) for text in (golden, response))
+    spelled = (re.sub(r"n[’']t\b|(?<=\bcan)not\b", " not", text) for text in (golden, response))
+    wanted, found = (Counter(_FACT.findall(text)) for text in spelled)
     if not wanted:
         return sum(word.lower() not in response.lower() for word in golden.split())
-    added = {fact: times for fact, times in (found - wanted).items() if not fact[0].isupper()}
-    return (wanted - found).total() + sum(added.values())
+    added = sum(count for fact, count in (found - wanted).items() if not fact[0].isupper())
+    return (wanted - found).total() + added
 
 
 @attrs.frozen
 class First:
-    """Compares in both orders, and prefers the response that stands first; `sound` prefers the longer one instead."""
+    """Compares in both orders, and prefers the response that stands first, or with `longer` the longer one."""
 
     kinds: ClassVar[tuple[str, ...]] = ("preference",)
 
     against: str = "baseline"
-    sound: bool = False
+    longer: bool = False
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
         assert context.against is not None
-        longer = len(trial.output) - len(context.against.output)
-        places = ["tie", "tie"]
-        if longer or not self.sound:
-            places = (
-                ["second", "first"] if self.sound and longer < 0 else ["first", "second" if self.sound else "first"]
-            )
+        by = len(trial.output) - len(context.against.output)
+        places = ["first", "first"]
+        if self.longer:
+            places = ["first", "second"] if by > 0 else ["second", "first"] if by else ["tie", "tie"]
         value = {("first", "second"): 1.0, ("second", "first"): -1.0}.get((places[0], places[1]), 0.0)
         return {rubric.name: Score(value, "compared", details={"orders": places}) for rubric in rubrics}

@@ -73,15 +73,15 @@ def test_a_judge_that_was_asked_once_tells_nothing_of_repeats(project: Project) 
     assert (None, "each answer was graded once; two or more `judge_repetitions` show it") == (same.value, same.reason)
 
 
-@pytest.mark.parametrize("sound", [True, False])
-def test_a_judge_that_prefers_the_first_answer_is_named(project: Project, sound: bool) -> None:
-    scorers = f"judges: {{it: {{type: planted/first, sound: {str(sound).lower()}}}}}"
+@pytest.mark.parametrize("planted", ["", "longer: true"])
+def test_a_judge_that_prefers_the_first_answer_is_named(project: Project, planted: str) -> None:
+    scorers = f"judges: {{it: {{type: planted/first, {planted}}}}}"
     answers = [(sample, arm, text + " Done." * (arm == "with_docs")) for sample, arm, text in ANSWERS]
     found = examine(Material(asked=run_of_answers(project, "asked", answers, scorers, golden=GOLDEN)))
 
     values = {each.name: (each.value, each.n) for each in found.figures if each.name in ("position", "inconsistent")}
-    share = 0.0 if sound else 1.0
+    share = 0.0 if planted else 1.0
     assert {"position": (share, 20), "inconsistent": (share, 20)} == values
-    assert ([] if sound else ["preference by it: the answer that stands first is preferred more often"]) == [
+    assert ([] if planted else ["preference by it: the answer that stands first is preferred more often"]) == [
         each.problem.partition(" than the other")[0] for each in found.defects
     ]

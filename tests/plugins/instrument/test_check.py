@@ -15,7 +15,7 @@ dataset: {path: questions.jsonl}
 agents: {echo: {type: testing/echo}}
 conditions: {baseline: {}, with_docs: {}}
 metrics: [testing/words]
-judges: {it: {type: planted/judge, lenient: 1}}
+judges: {it: {type: planted/judge, lenient: 2}}
 rubrics: [factual_adherence]
 gates: ["testing/words >= 1000"]
 check:
@@ -71,7 +71,7 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     judge = "factual_adherence by it"
     assert 1.0 == figures(checked["examined"], "golden")[judge]
     assert 0.0 == figures(checked["examined"], "detection")[f"{judge}, number-1"]
-    assert 1.0 == figures(checked["examined"], "detection")[f"{judge}, other"]
+    assert 1.0 == figures(checked["examined"], "detection")[f"{judge}, empty"]
     for each in again:
         assert [False, True, True] == [bound["met"] for bound in each.data["bounds"]]
         assert checked["examined"][1] == each.data["examined"][1]
@@ -213,5 +213,5 @@ def test_an_ordinary_run_is_examined_by_what_it_has(project: Project) -> None:
 
     assert 0 == outcome.code
     assert "golden: only `keval check CONFIG` has answers written" in outcome.stdout
-    assert "detection of factual_adherence by it >= 0.99  not examined" in outcome.stdout
+    assert "detection of factual_adherence by it >= 0.99 not examined" in " ".join(outcome.stdout.split())
     assert "\nsamples\n" in outcome.stdout

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from keval_instrument.findings import Examined
-from keval_instrument.material import Material, RunName
+import attrs
+
+if TYPE_CHECKING:  # `keval --help` needs none of these
+    from keval_instrument.findings import Examined
+    from keval_instrument.material import Material, RunName
 
 VERIFY = "verify"
 """The examination of checks, which runs solutions itself and reads no run."""
@@ -24,7 +28,10 @@ EXAMINATIONS: Mapping[str, tuple[RunName, ...]] = {
 def examine(name: str, material: Material) -> Examined:
     """Do one examination of runs. Raises KevalError: a run is damaged."""
     found: Examined = import_module(f"keval_instrument.{name}").examine(material)
-    return found
+    if found.figures or found.defects or found.reason:
+        return found
+    lacking = (material.reasons[run] for run in EXAMINATIONS[name] if run in material.reasons)
+    return attrs.evolve(found, reason=next(lacking, "nothing scores what an answer says"))
 
 
 def figures_of(names: Iterable[str] = EXAMINATIONS) -> dict[str, str]:

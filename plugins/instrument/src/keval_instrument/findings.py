@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import attrs
 
-from keval.plugin import Values, mean_intervals
-
 
 @attrs.frozen
 class Figure:
@@ -39,6 +37,8 @@ def share_figure(
 
     Samples with the same number in `sources` are not independent.
     """
+    from keval.plugin import Values, mean_intervals  # the command line does not wait for them
+
     if not samples:
         return Figure(name, of, None, 0, reason=lacks)
     row = Values([*map(float, samples.values())], [sources[name] for name in samples] if sources else None, 0, 1)

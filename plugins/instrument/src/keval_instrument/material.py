@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from keval import Run
-from keval.plugin import Plan
+if TYPE_CHECKING:  # the command line does not wait for them
+    from keval import Run
+    from keval.plugin import Plan
 
 RunName: TypeAlias = Literal["asked", "damaged", "restyled"]
 RUNS: tuple[RunName, ...] = ("asked", "damaged", "restyled")

@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from keval import KevalError, Run
+from keval import Run
 from keval.plugin import (
     SURE,
+    ConfigError,
     Differences,
     Pilot,
     PowerTarget,
@@ -40,13 +41,14 @@ _DRIFT = 0.01
 """Repetitions that chance alone makes as unlike as this less often are a defect."""
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 _Arm = tuple[str, str]
 
 
 def examine(material: Material) -> Examined:
     """Hold repetitions against each other, and say which difference the planned evaluation can see.
 
-    Raises KevalError: the run is damaged.
+    Raises RunError: the run is damaged.
     """
     run = material.asked
     if run is None:
@@ -60,7 +62,7 @@ def examine(material: Material) -> Examined:
 
 
 @attrs.frozen(eq=False)
-class _Splits:
+class Splits:
     """What a scorer finds between two halves of the repetitions of each arm, in many splits.
 
     `p` is by split and arm, NaN where there is none: nothing differs, or fewer than two questions have both halves,
@@ -82,7 +84,7 @@ class _Repeated:
 
     run: Run
     arms: Sequence[_Arm]
-    sources: npt.NDArray[np.int64]
+    sources: IntArray
     tables: Mapping[Scorer, FloatArray]
 
     @classmethod
@@ -113,36 +115,20 @@ class _Repeated:
         shape = next((table.shape for table in self.tables.values()), (0, 0, 1))
         order = np.argsort(rng.random((_SPLITS + 1, *shape)), axis=-1)
         order[0] = np.arange(shape[-1])
-        splits = {scorer: self._split(scorer, order) for scorer in self.tables}
+        scales = {entry.scorer: entry.scale for entry in self.run.manifest.scorers}
+        splits = {
+            scorer: split_in_halves(table, order, self.sources, scales[scorer].high - scales[scorer].low)
+            for scorer, table in self.tables.items()
+        }
         groups: dict[tuple[str, str], list[Scorer]] = {("scorer", scorer_name(scorer)): [scorer] for scorer in splits}
         primary = self.run.manifest.primary
         for scorer in splits:
             family = ("primary" if scorer[0] in primary else "exploratory") if primary else "all"
             groups.setdefault(("family", family), []).append(scorer)
-        figures = [_false_verdicts(dict([of]), [splits[scorer] for scorer in some]) for of, some in groups.items()]
+        figures = [false_verdicts(dict([of]), [splits[scorer] for scorer in some]) for of, some in groups.items()]
         return figures, [*self._drift(splits)]
 
-    def _split(self, scorer: Scorer, order: npt.NDArray[np.int64]) -> _Splits:
-        """Split the repetitions of every arm and sample in each `order`."""
-        table, half = self.tables[scorer], order.shape[-1] // 2
-        shuffled = np.take_along_axis(np.broadcast_to(table, order.shape), order, axis=-1)
-        differences = _mean(shuffled[..., :half]) - _mean(shuffled[..., half : 2 * half])
-        known = ~np.isnan(differences)
-        scale = next(entry.scale for entry in self.run.manifest.scorers if entry.scorer == scorer)
-        rows = [
-            Differences(row[there], self.sources[there], scale.high - scale.low)
-            for arms, seen in zip(differences, known, strict=True)
-            for row, there in zip(arms, seen, strict=True)
-        ]
-        parts = [Rule.on(rows[first : first + _AT_ONCE]).p() for first in range(0, len(rows), _AT_ONCE)]
-        p = np.concatenate(parts).reshape(known.shape[:2]) if parts else np.empty(known.shape[:2])
-        plain = np.nan_to_num(differences).round(9)
-        p[~plain.any(axis=-1)] = np.nan  # as of effects: what is 0 on every question can be no false positive
-        first = np.take_along_axis(plain, (plain != 0).argmax(axis=-1, keepdims=True), axis=-1)
-        patterns = [hash(split.tobytes()) for split in plain * np.sign(first) + 0.0]
-        return _Splits(p, patterns, int(known.sum(axis=-1).max(initial=0)))
-
-    def _drift(self, splits: Mapping[Scorer, _Splits]) -> Iterator[Defect]:
+    def _drift(self, splits: Mapping[Scorer, Splits]) -> Iterator[Defect]:
         """Yield the arm whose first repetitions are scored other than its last ones, if that is no chance."""
         found = [
             (float(p), scorer, arm)
@@ -180,13 +166,36 @@ class _Repeated:
         return Figure("flips", of, float(rates.mean()), len({*samples.tolist()}), low, high)
 
 
+def split_in_halves(table: FloatArray, order: IntArray, sources: IntArray, span: float) -> Splits:
+    """Split scores (arms × samples × repetitions, on a scale as wide as `span`) in each `order` of repetitions.
+
+    `order` has one more axis, which comes first, and `sources` has the number of each sample's source.
+    """
+    half = order.shape[-1] // 2
+    shuffled = np.take_along_axis(np.broadcast_to(table, order.shape), order, axis=-1)
+    differences = _mean(shuffled[..., :half]) - _mean(shuffled[..., half : 2 * half])
+    known = ~np.isnan(differences)
+    rows = [
+        Differences(row[there], sources[there], span)
+        for arms, seen in zip(differences, known, strict=True)
+        for row, there in zip(arms, seen, strict=True)
+    ]
+    parts = [Rule.on(rows[first : first + _AT_ONCE]).p() for first in range(0, len(rows), _AT_ONCE)]
+    p = np.concatenate(parts).reshape(known.shape[:2])
+    plain = np.nan_to_num(differences).round(9)
+    p[~plain.any(axis=-1)] = np.nan  # as of effects: what is 0 on every question can be no false positive
+    first = np.take_along_axis(plain, (plain != 0).argmax(axis=-1, keepdims=True), axis=-1)
+    patterns = [hash(split.tobytes()) for split in plain * np.sign(first) + 0.0]
+    return Splits(p, patterns, int(known.sum(axis=-1).max(initial=0)))
+
+
 def _mean(values: FloatArray) -> FloatArray:
     """Return means over the last axis of what is known; NaN where nothing is."""
     known = (~np.isnan(values)).sum(axis=-1)
     return np.asarray(np.where(known > 0, np.nansum(values, axis=-1), np.nan) / np.maximum(known, 1))
 
 
-def _false_verdicts(of: Mapping[str, str], splits: Sequence[_Splits]) -> Figure:
+def false_verdicts(of: Mapping[str, str], splits: Sequence[Splits]) -> Figure:
     """Return in which share of the random splits any effect has a verdict: the smallest p decides, as Holm's first."""
     if max(each.compared for each in splits) < 2:
         why = "fewer than two questions have two scored repetitions in one arm"
@@ -225,22 +234,24 @@ def _visible(material: Material, run: Run) -> Iterator[Figure]:
     if material.plan is None:
         effects = run.summary().effects
         for entry in run.manifest.scorers:
-            seen = [effect for effect in effects if effect.scorer == entry.scorer and effect.mde is not None]
-            widest = max(seen, key=lambda effect: effect.mde or 0.0, default=None)
-            reason = None if widest else "no two arms of the run have scores that differ on two questions"
-            yield _points(entry.scorer, widest.mde if widest else None, widest.n if widest else 0, reason)
+            seen = [(effect.mde, effect.n) for effect in effects if effect.scorer == entry.scorer and effect.mde]
+            value, n = max(seen, default=(None, 0))
+            why = _TOO_FEW if seen else "no two arms have scores that differ on two questions"
+            yield _points(entry.scorer, value if value and value < entry.scale.high - entry.scale.low else None, n, why)
         return
     try:
         metrics = plan_power(material.plan, PowerTarget(), Pilot.of(run)).metrics
-    except KevalError as error:
+    except ConfigError as error:
         for entry in run.manifest.scorers:
             yield _points(entry.scorer, None, 0, str(error))
         return
     for each in metrics:
-        reason = each.reason or "no difference within its scale, at so few questions"
-        yield _points((each.metric, each.judge), each.detectable, each.pilot_n or 0, reason)
+        yield _points((each.metric, each.judge), each.detectable, each.pilot_n or 0, each.reason or _TOO_FEW)
 
 
-def _points(scorer: Scorer, value: float | None, n: int, reason: str | None) -> Figure:
-    of = {"scorer": scorer_name(scorer)}
-    return Figure("visible", of, value, n, reason=reason if value is None else None, unit="points")
+_TOO_FEW = "no difference within its scale, at so few questions"
+
+
+def _points(scorer: Scorer, value: float | None, n: int, why: str) -> Figure:
+    reason = why if value is None else None
+    return Figure("visible", {"scorer": scorer_name(scorer)}, value, n, reason=reason, unit="points")

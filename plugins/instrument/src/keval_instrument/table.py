@@ -85,7 +85,7 @@ def _table(kind: str, rows: Mapping[str, Mapping[str, Figure]], width: int) -> I
     for row, each in cells.items():
         yield Text(_line(padded(row, name), each, widths, _sizes([*rows[row].values()])))
     if (more := len(known) - len(shown)) > 0:
-        yield Text(f"  and {counted(more, 'row')} that are better: {_MORE}", "dim")
+        yield Text(f"  and {counted(more, 'more row')}, none worse: {_MORE}", "dim")
     if unknown := [row for row in rows if row not in known]:
         others = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         reasons = {one_line(each.reason) for row in unknown for each in rows[row].values() if each.reason}
