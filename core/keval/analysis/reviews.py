@@ -9,13 +9,13 @@ from keval.store.run import Run
 def review_findings(run: Run) -> ReviewFindings | None:
     """Return what people's reviews come to, as `run.summary().reviews`; only the answers are read that they name.
 
-    `None` if nobody reviewed anything. Raises RunError.
+    `None` if nobody reviewed anything, and nothing was drawn. Raises RunError.
     """
-    if not (found := [*run.reviews_file.read()]):
+    if not (labels := run.labels()):
         return None
     from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
-    tally = ReviewTally(run.manifest, found)
+    tally = ReviewTally(run.manifest, labels)
     for name in sorted({review.trial for review in run.reviews()}):
         tally.add_trial(run.trial(name))
         for line in run.scores_of(name):

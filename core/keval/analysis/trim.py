@@ -14,7 +14,9 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
-from keval.findings.reviews_file import read_review
+from keval.findings.draws import read_draw
+from keval.findings.reviews import read_review
+from keval.labels.anchors import anchor_scores_file, anchors_file, is_anchor
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
@@ -96,6 +98,11 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
+    if (run.path / "draws.jsonl").exists():
+        _copy_lines(run, writer, "draws.jsonl", read_draw, lambda draw: trials >= {each.trial for each in draw.answers})
+    for path in (anchors_file(run.path), anchor_scores_file(run.path)):
+        if path.exists():
+            _copy_lines(run, writer, path.name, bytes, lambda _: True)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
         writer.write_manifest(manifest)
@@ -196,5 +203,5 @@ def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:
 
 def _belongs(key: FrameKey, trials: Collection[str], manifest: Manifest) -> bool:
     if key.trial is not None:
-        return key.trial in trials
+        return key.trial in trials or is_anchor(key.trial)
     return key.condition is None or key.condition in manifest.conditions

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
+import orjson
 
 from keval.records.scores import Scored
 from keval.records.trial import Trial
+from keval.store.serialization import read_record
 
-Chosen: TypeAlias = Literal["all", "random", "disagreement", "worst", "one"]
+Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst", "one"]
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 10_000
@@ -34,19 +36,22 @@ class Review:
     """One thing that a person said of one answer: a thumb, a level of a rubric, or a note. A line of reviews.jsonl.
 
     `answer` is the `answer_digest` of what was reviewed, and `at` the ISO time in UTC. `kind` says which of `thumb`,
-    `level` and `note` the review is; if that is `None`, the reviewer withdraws what they said. A level is of the rubric
-    named `metric`, whose digest in the manifest is `rubric`.
+    `level`, `note` and `skip` the review is; if that is `None`, the reviewer withdraws what they said. A level is of
+    the rubric named `metric`, whose digest in the manifest is `rubric`. Who skips an answer cannot say what it is
+    worth.
 
     `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
-    how the reviewer came to the answer: through all of them, a random draw, those that judges disagree on, the worst of
-    a metric, or `one` by one; `None` if that is unknown.
+    how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, some at random, those
+    that judges disagree on, the worst of a metric, or `one` by one; `None` if that is unknown.
     """
 
     trial: str
     answer: str
     reviewer: str = attrs.field(validator=_name)
     at: str
-    kind: Literal["thumb", "level", "note"] = attrs.field(validator=attrs.validators.in_(("thumb", "level", "note")))
+    kind: Literal["thumb", "level", "note", "skip"] = attrs.field(
+        validator=attrs.validators.in_(("thumb", "level", "note", "skip"))
+    )
     thumb: Literal["up", "down"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.in_(("up", "down")))
     )
@@ -54,6 +59,7 @@ class Review:
     metric: str | None = None
     rubric: str | None = None
     note: str | None = attrs.field(default=None, validator=_brief)
+    skip: bool | None = attrs.field(default=None, validator=attrs.validators.in_((True, None)))
     blind: bool = False
     chosen: Chosen | None = None
 
@@ -68,7 +74,7 @@ class Review:
 
     @property
     def said(self) -> Any:
-        """The thumb, level or note; `None` if it is withdrawn."""
+        """The thumb, level, note or skip; `None` if it is withdrawn."""
         return getattr(self, self.kind)
 
 
@@ -79,6 +85,11 @@ def standing(reviews: Iterable[Review]) -> list[Review]:
         last.pop(review.key, None)
         last[review.key] = review
     return [review for review in last.values() if review.said is not None]
+
+
+def read_review(line: bytes) -> Review:
+    """Read a line of reviews.jsonl. Raises LookupError, TypeError or ValueError."""
+    return read_record(Review, orjson.loads(line))
 
 
 def answer_digest(trial: Trial) -> str:
@@ -194,12 +205,24 @@ class ReviewerCount:
 
 
 @attrs.frozen
+class DrawnArm:
+    """Of the answers of one arm that were `drawn`: how many people `reviewed`, and how many they only `skipped`."""
+
+    agent: str
+    condition: str
+    drawn: int
+    reviewed: int
+    skipped: int
+
+
+@attrs.frozen
 class ReviewFindings:
     """What the reviews of a run come to.
 
     `answers` counts the answers that were reviewed, `reviews` each person's review of an answer, and `notes` the notes.
     `chosen` counts reviews by how the reviewer came to the answer. `outdated` counts what was said of answers that the
-    run no longer has, because their trial was run again, and that counts for nothing.
+    run no longer has, because their trial was run again, and that counts for nothing. `drawn` is what became of the
+    answers that were drawn at random, by arm.
     """
 
     answers: int
@@ -212,6 +235,7 @@ class ReviewFindings:
     people: tuple[PeopleAgreement, ...] = ()
     thumbs: tuple[ThumbScores, ...] = ()
     arms: tuple[ReviewedArm, ...] = ()
+    drawn: tuple[DrawnArm, ...] = ()
 
     @property
     def blind(self) -> int:

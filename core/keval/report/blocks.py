@@ -8,9 +8,10 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from keval.findings.effects import Effect
-from keval.findings.formats import expense, expense_interval, number, short_number
+from keval.findings.effects import Effect, WinRate
+from keval.findings.formats import expense, expense_interval, number, percent, percent_interval, short_number
 from keval.findings.summary import ArmScore, ScorerScale, Summary
+from keval.records.scores import Scorer
 from keval.report.claims import (
     AMONG_MANY,
     BETTER,
@@ -77,7 +78,13 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         block = block_of(title + alone, claims, level)
         spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
         names = {each.agent: one_line(each.agent) if len(listed) > 1 else "" for each in spent}
-        found.append(with_costs(block, ((names[each.agent], each) for each in spent)))
+        block = with_costs(block, ((names[each.agent], each) for each in spent))
+        rates = [each for each in summary.win_rates if each.condition == condition]
+        found.append(
+            _with_win_rates(
+                block, rates, effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
+            )
+        )
     for agent, effects in agents.items():
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
         under = {effect.condition for effect in effects}
@@ -88,6 +95,20 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         block = with_costs(block_of(title, claims, level), ((names[each.condition], each) for each in spent))
         found.append(attrs.evolve(block, about="condition"))
     return tuple(found)
+
+
+def _with_win_rates(block: Block, rates: Iterable[WinRate], baseline: str, names: Mapping[Scorer, str]) -> Block:
+    """Return a block with how often the answers of its condition were preferred."""
+    told: list[tuple[str, str]] = []
+    for (scorer, against), of in grouped(rates, lambda each: (each.scorer, each.against)).items():
+        over = "" if against == baseline else f" over {one_line(against)}"
+        parts = []
+        for each in of:
+            share = f"{percent(each.rate)} {percent_interval(each.ci_low, each.ci_high)}".rstrip()
+            label = f"{one_line(each.agent)} " if block.labelled else ""
+            parts.append(f"{label}{share}, {each.wins:,} won, {each.ties:,} tied, {each.losses:,} lost, n={each.n}")
+        told.append((f"win rate{over}, {names[scorer]}", "; ".join(parts)))
+    return attrs.evolve(block, remarks=(*block.remarks, *told))
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
+from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
 from keval.findings.formats import counted, decimals, interval, number, percent
 from keval.findings.summary import ScoreByReading, Summary
@@ -171,7 +172,12 @@ ONE_QUESTION = Statement[Claim](
 NO_INTERVAL = Statement[Claim](
     "no interval",
     "several questions are compared, of a single source",
-    lambda claim: _lacks_interval(claim) and claim.effect.n > 1,
+    lambda claim: _lacks_interval(claim) and claim.effect.n > 1 and claim.effect.stderr is None,
+)
+TOO_EARLY = Statement[Claim](
+    "no interval so early",
+    "the run was looked at before its end, and there are too few questions for an interval that holds at every look",
+    lambda claim: _lacks_interval(claim) and claim.effect.stderr is not None,
 )
 UNCHANGED = Statement[Claim](
     "no difference on any question", "every question has the same score in both arms", _changed_nothing
@@ -212,8 +218,10 @@ AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.
 MORE_QUESTIONS = Statement[Claim]("cannot tell; questions needed", NEEDED.when, NEEDED.holds, "first")
 FEW_QUESTIONS = Statement[Claim](
     "cannot tell from so few questions",
-    f"it cannot tell, and fewer than {FEW} questions are compared",
-    lambda claim: ONE_QUESTION.holds(claim) or (_is_undecided(claim) and claim.effect.n < FEW),
+    f"it cannot tell, and fewer than {FEW} questions are compared, or too few for an interval that holds at every look",
+    lambda claim: (
+        ONE_QUESTION.holds(claim) or TOO_EARLY.holds(claim) or (_is_undecided(claim) and claim.effect.n < FEW)
+    ),
     "first",
 )
 ONE_SOURCE = Statement[Claim](
@@ -357,6 +365,20 @@ PRIMARY_WOULD = Statement[Summary](
     lambda summary: summary.family_power is not None,
 )
 
+JUDGE_DRIFT = Statement[JudgeDrift](
+    "judge drift {drift} on {anchors} since {run}: {rubric} by {judge}{changes}",
+    "the 95 % interval over the anchors that both runs have excludes 0",
+    lambda drift: drift.is_sure,
+    "first",
+)
+
+HOLDS = Statement[Summary](
+    "intervals hold at every look",
+    "the run was looked at before its end, as it may end early or is unfinished, and no person asks",
+    lambda summary: not summary.play and (summary.looking is not None or summary.unfinished),
+    "first",
+)
+
 STATEMENTS: Mapping[str, Statement[Any]] = {
     name: value for name, value in list(globals().items()) if isinstance(value, Statement)
 }
@@ -374,7 +396,18 @@ def word(claim: Claim) -> str:
     return next(each.says for each in _VERDICTS if each.holds(claim))
 
 
-_VERDICTS = (UNCHANGED, BETTER, WORSE, INTERIM, NO_DIFFERENCE, CANNOT_TELL, ONE_QUESTION, NO_INTERVAL, NOTHING_SHARED)
+_VERDICTS = (
+    UNCHANGED,
+    BETTER,
+    WORSE,
+    INTERIM,
+    NO_DIFFERENCE,
+    CANNOT_TELL,
+    ONE_QUESTION,
+    NO_INTERVAL,
+    TOO_EARLY,
+    NOTHING_SHARED,
+)
 
 
 def interim_words(summary: Summary) -> str:

@@ -15,7 +15,14 @@ from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.findings.formats import counted, interval, number, percent, signed
-from keval.findings.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
+from keval.findings.reviews import (
+    DrawnArm,
+    JudgeAgreementWithPeople,
+    PeopleAgreement,
+    Review,
+    ReviewFindings,
+    ThumbScores,
+)
 from keval.findings.summary import Summary
 from keval.report.terminal.console import safe
 from keval.report.words import display_names, joined, one_line, padded, rubric_name
@@ -115,6 +122,8 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
             f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because the trials"
             " were run again and have new answers."
         )
+    if found.drawn:
+        yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(_drawn_text, found.drawn))}."
     biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
     if biased and (found.judges or found.thumbs):
         shares = [
@@ -123,6 +132,11 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
         ]
         told = joined(shares)
         yield f"{told}, so the agreement is not representative of the run."
+
+
+def _drawn_text(arm: DrawnArm) -> str:
+    skipped = f", and skipped {arm.skipped}" if arm.skipped else ""
+    return one_line(f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}{skipped}")
 
 
 def people_text(found: PeopleAgreement) -> str:

@@ -10,8 +10,10 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
+from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
 from keval.findings.summary import ScoreByReading
+from keval.records.manifest import LookingEntry
 from keval.report.claims import STATEMENTS, Claim, word
 
 SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}
@@ -24,6 +26,7 @@ PART: dict[str, Any] = {**SURE, "verdict": "interim"}
 FLAT: dict[str, Any] = {"difference": 0.0, "stderr": 0.0, "verdict": "unclear", "ci_low": -0.1, "ci_high": 0.1}
 ONE: dict[str, Any] = {"difference": 0.3, "n": 1, "stderr": None, "verdict": "unknown"}
 SOURCE: dict[str, Any] = {"difference": 0.3, "n": 4, "stderr": None, "verdict": "unknown"}
+EARLY: dict[str, Any] = {"difference": 0.3, "n": 9, "verdict": "unknown"}
 ABSENT: dict[str, Any] = {"difference": None, "n": 0, "stderr": None, "verdict": "unknown"}
 
 
@@ -50,6 +53,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "INTERIM": ([claim(PART)], [claim(SURE), claim(OPEN), claim(FLAT)]),
     "ONE_QUESTION": ([claim(ONE)], [claim(SOURCE), claim(ABSENT), claim(ONE, difference=0.0)]),
     "NO_INTERVAL": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
+    "TOO_EARLY": ([claim(EARLY)], [claim(SOURCE), claim(ONE), claim(PART), claim(EARLY, difference=0.0, stderr=0.0)]),
     "UNCHANGED": ([claim(FLAT), claim(ONE, difference=0.0)], [claim(NONE), claim(ONE), claim(FLAT, stderr=0.01)]),
     "NOTHING_SHARED": ([claim(ABSENT)], [claim(ONE), claim(FLAT)]),
     "ADJUSTED": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
@@ -63,7 +67,10 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "SMALLER": ([claim(SMALL)], [claim(SMALL, mde=None), claim(SMALL, difference=0.06), claim(NONE, mde=0.2)]),
     "AMONG_MANY": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
     "MORE_QUESTIONS": ([claim(OPEN, needed_samples=(20, 44))], [claim(OPEN), claim(SURE, needed_samples=(20, 44))]),
-    "FEW_QUESTIONS": ([claim(ONE), claim(OPEN, n=9)], [claim(OPEN, n=10), claim(SURE, n=9), claim(SOURCE)]),
+    "FEW_QUESTIONS": (
+        [claim(ONE), claim(EARLY), claim(OPEN, n=9)],
+        [claim(OPEN, n=10), claim(SURE, n=9), claim(SOURCE)],
+    ),
     "ONE_SOURCE": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
     "UNLIKE_QUESTIONS": (
         [claim(SURE, neutral_low=-0.1, neutral_high=0.5)],
@@ -110,6 +117,14 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
     "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
+    "JUDGE_DRIFT": (
+        [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],
+        [JudgeDrift("r", 9, 0.3, -0.1, 0.5), JudgeDrift("r", 1, 0.3), JudgeDrift(reason="none")],
+    ),
+    "HOLDS": (
+        [attrs.evolve(RUN, looking=LookingEntry("docs/tone")), attrs.evolve(RUN, unfinished=True)],
+        [RUN, attrs.evolve(RUN, unfinished=True, play=True)],
+    ),
 }
 """For each statement, what it may be said of, and what it must not be said of."""
 
@@ -129,8 +144,8 @@ def test_a_statement_is_printed_only_where_its_condition_holds(name: str) -> Non
 def test_every_claim_has_one_verdict() -> None:
     """No two of the words of a verdict hold for one claim, and one always does."""
     verdicts = ["BETTER", "WORSE", "NO_DIFFERENCE", "CANNOT_TELL", "INTERIM", "ONE_QUESTION", "NO_INTERVAL"]
-    verdicts += ["UNCHANGED", "NOTHING_SHARED"]
-    claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, ABSENT)]
+    verdicts += ["TOO_EARLY", "UNCHANGED", "NOTHING_SHARED"]
+    claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, EARLY, ABSENT)]
 
     for each in claims:
         holding = [name for name in verdicts if STATEMENTS[name].holds(each)]

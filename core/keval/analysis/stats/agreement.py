@@ -14,6 +14,7 @@ import numpy as np
 
 from keval.analysis.stats.paired import Differences, paired_effects
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
+from keval.findings.draws import Labels, drawn_arms
 from keval.findings.reviews import (
     JudgeAgreementWithPeople,
     PeopleAgreement,
@@ -242,11 +243,12 @@ class _Answer:
 class ReviewTally:
     """Takes the trials and scores of a run one by one, and keeps those of answers that people reviewed."""
 
-    def __init__(self, manifest: Manifest, reviews: Iterable[Review]) -> None:
-        self._manifest = manifest
+    def __init__(self, manifest: Manifest, labels: Labels) -> None:
+        self._manifest, self._labels = manifest, labels
         self._by_trial: dict[str, list[Review]] = defaultdict(list)
-        for review in standing(reviews):
-            self._by_trial[review.trial].append(review)
+        for review in standing(labels.reviews):
+            if review.kind != "skip":
+                self._by_trial[review.trial].append(review)
         self._answers: dict[str, _Answer] = {}
         self._outdated = sum(map(len, self._by_trial.values()))
 
@@ -272,8 +274,8 @@ class ReviewTally:
             answer.scores[line.scorer].append(line.score.value)
 
     def findings(self) -> ReviewFindings | None:
-        """Return what the reviews come to; `None` if nobody reviewed anything."""
-        if not self._by_trial:
+        """Return what the reviews come to; `None` if nobody reviewed anything, and nothing was drawn."""
+        if not self._by_trial and not self._labels.draws:
             return None
         answers = self._answers.values()
         rubrics = {entry.rubric: entry.metric for entry in self._manifest.scorers if entry.rubric is not None}
@@ -295,6 +297,7 @@ class ReviewTally:
             people=tuple(found for found in people if found is not None),
             thumbs=tuple(_thumbs(self._manifest.scorers, answers)),
             arms=tuple(self._arms(answers, rubrics)),
+            drawn=tuple(drawn_arms(self._labels.draws, self._labels.reviews)),
         )
 
     def _graded(self, entry: ScorerEntry) -> list[Graded]:

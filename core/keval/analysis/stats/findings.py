@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import compress
 from operator import mul
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -33,6 +35,9 @@ from keval.findings.summary import ArmScore
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
 
+if TYPE_CHECKING:
+    from keval.analysis.stats.looking import Looking
+
 
 class Findings:
     """What the scorers of a run found, by arm.
@@ -47,6 +52,7 @@ class Findings:
         self._observed = {each.arm: each for each in observed.arms.values()}
         self.answered = sum(each.answered for each in self._observed.values())
         self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
+        self._beyond = observed.beyond
         self._clusters = observed.clusters
         self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
         # A condition that lacks one part is compared with the one that has it; more would only dilute the others' p.
@@ -78,7 +84,9 @@ class Findings:
     def families(self, *others: Findings) -> Families:
         """Return how effects are judged together in this run, or between it and others."""
         unfinished = any(each.unfinished for each in (self, *others))
-        return Families(frozenset(self.manifest.primary), unfinished)
+        looked = [each._looking for each in (self, *others) if each._looking is not None]
+        looking = attrs.evolve(looked[0], look=None, looks=None) if looked and others else next(iter(looked), None)
+        return Families(frozenset(self.manifest.primary), unfinished, looking)
 
     def pairs(self, arms: Iterable[tuple[Kind, Arm, Arm]]) -> list[Pair]:
         """Return the first arm of each pair with the second, by each scorer."""
@@ -143,7 +151,7 @@ class Findings:
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
-        families = Families(unfinished=self.unfinished)
+        families = Families(unfinished=self.unfinished, looking=self._looking)
         return tuple(each for each in _effects(found, families) if each.n)
 
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -228,9 +236,24 @@ class Findings:
 
     def _is_unfinished(self) -> bool:
         """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
-        tried = self.answered + sum(each.failed.total() for each in self._observed.values())
+        tried = self._beyond + self.answered + sum(each.failed.total() for each in self._observed.values())
         missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
         return self.manifest.play or tried < self.manifest.trials or any(missing)
+
+    @cached_property
+    def _looking(self) -> Looking | None:
+        """How the run is looked at before its end; `None` of one that is looked at when it is finished, and of a play.
+
+        An unfinished run may be looked at at any time.
+        """
+        entry = self.manifest.looking
+        if self.manifest.play or (entry is None and not self.unfinished):
+            return None
+        from keval.analysis.stats.looking import Looking  # as in `_effects`
+
+        if entry is None or entry.looks is None or self.unfinished:
+            return Looking()
+        return Looking(entry.look or entry.looks, entry.looks)
 
     def _find_properties(self) -> dict[Scorer, list[AgentProperty]]:
         """Return what metrics say of agents: of those that rate them, and of those that gave each one value always."""

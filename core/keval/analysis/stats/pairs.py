@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from keval.analysis.stats.score_sums import SampleValues
 from keval.findings.effects import Arm, Family
 from keval.records.scores import Scale, Scorer
+
+if TYPE_CHECKING:  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.looking import Looking
 
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
@@ -56,11 +59,12 @@ class Pair:
 class Families:
     """How effects are judged together: which metrics are `primary`, none if the config names none.
 
-    An effect of a run that is `unfinished` has no verdict yet.
+    An effect of a run that is `unfinished` has no verdict yet. `looking` is how the run was looked at before its end.
     """
 
     primary: frozenset[str] = frozenset()
     unfinished: bool = False
+    looking: Looking | None = None
 
     def of(self, metric: str) -> Family:
         """Return the family of a metric."""

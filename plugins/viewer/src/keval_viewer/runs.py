@@ -21,7 +21,10 @@ from keval.plugin import Cost, Headline, ListedRun, Report, fetch_run, mirror_of
 T = TypeVar("T")
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
-_FILES = ("manifest.json", "summary.json", "trials.jsonl", "scores.jsonl", "samples.jsonl", "reviews.jsonl", "blobs")
+_FILES = (
+    *("manifest.json", "summary.json", "trials.jsonl", "scores.jsonl", "samples.jsonl"),
+    *("reviews.jsonl", "draws.jsonl", "blobs"),
+)
 Written: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 """The files of a run as they were last written."""
 State: TypeAlias = Literal["running", "done", "interrupted", "failed"]
