@@ -114,12 +114,15 @@ class _Judged:
     def found(self) -> Iterator[_Found]:
         """Yield the figures of each judge and rubric."""
         for scorer, rubric in self.rubrics.items():
-            yield from self._repeats(scorer)
+            yield from self._repeats(scorer, rubric)
             if rubric.kind == "preference":
                 yield from self._places(scorer)
 
-    def _repeats(self, scorer: Scorer) -> Iterator[_Found]:
-        """Yield how often a judge grades an answer alike, over all answers that it graded more than once."""
+    def _repeats(self, scorer: Scorer, rubric: Rubric) -> Iterator[_Found]:
+        """Yield how often a judge grades an answer alike, over all answers that it graded more than once.
+
+        Shares of claims differ a little whenever the answer is cut in another way, which is no defect.
+        """
         of = {"scorer": scorer_name(scorer)}
         again = {answer: given for answer, given in self.gradings[scorer].items() if len(given) > 1}
         if not again:
@@ -129,7 +132,7 @@ class _Judged:
             return
         same = _mean("repeat", of, [(source, len({*given}) == 1) for (*_, source), given in again.items()], 0.0)
         wrong = None
-        if same.value is not None and same.high is not None and same.high < _STEADY:
+        if same.value is not None and (same.high or 1.0) < _STEADY and rubric.kind != "claims":
             wrong = (
                 f"{of['scorer']}: the same answer gets another level in {percent(1 - same.value)} of cases;"
                 " set the judge's temperature to 0, take a rubric with clearer levels, or more `judge_repetitions`"
