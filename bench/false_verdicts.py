@@ -2,7 +2,7 @@
 
 Prints the table of `docs/check.md`: for several shapes of scores and numbers of questions, the mean of the figure
 `false_verdicts` over as many data sets as are asked for, and, for comparison, how often two arms of data sets that
-differ in nothing are called different, which is what the figure estimates. `false_verdicts.py 1000` as for the
+differ in nothing are called different, which is what the figure estimates. `false_verdicts.py 4000` as for the
 documentation.
 """
 
@@ -17,7 +17,7 @@ from keval_instrument.repeats import FloatArray, false_verdicts, split_in_halves
 
 SIZES = (10, 20, 40)
 REPETITIONS = 4
-SPLITS = 40
+SPLITS = 4
 
 
 def levels(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -73,4 +73,4 @@ def main(times: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import pytest
 
 from keval import Run, Sample, open_run
+from keval.plugin import StructuredRequest, TrialError
 from keval_instrument import Examined, Material
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.golden import examine, unnoticed
+from keval_instrument.modelled import modelled_answers
+from keval_instrument.written import WrittenAnswer
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 
@@ -23,7 +27,7 @@ judges:
   random: {type: planted/judge, chance: 0.3}
   strict: {type: planted/judge, strict: true}
 rubrics: [factual_adherence]
-metrics: [basic/equals, basic/latency, number/effort]
+metrics: [basic/equals, basic/latency, number/effort, {basic/regex: {pattern: '^'}}]
 """
 FORMS = (
     "The server in {} listens on port {}. It is not reloaded by itself; it waits {} minutes for that.",
@@ -81,7 +85,8 @@ def test_each_planted_scorer_is_named_by_what_is_wrong_with_it(project: Project)
     }
     assert reasons == {
         "basic/latency": "it scored no golden answer: it is not known how long the trial took",
-        "number/effort": "it gives all answers to a question the same score: it is not about the answer",
+        "number/effort": "it is about the agent, not about the answer",
+        "basic/regex": "it gives all answers to a question the same score: it is not about the answer",
     }
     assert [*unnoticed(run)] == []
 
@@ -138,7 +143,7 @@ def test_the_better_end_of_a_scale_counts_and_what_was_not_scored_does_not(proje
     assert values(found, "golden", "double/characters") == {"": 1.0}
     assert values(found, "golden", "number/waste") == {"": 0.0}
     (told,) = [defect.problem for defect in found.defects if "number/waste" in defect.problem]
-    assert told.startswith("number/waste gives 8 of 8 golden answers less than 0")
+    assert told.startswith("number/waste gives 8 of 8 golden answers a worse score than 0")
 
 
 def test_without_a_run_or_scores_there_is_a_reason(project: Project) -> None:
@@ -169,3 +174,50 @@ def test_a_model_damages_golden_answers_where_it_is_asked_to(project: Project, s
     reworded = [trial.output for trial in run.trials() if trial.condition == "reworded"]
     assert len(reworded) == 4
     assert all(text.startswith("As for what was asked: ") for text in reworded)
+
+
+class Replies:
+    """A served model that has its replies already; one that is an error is raised."""
+
+    name = "provider/model"
+
+    def __init__(self, *replies: str | TrialError) -> None:
+        self.replies = iter(replies)
+
+    async def ask(self, request: StructuredRequest, key: str) -> str:
+        reply = next(self.replies)
+        if isinstance(reply, TrialError):
+            raise reply
+        return reply
+
+
+def test_what_a_model_makes_is_used_only_if_it_is_what_was_asked_for() -> None:
+    golden = "Tarn listens on port 7443. It waits 5 minutes."
+    versions = {
+        "reworded": "Tarn can be reached at port 7444, and waits 5 minutes.",
+        "left_out": golden,
+        "added": "Tarn listens on port 7443. It waits 5 minutes. It is written in Fortran.",
+        "negation": " ",
+    }
+    reply = json.dumps({way: {"text": text, "change": "a change"} for way, text in versions.items()})
+    samples = [Sample(f"q{number}", "Which port?", golden) for number in range(4)]
+    answers = [*written_answers(samples, seed=0)]
+    model: Any = Replies(
+        reply, "no JSON", TrialError("cut short", kind="bad_reply"), TrialError("used up", kind="budget")
+    )
+
+    found = asyncio.run(modelled_answers(answers, samples, model))
+
+    by_rules = {(each.sample, each.condition): each for each in answers}
+    changed = [each for each in found.answers if each != by_rules[each.sample, each.condition]]
+    assert changed == [WrittenAnswer("q0", "added-1", versions["added"], "a change (by provider/model)")]
+    assert len(found.answers) == len(answers)
+    assert (found.made, found.stopped) == (1, "used up")
+    assert found.rejected == {
+        "reworded: numbers or names are not those of the golden answer": 1,
+        "left_out-1: it is not what was asked for": 1,
+        "negation: no text": 1,
+        "a reply that cannot be read": 2,
+    }
+    assert found.told.startswith("provider/model made 1 answer, and 5 others could not be used (1: reworded: numbers")
+    assert found.told.endswith("; it was not asked for more: used up; rules made the rest")

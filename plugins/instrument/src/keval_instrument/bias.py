@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, variance
 
 import attrs
@@ -12,7 +12,7 @@ import attrs
 from keval import Rubric, Run
 from keval.plugin import SMALL_SHARE, Effect, Scorer, Values, better_share, mean_intervals, percent, signed
 from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import scorer_name, sources_of
+from keval_instrument.gradings import FEWEST, scorer_name, sources_of
 from keval_instrument.material import Material
 from keval_instrument.restyling import WAYS
 
@@ -58,11 +58,12 @@ def _shifts(material: Material, any_run: Run) -> Iterator[_Found]:
     rubrics = _rubrics_of(run)
     for effect in run.summary().effects:
         of = {"scorer": scorer_name(effect.scorer), "way": effect.condition}
-        reason = "no answer has a score both ways" if effect.difference is None else None
-        yield (
-            Figure("shift", of, effect.difference, effect.n, effect.ci_low, effect.ci_high, reason, "points"),
-            _wrong_shift(run, effect, rubrics.get(effect.scorer)),
-        )
+        if effect.n < FEWEST:
+            why = f"fewer than {FEWEST} answers have a score both ways"
+            yield Figure("shift", of, None, effect.n, reason=why, unit="points"), None
+        else:
+            found = Figure("shift", of, effect.difference, effect.n, effect.ci_low, effect.ci_high, unit="points")
+            yield found, _wrong_shift(run, effect, rubrics.get(effect.scorer))
 
 
 def _wrong_shift(run: Run, effect: Effect, rubric: Rubric | None) -> str | None:
@@ -114,22 +115,25 @@ class _Judged:
     def found(self) -> Iterator[_Found]:
         """Yield the figures of each judge and rubric."""
         for scorer, rubric in self.rubrics.items():
-            yield from self._repeats(scorer)
+            yield from self._repeats(scorer, rubric)
             if rubric.kind == "preference":
                 yield from self._places(scorer)
 
-    def _repeats(self, scorer: Scorer) -> Iterator[_Found]:
-        """Yield how often a judge grades an answer alike, over all answers that it graded more than once."""
+    def _repeats(self, scorer: Scorer, rubric: Rubric) -> Iterator[_Found]:
+        """Yield how often a judge grades an answer alike, over all answers that it graded more than once.
+
+        Shares of claims differ a little whenever the answer is cut in another way, which is no defect.
+        """
         of = {"scorer": scorer_name(scorer)}
         again = {answer: given for answer, given in self.gradings[scorer].items() if len(given) > 1}
-        if not again:
-            why = "each answer was graded once; two or more `judge_repetitions` show it"
-            yield Figure("repeat", of, None, 0, reason=why), None
-            yield Figure("repeat_sd", of, None, 0, reason=why, unit="points"), None
-            return
         same = _mean("repeat", of, [(source, len({*given}) == 1) for (*_, source), given in again.items()], 0.0)
+        if same.value is None:
+            why = same.reason if again else "each answer was graded once; two or more `judge_repetitions` show it"
+            for name, unit in (("repeat", "share"), ("repeat_sd", "points")):
+                yield Figure(name, of, None, len(again), reason=why, unit=unit), None
+            return
         wrong = None
-        if same.value is not None and same.high is not None and same.high < _STEADY:
+        if same.high is not None and same.high < _STEADY and rubric.kind != "claims":
             wrong = (
                 f"{of['scorer']}: the same answer gets another level in {percent(1 - same.value)} of cases;"
                 " set the judge's temperature to 0, take a rubric with clearer levels, or more `judge_repetitions`"
@@ -142,10 +146,6 @@ class _Judged:
     def _places(self, scorer: Scorer) -> Iterator[_Found]:
         """Yield how far the preferences of a judge follow the places of the answers."""
         of, pairs = {"scorer": scorer_name(scorer)}, self.orders[scorer]
-        if not pairs:
-            for name in ("position", "inconsistent"):
-                yield Figure(name, of, None, 0, reason="no two answers were compared"), None
-            return
         first = _mean("position", of, [(at, fmean(map(_PLACES.__getitem__, places))) for at, places in pairs], -1.0)
         sure = first.low is not None and first.high is not None and (first.low > 0 or first.high < 0)
         wrong = None
@@ -168,9 +168,11 @@ def _agree(places: Sequence[str]) -> bool:
     return sum(map(_PLACES.__getitem__, places)) == 0
 
 
-def _mean(name: str, of: Mapping[str, str], values: Iterable[tuple[int, float]], lowest: float) -> Figure:
+def _mean(name: str, of: Mapping[str, str], values: Sequence[tuple[int, float]], lowest: float) -> Figure:
     """Return the mean of values between `lowest` and 1, each with the number of its source, as a figure."""
-    sources, found = zip(*values, strict=True)
-    ends = mean_intervals([Values([*map(float, found)], sources, lowest, 1.0)])[0]
+    sources, found = [source for source, _ in values], [float(value) for _, value in values]
+    if len({*sources}) < FEWEST:
+        return Figure(name, of, None, len(found), reason=f"fewer than {FEWEST} questions tell of it")
+    ends = mean_intervals([Values(found, sources, lowest, 1.0)])[0]
     low, high = (ends.low, ends.high) if ends else (None, None)
     return Figure(name, of, fmean(found), len(found), low, high)

@@ -9,6 +9,9 @@ from typing import NamedTuple, TypeAlias
 from keval import Run
 from keval.plugin import Scorer
 
+FEWEST = 5
+"""Questions from which on a figure is told of them."""
+
 
 class Answer(NamedTuple):
     """Which answer of a run: agent, condition, sample and repetition, which counts from 1."""

@@ -178,15 +178,17 @@ class _Search:
 def _seen_by_agent(run: Run, trial: Trial) -> Iterator[tuple[Place, str]]:
     """Yield the texts that the agent was given; of a trial whose request was not kept, without tool descriptions."""
     transcript, sample = trial.transcript, trial.sample
-    asked, earlier = "\n".join(sample.asked), "\n".join(message.text for message in sample.history)
-    yield "question", asked
-    yield "history", earlier
+    earlier = [message.text for message in sample.history]
+    yield "question", "\n".join(sample.asked)
+    yield "history", "\n".join(earlier)
     request = run.kept_request(transcript)
     if request is not None:
         body = _read(request)
         yield "tool descriptions", "\n".join(_strings(body.pop("tools", None)))
-        known = {_words(text) for text in (*sample.asked, *(message.text for message in sample.history))}
-        yield "system prompt", "\n".join(text for text in _strings(body) if _words(text) not in known)
+        rest = "\n".join(_strings(body))
+        for said in (*sample.asked, *earlier):
+            rest = rest.replace(said, "")
+        yield "system prompt", rest
     elif transcript is not None:
         yield "system prompt", transcript.instructions or ""
     for call in transcript.tool_calls if transcript is not None else ():

@@ -106,14 +106,11 @@ class _Maker:
                 return
             try:
                 reply = read_object(await self.model.ask(_request(sample), f"damage {sample.id}"))
-            except TrialError as error:
-                if error.kind == "bad_reply":
-                    self.rejected[f"no version: {error}"] += 1
-                else:
+            except (TrialError, ValueError) as error:
+                if isinstance(error, TrialError) and error.kind != "bad_reply":
                     self.stopped = str(error)
-                return
-            except ValueError as error:
-                self.rejected[f"no version: {error}"] += 1
+                else:
+                    self.rejected["a reply that cannot be read"] += 1
                 return
         for way, condition in _WAYS.items():
             version = reply.get(way)

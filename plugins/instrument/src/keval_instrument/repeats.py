@@ -24,7 +24,7 @@ from keval.plugin import (
     plan_power,
 )
 from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import gradings_of, scorer_name, sources_of
+from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material
 
 FIGURES = {
@@ -39,6 +39,8 @@ _AT_ONCE = 2_000
 
 _DRIFT = 0.01
 """Repetitions that chance alone makes as unlike as this less often are a defect."""
+
+_TOO_FEW = f"fewer than {FEWEST} questions have two scored repetitions in an arm"
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -157,13 +159,13 @@ class _Repeated:
         passed = (sign * table >= sign * threshold - 1e-9).sum(axis=-1)
         many = (~np.isnan(table)).sum(axis=-1)
         arms, samples = np.nonzero(many > 1)
-        if not len(arms):
-            return Figure("flips", of, None, 0, reason="no question has two scored repetitions in one arm")
+        if (found := len({*samples.tolist()})) < FEWEST:
+            return Figure("flips", of, None, found, reason=_TOO_FEW)
         n, c = many[arms, samples], passed[arms, samples]
         rates = 2.0 * c * (n - c) / (n * (n - 1))
         ends = mean_intervals([Values(rates, self.sources[samples].tolist(), 0.0, 1.0)])[0]
         low, high = (ends.low, ends.high) if ends else (None, None)
-        return Figure("flips", of, float(rates.mean()), len({*samples.tolist()}), low, high)
+        return Figure("flips", of, float(rates.mean()), found, low, high)
 
 
 def split_in_halves(table: FloatArray, order: IntArray, sources: IntArray, span: float) -> Splits:
@@ -197,9 +199,8 @@ def _mean(values: FloatArray) -> FloatArray:
 
 def false_verdicts(of: Mapping[str, str], splits: Sequence[Splits]) -> Figure:
     """Return in which share of the random splits any effect has a verdict: the smallest p decides, as Holm's first."""
-    if max(each.compared for each in splits) < 2:
-        why = "fewer than two questions have two scored repetitions in one arm"
-        return Figure("false_verdicts", of, None, 0, reason=why)
+    if (compared := max(each.compared for each in splits)) < FEWEST:
+        return Figure("false_verdicts", of, None, compared, reason=_TOO_FEW)
     p = np.concatenate([each.p for each in splits], axis=1)
     least = np.min(np.where(np.isnan(p), 1.0, p), axis=1)
     false = (least * (~np.isnan(p)).sum(axis=1) <= SURE) & ~np.isnan(p).all(axis=1)
@@ -236,7 +237,7 @@ def _visible(material: Material, run: Run) -> Iterator[Figure]:
         for entry in run.manifest.scorers:
             seen = [(effect.mde, effect.n) for effect in effects if effect.scorer == entry.scorer and effect.mde]
             value, n = max(seen, default=(None, 0))
-            why = _TOO_FEW if seen else "no two arms have scores that differ on two questions"
+            why = _UNSEEN if seen else "no two arms have scores that differ on two questions"
             yield _points(entry.scorer, value if value and value < entry.scale.high - entry.scale.low else None, n, why)
         return
     try:
@@ -246,10 +247,10 @@ def _visible(material: Material, run: Run) -> Iterator[Figure]:
             yield _points(entry.scorer, None, 0, str(error))
         return
     for each in metrics:
-        yield _points((each.metric, each.judge), each.detectable, each.pilot_n or 0, each.reason or _TOO_FEW)
+        yield _points((each.metric, each.judge), each.detectable, each.pilot_n or 0, each.reason or _UNSEEN)
 
 
-_TOO_FEW = "no difference within its scale, at so few questions"
+_UNSEEN = "no difference within its scale, at so few questions"
 
 
 def _points(scorer: Scorer, value: float | None, n: int, why: str) -> Figure:
