@@ -325,7 +325,7 @@ def _check_recordings(
         problems += wrong
         notices += [
             Problem(dataset.place(name), f"{label!r} has no answer to {name!r} under {condition!r}")
-            for name in (() if wrong else samples.ids)
+            for name in (() if wrong or getattr(agent, "partial", False) else samples.ids)
             for condition in evaluation.conditions
             if not agent.count_answers(name, condition)
         ]
