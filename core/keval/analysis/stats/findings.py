@@ -19,6 +19,7 @@ from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
+from keval.analysis.stats.win_rates import compared_with
 from keval.findings.effects import (
     EXPENSES,
     AgentProperty,
@@ -79,6 +80,7 @@ class Findings:
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
         self.unfinished = self._is_unfinished()
         self._properties = self._find_properties()
+        self._compared_with = compared_with(self.manifest)
         self._compared_scorers = [entry for entry in self._scorers if entry.scorer not in self._properties]
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
@@ -99,8 +101,10 @@ class Findings:
         """Return the number of what is independent of others, by the number of a sample: its source, or itself."""
         return sample if self._clusters is None else self._clusters[sample]
 
-    def measure(self, entry: ScorerEntry) -> Measure:
-        """Return how a scorer's values are compared."""
+    def measure(self, entry: ScorerEntry, against: Arm | None = None) -> Measure:
+        """Return how a scorer's values are compared, with those of an arm if it is given."""
+        if against is not None and against.condition == self._compared_with.get(entry.scorer):
+            return Measure(entry.scorer, entry.scale, self._clusters, span=entry.scale.high)  # all of those are 0
         return Measure(entry.scorer, entry.scale, self._clusters)
 
     def families(self, *others: Findings) -> Families:
@@ -113,9 +117,11 @@ class Findings:
     def pairs(self, arms: Iterable[tuple[Kind, Arm, Arm]]) -> list[Pair]:
         """Return the first arm of each pair with the second, by each scorer."""
         return [
-            Pair(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
+            Pair(kind, self.measure(entry, against), self.values(arm, entry.scorer), self.values(against, entry.scorer))
             for kind, arm, against in arms
             for entry in self._compared_scorers
+            # Answers that a judge compares with are not compared with each other.
+            if not arm.condition == against.condition == self._compared_with.get(entry.scorer)
         ]
 
     def arms(self) -> tuple[ArmScore, ...]:
@@ -135,7 +141,7 @@ class Findings:
         values = {
             arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
         }
-        return averages_of(self._scorers, values, self._clusters)
+        return averages_of(self._scorers, values, self._clusters, self._looking)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
@@ -228,7 +234,8 @@ class Findings:
                 kinds.setdefault(each.scorer, {}).setdefault(each.kind, []).append(each.stderr**2 * each.n)
         found = []
         for entry in self._scorers:
-            arms = [self.values(arm, entry.scorer).values for arm in self._observed]
+            unasked = self._compared_with.get(entry.scorer)
+            arms = [self.values(arm, entry.scorer).values for arm in self._observed if arm.condition != unasked]
             if any(len(arm.samples) for arm in arms):
                 # Conditions are what a run is about; agents are compared where there is one condition.
                 differences = next(iter(kinds.get(entry.scorer, {}).values()), None)
