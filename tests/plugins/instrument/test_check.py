@@ -125,23 +125,27 @@ def test_the_budget_is_for_all_runs_together(project: Project) -> None:
 
 
 def test_samples_that_tell_nothing_are_named(project: Project) -> None:
+    asked = "How does one change the port on which the server listens?"
     write(
         project,
-        question(1),
-        question(2, question="How does one CHANGE port 1, please?", answer=FACTS.format(7001)),
-        question(3, question="How does one change: port 1?"),
+        question(1, question=asked),
+        question(2, question=f"{asked} Please?"),
+        question(3, question=asked.upper().replace("?", ".")),
         question(4, question="Is it raining?", answer="Rain?"),
     )
 
-    outcome = project.keval("check", "eval.yaml", "--only", "samples", "--json")
+    outcome = project.keval("check", "eval.yaml", "--only", "samples", "--samples", "1", "--json")
     (examined,) = outcome.data["examined"]
 
-    assert [("q3", "asks the same as 'q1', with another golden answer; correct one of them")] == [
-        (defect["sample"], defect["problem"]) for defect in examined["defects"] if "asks" in defect["problem"]
+    assert ["asks nearly the same as 'q1'; leave one out, as the two count as independent questions"] == [
+        defect["problem"] for defect in examined["defects"] if defect["sample"] == "q2" and "asks" in defect["problem"]
     ]
-    assert 0.5 == figures([examined], "duplicates")[""]
+    assert ["asks the same as 'q1', with another golden answer; correct one of them"] == [
+        defect["problem"] for defect in examined["defects"] if defect["sample"] == "q3" and "'q1'" in defect["problem"]
+    ]
+    assert 0.75 == figures([examined], "duplicates")[""]
     assert 1.0 == figures([examined], "saturated")["factual_adherence by it"]
-    assert {"q1", "q2", "q3", "q4"} <= {defect["sample"] for defect in examined["defects"]} | {"words"}
+    assert 1 == sum("every arm gets the best value" in defect["problem"] for defect in examined["defects"])
 
 
 @pytest.mark.parametrize(
