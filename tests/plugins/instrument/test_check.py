@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keval.testing import Project
+from tests.viewing import chromium, needs_chromium, open_all, serious
 
 CONFIG = """
 dataset: {path: questions.jsonl}
@@ -56,6 +57,7 @@ def figures(examined: list[dict[str, Any]], name: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_without_asking(project: Project) -> None:
     outcome = project.keval("check", "eval.yaml", "--json", "--html", "check.html")
     checked = outcome.data
@@ -83,6 +85,25 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     assert "https://" not in page
 
 
+@needs_chromium
+@pytest.mark.slow
+def test_axe_finds_nothing_serious_on_the_page(project: Project) -> None:
+    project.keval("check", "eval.yaml", "--samples", "6", "--html", "check.html")
+    ways: list[dict[str, Any]] = [
+        {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+        {"color_scheme": "dark", "viewport": {"width": 400, "height": 900}},
+    ]
+
+    with chromium() as browser:
+        for way in ways:
+            page = browser.new_context(bypass_csp=True, **way).new_page()
+            page.goto((project.root / "check.html").as_uri())
+            open_all(page)
+
+            assert [] == serious(page)
+            assert page.evaluate("document.documentElement.scrollWidth") <= way["viewport"]["width"]
+
+
 def test_the_runs_of_a_check_ask_no_more_than_it_says_and_have_no_gates(project: Project) -> None:
     outcome = project.keval("check", "eval.yaml", "--only", "samples", "--samples", "5", "--json")
     (run,) = outcome.data["runs"].values()
@@ -104,23 +125,27 @@ def test_the_budget_is_for_all_runs_together(project: Project) -> None:
 
 
 def test_samples_that_tell_nothing_are_named(project: Project) -> None:
+    asked = "How does one change the port on which the server listens?"
     write(
         project,
-        question(1),
-        question(2, question="How does one CHANGE port 1, please?", answer=FACTS.format(7001)),
-        question(3, question="How does one change: port 1?"),
+        question(1, question=asked),
+        question(2, question=f"{asked} Please?"),
+        question(3, question=asked.upper().replace("?", ".")),
         question(4, question="Is it raining?", answer="Rain?"),
     )
 
-    outcome = project.keval("check", "eval.yaml", "--only", "samples", "--json")
+    outcome = project.keval("check", "eval.yaml", "--only", "samples", "--samples", "1", "--json")
     (examined,) = outcome.data["examined"]
 
-    assert [("q3", "asks the same as 'q1', with another golden answer; correct one of them")] == [
-        (defect["sample"], defect["problem"]) for defect in examined["defects"] if "asks" in defect["problem"]
+    assert ["asks nearly the same as 'q1'; leave one out, as the two count as independent questions"] == [
+        defect["problem"] for defect in examined["defects"] if defect["sample"] == "q2" and "asks" in defect["problem"]
     ]
-    assert 0.5 == figures([examined], "duplicates")[""]
+    assert ["asks the same as 'q1', with another golden answer; correct one of them"] == [
+        defect["problem"] for defect in examined["defects"] if defect["sample"] == "q3" and "'q1'" in defect["problem"]
+    ]
+    assert 0.75 == figures([examined], "duplicates")[""]
     assert 1.0 == figures([examined], "saturated")["factual_adherence by it"]
-    assert {"q1", "q2", "q3", "q4"} <= {defect["sample"] for defect in examined["defects"]} | {"words"}
+    assert 1 == sum("every arm gets the best value" in defect["problem"] for defect in examined["defects"])
 
 
 @pytest.mark.parametrize(
