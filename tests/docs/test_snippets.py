@@ -150,6 +150,8 @@ def folder(project: Project) -> Project:
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
     (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
+    (anchors,) = blocks(ROOT / "docs" / "reviews.md", "jsonl")
+    (project.root / "anchors.jsonl").write_text(anchors, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
     for path in ("AGENTS.md", "repo/AGENTS.md"):
         (project.root / path).parent.mkdir(exist_ok=True)

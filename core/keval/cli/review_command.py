@@ -103,11 +103,10 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
 
     Raises RunError: there is none.
     """
-    judged = [entry for entry in run.manifest.scorers if entry.judge is not None]
+    rubrics = run.manifest.rubrics
+    judged = [each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind == "levels"]
     if not judged:
-        raise RunError(
-            f"{run.path} has no judge, and labels are to say how good a judge is; add `judges:` and score it"
-        )
+        raise RunError(f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run")
     if metric is not None:
         return named_scorers(judged, metric)[0]
     return next((entry for entry in judged if entry.metric in run.manifest.primary), judged[0])

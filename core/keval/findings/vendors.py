@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from keval.config.structure import provider_of
 from keval.errors import Problem
 
 if TYPE_CHECKING:  # who reads a summary needs no plan
     from keval.plan.plan import ResolvedPlugin
 
-_FAMILIES: Mapping[str, str] = {
-    "openai": r"gpt|chatgpt|o\d+(-|$)",
-    "anthropic": "claude",
-    "google": "gemini|gemma|palm",
-    "meta": "llama",
-    "mistral": r"\w*stral|mixtral",
-    "deepseek": "deepseek",
-    "alibaba": "qwen|qwq",
-    "xai": "grok",
-    "cohere": "command|c4ai",
-    "amazon": "nova|titan",
-    "microsoft": "phi-|wizardlm",
-    "moonshot": "kimi",
-}
-"""What the names of each vendor's models begin with."""
-_OWNERS = {"gemini": "google", "vertex": "google", "mistralai": "mistral", "meta-llama": "meta", "x-ai": "xai"}
-"""Vendors under the names that providers and routers have for them."""
+_FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
+"""The word that a model's name begins with before its version or size."""
 
 
 @attrs.frozen
@@ -41,26 +27,30 @@ class SameVendor:
     vendor: str
 
 
-def vendor_of(model: str) -> str | None:
-    """Return who made a model that is named as `provider/name`, or as `router/vendor/name`; `None` if it is unknown."""
+def vendors_of(model: str) -> tuple[str, ...]:
+    """Return names of who made a model that is named as `provider/name`, or as `router/vendor/name`.
+
+    That is the provider whose families the name is of, or else the vendor that a router knows, and the word that the
+    name begins with, as models of one family are of one vendor. It is nothing if the name tells nothing.
+    """
     *owners, name = model.lower().split("/")
-    for part in (name, *name.split(".")):  # a host may write us.anthropic.claude-…
-        for vendor, begins in _FAMILIES.items():
-            if re.match(begins, part):
-                return vendor
-    owner = _OWNERS.get(owners[-1], owners[-1]) if owners else None
-    return owner if owner in _FAMILIES or len(owners) > 1 else None
+    for part in dict.fromkeys((name, *name.split("."))):  # a host may write us.vendor.model-1
+        if provider := provider_of(part):
+            return (provider,)
+    family = _FAMILY.match(name)
+    return (*owners[1:], *([family[0]] if family else []))
 
 
 def same_vendors(
     agents: Iterable[tuple[str, Iterable[str]]], judges: Iterable[tuple[str, Iterable[str]]]
 ) -> Iterator[SameVendor]:
     """Yield the judges that share a vendor with agents; each is given by its label and its models."""
-    made = {label: {vendor_of(model) for model in models} - {None} for label, models in agents}
-    for judge, models in judges:
-        for vendor in dict.fromkeys(map(vendor_of, models)):
-            if vendor is not None and (found := tuple(label for label, vendors in made.items() if vendor in vendors)):
+    made = {label: {vendor for model in models for vendor in vendors_of(model)} for label, models in agents}
+    for judge, models in judges if any(made.values()) else ():
+        for vendor in dict.fromkeys(vendor for model in models for vendor in vendors_of(model)):
+            if found := tuple(label for label, vendors in made.items() if vendor in vendors):
                 yield SameVendor(judge, found, vendor)
+                break
 
 
 def vendor_notices(agents: Sequence[ResolvedPlugin], judges: Sequence[ResolvedPlugin]) -> Iterator[Problem]:

@@ -158,7 +158,7 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(run: Run, project: Proj
     assert "has no score of tone by digit" in refused("latest", "--sample", "4")
     project.write(bare_yaml="dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nmetrics: [double/characters]\n")
     assert 0 == project.run("bare.yaml", "-q").code
-    assert "has no judge" in refused("latest", "--sample", "4")
+    assert "has no judge that gives levels" in refused("latest", "--sample", "4")
 
 
 def test_a_draw_from_other_questions_does_not_count(run: Run) -> None:
