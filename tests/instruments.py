@@ -14,7 +14,7 @@ __all__ = ["run_of_answers"]
 CONFIG = """
 name: {name}
 dataset: {{path: {name}-q.jsonl{cluster}}}
-agents: {{writer: {{type: recorded, path: {name}.jsonl}}}}
+agents: {{writer: {{type: recorded, path: {name}.jsonl, partial: true}}}}
 conditions: {{{conditions}}}
 execution: {{num_repetitions: {repetitions}, judge_repetitions: {gradings}}}
 {scorers}

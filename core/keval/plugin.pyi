@@ -251,6 +251,7 @@ from keval.findings.reviews import (
     LONGEST_NAME as LONGEST_NAME,
     LONGEST_NOTE as LONGEST_NOTE,
     Chosen as Chosen,
+    CorrectedEffect as CorrectedEffect,
     JudgeAgreementWithPeople as JudgeAgreementWithPeople,
     Review as Review,
     answer_digest as answer_digest,

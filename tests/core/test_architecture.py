@@ -34,6 +34,7 @@ ROOMS = [
         "tasks",
         "variants",
         "findings",
+        "labels",
         "recording",
         "analysis",
         "report",

@@ -21,7 +21,7 @@ EVALUATION = """
     contexts: {pages: {type: acme/pages, folder: .}}
     conditions: {baseline: {}, with_pages: {contexts: [pages]}}
     metrics: [{acme/brevity: {limit: 25}}, acme/upkeep]
-    judges: {lenient: {type: acme/lenient}}
+    judges: {lenient: {type: acme/lenient}, longer: {type: acme/longer}}
     rubrics: [completeness]
     middleware: [{acme/patient: {times: 5}}, acme/meter]
     plugins: [acme/calendar]
@@ -93,7 +93,9 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
         r"^```yaml\n(metrics:.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert yaml.safe_load(configured)["metrics"] == yaml.safe_load(EVALUATION)["metrics"][:1]
-    assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
+    judged = {("completeness", "lenient"), ("preference", "longer")}
+    assert {("acme/brevity", None), ("acme/upkeep", None), *judged} == {line[:2] for line in scores}
+    assert any(rate["n"] for rate in guide.read("summary.json")["win_rates"])
     manifest = guide.read("manifest.json")
     assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/pool"]
     assert [("worker-1", "here"), ("worker-2", "here")] == [
@@ -126,7 +128,11 @@ def test_what_the_guide_checks_is_checked(guide: Project) -> None:
 
 
 def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:
-    guide.write(eval_yaml=EVALUATION.replace("lenient: {type: acme/lenient}", "one: {model: acme/one}"))
+    guide.write(
+        eval_yaml=EVALUATION.replace(
+            "lenient: {type: acme/lenient}, longer: {type: acme/longer}", "one: {model: acme/one}"
+        )
+    )
     refused = keval(guide, "run", "eval.yaml", "--model", "openai=acme/large")
     planned = keval(guide, "run", "eval.yaml", "--dry-run", "--json")
 

@@ -150,6 +150,8 @@ def folder(project: Project) -> Project:
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
     (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
+    (anchors,) = blocks(ROOT / "docs" / "reviews.md", "jsonl")
+    (project.root / "anchors.jsonl").write_text(anchors, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
     for path in ("AGENTS.md", "repo/AGENTS.md"):
         (project.root / path).parent.mkdir(exist_ok=True)
@@ -221,8 +223,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
         return  # a workflow, whose steps test_ci.py executes
     if "acme/" in block:
         return  # of a third party's package, which test_plugin_guide.py installs and runs
-    if "tasks.yaml" in block:
-        return  # an evaluation with its files, which test_verify_page.py examines
+    if "tasks.yaml" in block or "answers.jsonl" in block:
+        return  # an evaluation with its files, which test_verify_page.py and test_check_page.py examine
     if isinstance(given, list):
         record = folder.root / "record.yaml"
         record.write_text(block, encoding="utf-8")

@@ -27,8 +27,11 @@ RESOURCES: Mapping[str, tuple[Function, ...]] = {
     "failures": ("mean",),
     "compliance": ("mean",),
     "truncated": ("mean",),
+    "judge_drift": ("mean", "low", "high"),
 }
-"""What trials use, and the shares of trials, with the functions that each can be asked for."""
+"""What trials use, the shares of trials, and how judges drift, with the functions that each can be asked for."""
+DRIFT = "judge_drift"
+"""By how many points a judge grades the same anchors otherwise than in an earlier run."""
 SHARES = ("failures", "compliance", "truncated")
 
 _OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
@@ -178,6 +181,39 @@ def _reference(text: str, names: Names) -> tuple[str | None, str | None, str, st
     raise ValueError(_unknown(text, names))
 
 
+@attrs.frozen
+class NamedEffect:
+    """An effect that a config names: that of a condition for an agent, by a scorer; `text` is how it was written."""
+
+    text: str
+    agent: str
+    condition: str
+    scorer: Scorer
+
+
+def read_effect(text: str, names: Names) -> NamedEffect:
+    """Read one effect, written as in gates. Raises ValueError: what is wrong with it, and what to write."""
+    written = " ".join(text.split())
+    agent, condition, metric, judge = _reference(written, names)
+    if metric not in names.metrics:
+        raise ValueError(f"keval does not look at {metric!r} while a run goes on; name a metric or a rubric")
+    others = [each for each in names.conditions if each != names.baseline]
+    if not others:
+        raise ValueError(f"{names.baseline!r} is the only condition, so there is no effect; add another condition")
+    if condition == names.baseline:
+        raise ValueError(f"{condition!r} is the baseline itself; name another condition: {', '.join(others)}")
+    judges = names.judges(metric)
+    for what, named, labels, example in (
+        ("agents", agent, names.agents, f"{names.agents[0]}:{written}"),
+        ("conditions", condition, others, f"{others[0]}/{written}"),
+        ("judges", judge, judges, f"{written}@{judges[0] if judges else ''}"),
+    ):
+        if named is None and len(labels) > 1:
+            raise ValueError(f"{written!r} could be of several {what}; name one, such as {example!r}")
+    judge = judge or next(iter(judges), None)
+    return NamedEffect(written, agent or names.agents[0], condition or others[0], (metric, judge))
+
+
 def _prefixed(text: str, sign: str, labels: Iterable[str]) -> Iterator[tuple[str | None, str]]:
     """Yield a label and the rest, if the text begins with a label; then no label, and the text as it is."""
     label, found, rest = (part.strip() for part in text.partition(sign))
@@ -232,6 +268,8 @@ def _check(gate: Gate, names: Names) -> None:
     if gate.function not in functions:
         whose = f"the effect on {gate.metric!r}" if gate.is_effect else repr(gate.metric)
         raise ValueError(f"{whose} has no {gate.function}; it has {', '.join(functions)}")
+    if gate.metric == DRIFT and gate.is_resource and (gate.is_effect or gate.agent or gate.condition):
+        raise ValueError(f"{DRIFT!r} is of judges: it takes neither an agent, nor a condition, nor a sign")
     if gate.is_effect:
         _check_effect(gate, names)
     scale = Scale() if gate.metric in SHARES and gate.is_resource else names.scale(gate.metric)
@@ -262,7 +300,7 @@ def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest |
     written = [(gate.text, gate.place) for gate in evaluation.gates if not gate.is_checked]
     if not written:
         return []
-    names = _names(evaluation, scorers)
+    names = names_of(evaluation, scorers)
     if manifest is not None:
         run = Names.of(manifest)
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)
@@ -271,7 +309,7 @@ def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest |
 
 def primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
     """Return the entries of `primary` that name no metric or rubric of the config."""
-    known = _names(evaluation, scorers).metrics
+    known = names_of(evaluation, scorers).metrics
     return [
         evaluation.source.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, known)}")
         for position, name in enumerate(evaluation.header.primary)
@@ -279,7 +317,7 @@ def primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
     ]
 
 
-def _names(evaluation: Evaluation, scorers: Scorers) -> Names:
+def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
     """Return what the config names, and what flags add to it."""
     data = evaluation.source.data
     known: dict[Scorer, Scale | None] = {(metric, None): None for metric in _metrics(data)}

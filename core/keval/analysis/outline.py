@@ -134,7 +134,7 @@ def read_outline(run: Run) -> Outline:
 def summarise_with_outline(run: Run, trials: Iterable[Trial]) -> tuple[Summary, Outline]:
     """Summarise a run as `run.summary(trials)` does, and outline it, reading its scores once. Raises RunError."""
     counts, samples = QuestionCounts(), run.samples.ids
-    summariser = Summariser(run.manifest, numbered(samples), reviews=[*run.reviews_file.read()])
+    summariser = Summariser(run.manifest, numbered(samples), labels=run.labels())
     for trial in trials:
         counts.add_trial(trial)
         summariser.add_trial(trial)

@@ -14,10 +14,12 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
-from keval.findings.reviews_file import read_review
+from keval.findings.draws import read_draw
+from keval.findings.reviews import read_review
+from keval.labels.anchors import anchor_scores_file, anchors_file, is_anchor
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
-from keval.records.manifest import Manifest, SelectionEntry
+from keval.records.manifest import LookingEntry, Manifest, SelectionEntry
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
 from keval.records.trial import Trial
@@ -96,6 +98,11 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
+    if (run.path / "draws.jsonl").exists():
+        _copy_lines(run, writer, "draws.jsonl", read_draw, lambda draw: trials >= {each.trial for each in draw.answers})
+    for path in (anchors_file(run.path), anchor_scores_file(run.path)):
+        if path.exists():
+            _copy_lines(run, writer, path.name, bytes, lambda _: True)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
         writer.write_manifest(manifest)
@@ -123,6 +130,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     execution = dict(config.get("execution") or {})
     execution["num_repetitions"] = min(manifest.repetitions, wanted.repetitions or manifest.repetitions)
     _check_donors(run, samples, conditions, execution["num_repetitions"])
+    execution["until"] = None
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)
     config["conditions"] = _only(config["conditions"], conditions)
@@ -143,6 +151,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
         agents=kept,
         conditions=_only(manifest.conditions, conditions),
         baseline=baseline,
+        looking=manifest.looking and LookingEntry(manifest.looking.effect, questions=len(samples)),
         trials=len(agents) * len(conditions) * len(samples) * execution["num_repetitions"],
         simulated=tuple(model for model in manifest.simulated if model in models),
         prices={model: price for model, price in manifest.prices.items() if model in models},
@@ -196,5 +205,5 @@ def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:
 
 def _belongs(key: FrameKey, trials: Collection[str], manifest: Manifest) -> bool:
     if key.trial is not None:
-        return key.trial in trials
+        return key.trial in trials or is_anchor(key.trial)
     return key.condition is None or key.condition in manifest.conditions

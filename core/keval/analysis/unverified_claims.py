@@ -15,7 +15,7 @@ from keval.store.run import Run
 class UnverifiedClaim:
     """What an answer states and a judge could neither confirm nor refute; `trial` is the id of the answer's trial.
 
-    `source` has the tool results that the claim is in, such as `get_weather #2`, and is empty if it is in none; `None`
+    `source` has the tool results that the claim is in, such as `search #2`, and is empty if it is in none; `None`
     if no rubric of claims has looked for it.
     """
 

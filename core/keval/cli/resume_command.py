@@ -97,7 +97,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     manifest = found.manifest
-    check_resumable(found.path, manifest)
+    check_resumable(found.path, manifest, extended=extend is not None)
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
     hidden = redactor()
     with filling(remembered):

@@ -1,30 +1,38 @@
-"""`keval review`: a person decides on the questions of a dataset that wait."""
+"""`keval review`: what people are to label of a run, and their decisions on the questions of a dataset that wait."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
-from keval.cli.options import json_option
+from keval.analysis.named_scorers import named_scorers
+from keval.cli.options import json_option, results_option
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.errors import ConfigError, suggestion
+from keval.errors import ConfigError, RunError, suggestion
+from keval.findings.draws import draws_file
 from keval.findings.formats import counted
+from keval.records.manifest import ScorerEntry
 from keval.report.terminal.console import data_console, print_json, safe
 from keval.report.terminal.messages import redactor, tell
+from keval.store.run import Run, find_run
+from keval.store.serialization import to_plain
 
 if TYPE_CHECKING:
     from keval.interactive.question_review import QuestionEntry, QuestionFile
 
 _KEYS = "y accept, n reject, e edit, s skip, q quit: "
+_SEEDS = 2**31 - 1
 _SHOWN = 4
 """Lines that are shown of a result, or of the passage that says the answer."""
 _BETWEEN = "----- golden answer -----"
@@ -32,21 +40,81 @@ _BETWEEN = "----- golden answer -----"
 
 
 @click.command("review")
-@click.argument("config", type=click.Path(path_type=Path))
-@click.option("--questions", is_flag=True, required=True, help="Decide on the questions that nobody has accepted yet.")
+@click.argument("config", metavar="RUN|CONFIG")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N answers of RUN for people to label.")
+@click.option("--metric", metavar="RUBRIC", help="With --sample: spread them over this rubric's levels; RUBRIC@JUDGE.")
+@click.option("--seed", type=click.IntRange(0, _SEEDS), metavar="N", help="With --sample: what the draw depends on.")
+@click.option("--questions", is_flag=True, help="Decide on the questions of CONFIG that nobody has accepted yet.")
 @click.option("--accept", multiple=True, metavar="ID", help="Accept this question. Repeatable.")
 @click.option("--reject", multiple=True, metavar="ID", help="Reject this question. Repeatable.")
 @click.option("--accept-all", is_flag=True, help="Accept all questions that wait, but for those to reject.")
+@results_option
 @json_option
 def command(
-    *, config: Path, questions: bool, accept: tuple[str, ...], reject: tuple[str, ...], accept_all: bool, as_json: bool
+    *,
+    config: str,
+    sample: int | None,
+    metric: str | None,
+    seed: int | None,
+    questions: bool,
+    accept: tuple[str, ...],
+    reject: tuple[str, ...],
+    accept_all: bool,
+    output_dir: Path,
+    as_json: bool,
 ) -> None:
-    """Decide on the questions of CONFIG that `keval generate` has made, each with what proves its golden answer.
+    """Draw answers of RUN for people to label, or decide on the questions of CONFIG that `keval generate` has made.
 
-    Every decision is written at once. `keval run` asks accepted questions only; rejected ones stay in the dataset, so
-    that they are not made again. With --accept, --reject or --accept-all nothing is asked, and --json lists what waits
-    then. `keval view --questions CONFIG` is the same in the browser.
+    With --sample, whole questions are drawn at random, each in every arm, and kept in the run. `keval view` shows these
+    answers for review. What further labels would bring to the effects that they correct is told.
+
+    With --questions, each question is shown with what proves its golden answer, and every decision is written at once.
+    `keval run` asks accepted questions only; rejected ones stay in the dataset, so that they are not made again. With
+    --accept, --reject or --accept-all nothing is asked, and --json lists what waits then. `keval view --questions
+    CONFIG` is the same in the browser.
     """
+    if (sample is not None) == questions:
+        raise click.UsageError("give --sample N for answers of a run, or --questions for those of a config")
+    if sample is not None:
+        _draw(find_run(config, output_dir), sample, metric, seed, as_json=as_json)
+    else:
+        _decide_on_questions(Path(config), accept, reject, accept_all=accept_all, as_json=as_json)
+
+
+def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
+    """Draw answers, keep the draw in the run, and print it with what further labels would bring."""
+    from keval.analysis.label_planning import plan_labels  # imports NumPy, which `--help` does not need
+    from keval.labels.drawing import draw_answers
+    from keval.report.terminal.draws import print_draw
+
+    scorer = _scorer(run, metric)
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    draw = draw_answers(run, scorer, count, secrets.randbelow(_SEEDS) if seed is None else seed, at)
+    draws_file(run.path).append([draw])
+    plans = plan_labels(run, scorer, run.labels())
+    if as_json:
+        print_json({"run": str(run.path), "draw": to_plain(draw), "plans": to_plain(plans)})
+    else:
+        print_draw(run, draw, plans, count, data_console())
+
+
+def _scorer(run: Run, metric: str | None) -> ScorerEntry:
+    """Return the rubric and judge that a draw is for: those named, or the first, a primary one before others.
+
+    Raises RunError: there is none.
+    """
+    rubrics = run.manifest.rubrics
+    judged = [each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind == "levels"]
+    if not judged:
+        raise RunError(f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run")
+    if metric is not None:
+        return named_scorers(judged, metric)[0]
+    return next((entry for entry in judged if entry.metric in run.manifest.primary), judged[0])
+
+
+def _decide_on_questions(
+    config: Path, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
+) -> None:
     from keval.interactive.question_review import QuestionFile  # it imports what `--help` does not need
 
     evaluation = load(config)

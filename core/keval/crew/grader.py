@@ -12,7 +12,7 @@ from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records.scores import Judgement
 from keval.records.trial import Trial
 from keval.score.judging import Counterpart, unscored
-from keval.score.scoring import ScoredTrial, score_of, written_score
+from keval.score.scoring import Lacks, ScoredTrial, score_of, written_score
 from keval.seams.distribution import Crew, PackedScores, WantedScore
 from keval.seams.interfaces import ComparingJudge
 from keval.store.scores import ScoringSpec
@@ -30,7 +30,7 @@ class CrewGrader:
     crew: Crew
     scorers: Scorers
     spec: ScoringSpec
-    lacks: Callable[[Trial, str, str | None, int], bool]
+    lacks: Lacks
     run_budget: RunBudget
     keep: Callable[[PackedScores], object]
     counterpart: Counterpart

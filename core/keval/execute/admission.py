@@ -61,7 +61,7 @@ class Stop:
 class Admission:
     """Hands out the keys of trials that may begin, and tells `begins` of each.
 
-    `max_failures` counts trials that fail from now on.
+    `max_failures` counts trials that fail from now on. `ended` says whether no further trial is needed.
     """
 
     keys: Iterator[TrialKey]
@@ -69,6 +69,7 @@ class Admission:
     run_budget: RunBudget
     max_failures: int | None = None
     begins: Callable[[TrialKey], object] | None = None
+    ended: Callable[[], bool] = lambda: False
     _failed: int = attrs.field(default=0, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _waits: bool = attrs.field(default=False, init=False)
@@ -99,7 +100,7 @@ class Admission:
 
     def close(self) -> str:
         """Note whether any trial was left out, and say why if too many failed; else return an empty text."""
-        if self.stop.asked or next(self.keys, None) is None:
+        if self.stop.asked or self.ended() or next(self.keys, None) is None:
             return ""
         if self._too_many_failed:
             return (
@@ -110,7 +111,7 @@ class Admission:
 
     @property
     def _admits(self) -> bool:
-        return not (self.stop.asked or self._too_many_failed) and self.run_budget.admits_trial()
+        return not (self.stop.asked or self._too_many_failed or self.ended()) and self.run_budget.admits_trial()
 
     @property
     def _too_many_failed(self) -> bool:

@@ -102,6 +102,28 @@ class Effect(Scored):
 
 
 @attrs.frozen
+class WinRate(Scored):
+    """How often a judge preferred the answers of an arm to those of the same agent under the condition `against`.
+
+    `rate` is the share of comparisons that are won, with ties as halves: the mean over `n` samples, with its 95 %
+    interval. `wins`, `ties` and `losses` count comparisons.
+    """
+
+    metric: str
+    judge: str | None
+    agent: str
+    condition: str
+    against: str
+    n: int
+    rate: float
+    ci_low: float | None
+    ci_high: float | None
+    wins: int
+    ties: int
+    losses: int
+
+
+@attrs.frozen
 class Interaction(Scored):
     """How much more a condition does for an agent than for another: the difference of two effects.
 

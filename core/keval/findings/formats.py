@@ -45,6 +45,11 @@ def percent(share: float, places: int = 0, *, signs: bool = False) -> str:
     return _with_sign(told, share) if signs else told
 
 
+def percent_interval(low: float | None, high: float | None) -> str:
+    """Return the interval of a share in percent, `[52, 70]`; an empty text if an end is unknown."""
+    return "" if low is None or high is None else f"[{100 * low:.0f}, {100 * high:.0f}]"
+
+
 def counted(count: int, what: str) -> str:
     """Return a count with what is counted, in the plural unless it is one."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -10,7 +10,7 @@ import attrs
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError
-from keval.records.manifest import JudgeEntry, Manifest, ResumeEntry, ScorerEntry
+from keval.records.manifest import JudgeEntry, LookingEntry, Manifest, ResumeEntry, ScorerEntry
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.store.serialization import dump, read_sample, sample_line, to_plain
@@ -38,6 +38,7 @@ _FREE_EXECUTION = (
     "judge_repetitions",
     "max_concurrent",
     "max_failures",
+    "until",
     "grace_seconds",
     "executor",
     "rates",
@@ -215,8 +216,16 @@ def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
             yield f"the option {name}"
 
 
-def check_resumable(run: Path, manifest: Manifest) -> None:
-    """Raise RunError if a run cannot go on: one that was replayed would ask models what it took from a recording."""
+def check_resumable(run: Path, manifest: Manifest, *, extended: bool = False) -> None:
+    """Raise RunError if a run cannot go on: one that was replayed would ask models what it took from a recording.
+
+    One that ended early only goes on if it is `extended` by another config.
+    """
+    if manifest.looking is not None and manifest.looking.ended is not None and not extended:
+        raise RunError(
+            f"{run} {manifest.looking.ended}; to ask the others as well, write a config without `until` and use"
+            f" `keval resume {run} --extend CONFIG`"
+        )
     if manifest.replay is not None:
         raise RunError(
             f"{run} is a replay of {manifest.replay.run} and cannot be resumed, because that would mix recorded and new"
@@ -275,5 +284,10 @@ class Resumption:
         assert now.started is not None  # noqa: S101 - a manifest that is made now says when
         entry = ResumeEntry(now.started, retried, changed)
         extra = {**before.extra, **now.extra}
+        looking = before.looking
+        if looking is not None and before.trials != now.trials:  # what was declared is no longer what is done
+            looking = LookingEntry(looking.effect, questions=looking.questions)
         resumed = (*before.resumed, entry)
-        return attrs.evolve(now, started=before.started, resumed=resumed, recording=before.recording, extra=extra)
+        return attrs.evolve(
+            now, started=before.started, resumed=resumed, recording=before.recording, looking=looking, extra=extra
+        )

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
+import orjson
 
+from keval.findings.effects import Arm
 from keval.records.scores import Scored
 from keval.records.trial import Trial
+from keval.store.serialization import read_record
 
-Chosen: TypeAlias = Literal["all", "random", "disagreement", "worst", "one"]
+Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst", "one"]
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 10_000
@@ -34,19 +37,22 @@ class Review:
     """One thing that a person said of one answer: a thumb, a level of a rubric, or a note. A line of reviews.jsonl.
 
     `answer` is the `answer_digest` of what was reviewed, and `at` the ISO time in UTC. `kind` says which of `thumb`,
-    `level` and `note` the review is; if that is `None`, the reviewer withdraws what they said. A level is of the rubric
-    named `metric`, whose digest in the manifest is `rubric`.
+    `level`, `note` and `skip` the review is; if that is `None`, the reviewer withdraws what they said. A level is of
+    the rubric named `metric`, whose digest in the manifest is `rubric`. Who skips an answer cannot say what it is
+    worth.
 
     `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
-    how the reviewer came to the answer: through all of them, a random draw, those that judges disagree on, the worst of
-    a metric, or `one` by one; `None` if that is unknown.
+    how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, some at random, those
+    that judges disagree on, the worst of a metric, or `one` by one; `None` if that is unknown.
     """
 
     trial: str
     answer: str
     reviewer: str = attrs.field(validator=_name)
     at: str
-    kind: Literal["thumb", "level", "note"] = attrs.field(validator=attrs.validators.in_(("thumb", "level", "note")))
+    kind: Literal["thumb", "level", "note", "skip"] = attrs.field(
+        validator=attrs.validators.in_(("thumb", "level", "note", "skip"))
+    )
     thumb: Literal["up", "down"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.in_(("up", "down")))
     )
@@ -54,6 +60,7 @@ class Review:
     metric: str | None = None
     rubric: str | None = None
     note: str | None = attrs.field(default=None, validator=_brief)
+    skip: bool | None = attrs.field(default=None, validator=attrs.validators.in_((True, None)))
     blind: bool = False
     chosen: Chosen | None = None
 
@@ -68,7 +75,7 @@ class Review:
 
     @property
     def said(self) -> Any:
-        """The thumb, level or note; `None` if it is withdrawn."""
+        """The thumb, level, note or skip; `None` if it is withdrawn."""
         return getattr(self, self.kind)
 
 
@@ -79,6 +86,11 @@ def standing(reviews: Iterable[Review]) -> list[Review]:
         last.pop(review.key, None)
         last[review.key] = review
     return [review for review in last.values() if review.said is not None]
+
+
+def read_review(line: bytes) -> Review:
+    """Read a line of reviews.jsonl. Raises LookupError, TypeError or ValueError."""
+    return read_record(Review, orjson.loads(line))
 
 
 def answer_digest(trial: Trial) -> str:
@@ -101,8 +113,68 @@ class RaterPair:
 
 
 @attrs.frozen
+class Rate:
+    """A share of `n` answers with its 95 % interval, which is unknown for a single question."""
+
+    n: int
+    share: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@attrs.frozen
+class ArmBias:
+    """By how many points a judge's level lies above that of people in one arm, over `n` answers.
+
+    Several people's levels of an answer are averaged, and so are the judge's gradings. Of a rubric with two levels,
+    `sensitivity` is how often the judge gives the higher one where people do, and `specificity` how often the lower.
+    """
+
+    agent: str
+    condition: str
+    n: int
+    bias: float
+    ci_low: float | None
+    ci_high: float | None
+    sensitivity: Rate | None = None
+    specificity: Rate | None = None
+
+
+@attrs.frozen
+class CorrectedEffect(Scored):
+    """An effect by a judge, corrected by the `labels` that people gave to answers of the two arms.
+
+    It is estimated by prediction-powered inference from the judge's levels of `n` questions, of which the share
+    `tuning` is used, and from people's of the labelled answers. `pairs` is how many questions are labelled alike in
+    both arms, `None` if they are not the same. `reason` says why there is no difference.
+
+    `bias_difference` is by how much more the judge's level lies above people's in this arm than in the other.
+    """
+
+    metric: str
+    judge: str
+    agent: str
+    condition: str
+    against: Arm
+    kind: Literal["condition", "agent", "run"]
+    labels: int
+    n: int = 0
+    pairs: int | None = None
+    difference: float | None = None
+    stderr: float | None = None
+    df: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    tuning: float | None = None
+    bias_difference: float | None = None
+    bias_low: float | None = None
+    bias_high: float | None = None
+    reason: str | None = None
+
+
+@attrs.frozen
 class JudgeAgreementWithPeople:
-    """How far a judge agrees with people on one rubric.
+    """How far a judge agrees with people on one rubric, over answers that were drawn at random, or all.
 
     A pair is a person's level and one level of the judge's for the same answer: `pairs` of `n` answers to `questions`.
     `kappa` is Cohen's with quadratic weights, with its 95 % interval by questions; `alpha` is Krippendorff's for
@@ -110,7 +182,7 @@ class JudgeAgreementWithPeople:
     pairs on the same level, and at most one level apart. `bias` is by how many points the judge's level lies above
     that of people, averaged over questions. `confusion` counts pairs by the place in `levels`: a row for each level of
     people, a column for each of the judge's. `people` has the kappa with each person, those with most answers first,
-    if there are several.
+    if there are several. `arms` has the judge's bias in each arm, of blind labels alone.
     """
 
     metric: str
@@ -131,6 +203,7 @@ class JudgeAgreementWithPeople:
     levels: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     people: tuple[RaterPair, ...] = ()
+    arms: tuple[ArmBias, ...] = ()
 
 
 @attrs.frozen
@@ -194,12 +267,26 @@ class ReviewerCount:
 
 
 @attrs.frozen
+class DrawnArm:
+    """Of the answers of one arm that were `drawn`: how many people `reviewed`, and how many they only `skipped`."""
+
+    agent: str
+    condition: str
+    drawn: int
+    reviewed: int
+    skipped: int
+
+
+@attrs.frozen
 class ReviewFindings:
     """What the reviews of a run come to.
 
     `answers` counts the answers that were reviewed, `reviews` each person's review of an answer, and `notes` the notes.
-    `chosen` counts reviews by how the reviewer came to the answer. `outdated` counts what was said of answers that the
-    run no longer has, because their trial was run again, and that counts for nothing.
+    `chosen` counts reviews by how the reviewer came to the answer, and `uncounted` those of them that no estimate of a
+    judge counts, as they were not chosen at random. `outdated` counts what was said of answers that the
+    run no longer has, because their trial was run again, and that counts for nothing. `drawn` is what became of the
+    answers that were drawn at random, by arm. `corrected` has the effects by judges of whose arms people labelled
+    answers.
     """
 
     answers: int
@@ -208,10 +295,13 @@ class ReviewFindings:
     outdated: int
     reviewers: tuple[ReviewerCount, ...] = ()
     chosen: Mapping[str, int] = attrs.field(factory=dict)
+    uncounted: Mapping[str, int] = attrs.field(factory=dict)
     judges: tuple[JudgeAgreementWithPeople, ...] = ()
     people: tuple[PeopleAgreement, ...] = ()
     thumbs: tuple[ThumbScores, ...] = ()
     arms: tuple[ReviewedArm, ...] = ()
+    drawn: tuple[DrawnArm, ...] = ()
+    corrected: tuple[CorrectedEffect, ...] = ()
 
     @property
     def blind(self) -> int:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from keval.findings.anchors import AnchorFindings
 from keval.findings.effects import (
     AgentProperty,
     Averages,
@@ -16,9 +17,11 @@ from keval.findings.effects import (
     Interaction,
     Repetitions,
     VarianceComponents,
+    WinRate,
 )
 from keval.findings.reviews import ReviewFindings
-from keval.records.manifest import Entry, JudgeEntry, ReplayEntry, ServerStartsEntry
+from keval.findings.vendors import SameVendor
+from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
@@ -33,7 +36,8 @@ class GateResult:
 
     `gate` is the gate with the arm that it is about, and `written` the gate as written. `decided_on` is what was
     compared with the `threshold`, such as `mean` or `low`. `kind` says what the gate is about: scores, what trials use
-    or how they end (a resource), an effect against the baseline, the expectations of samples, or the run `against`.
+    or how they end (a resource), an effect against the baseline, the expectations of samples, the run `against`, or how
+    far a judge drifted from that run.
     `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also tells the counts behind a share.
     A gate is `exploratory` if its metric is not among the primary ones that the config names. `flakes` is the
     probability that another run of the same agent and context would get the other verdict, where a mean decides.
@@ -46,7 +50,7 @@ class GateResult:
     ci_high: float | None
     decided_on: str
     reason: str
-    kind: Literal["score", "resource", "effect", "expect", "regression"] = "score"
+    kind: Literal["score", "resource", "effect", "expect", "regression", "drift"] = "score"
     agent: str | None = None
     condition: str | None = None
     metric: str | None = None
@@ -354,7 +358,11 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own. `server_starts` are the processes of servers that were started.
+    of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
+    compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
+    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
+    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
+    looking.
     """
 
     run: str
@@ -393,6 +401,10 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    win_rates: tuple[WinRate, ...] = ()
+    anchors: tuple[AnchorFindings, ...] = ()
+    same_vendor: tuple[SameVendor, ...] = ()
+    looking: LookingEntry | None = None
 
     @property
     def ablated(self) -> frozenset[str]:

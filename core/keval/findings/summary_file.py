@@ -18,7 +18,13 @@ def read_summary(path: Path) -> Summary:
     """Read what a run found, as it was written down. Raises RunError."""
     summary = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
     contrasts = summary.contrasts
-    scored: list[Scored] = [*summary.arms, *summary.effects, *summary.interactions, *summary.variance]
+    scored: list[Scored] = [
+        *summary.arms,
+        *summary.effects,
+        *summary.interactions,
+        *summary.variance,
+        *summary.win_rates,
+    ]
     scored += [*summary.properties, *(effect for contrast in contrasts for effect in contrast.effects)]
     expenses = [*summary.expenses, *(effect for contrast in contrasts for effect in contrast.expenses)]
     unknown = {each.metric for each in expenses} - {*EXPENSES}

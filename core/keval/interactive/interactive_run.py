@@ -119,7 +119,7 @@ class InteractiveRun:
                     outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, written=lines.__setitem__)
                     with (
                         run.run.scores_file.scoring(run.spec, run.run.known_trials) as scores,
-                        run.grader(scores) as grader,
+                        run.grader(scores.lacks) as grader,
                     ):
                         found = cls(
                             run,

@@ -59,6 +59,12 @@ def make_plan(
         tasks, wrong = reader.tasks(() if samples_checked else samples)
         problems += wrong
         constructor.notices += reader.notices()
+    anchors: Sequence[Sample] = ()
+    if evaluation.header.anchors is not None and not played and not samples_checked:
+        from keval.labels.anchors import read_anchors  # only such a run needs it
+
+        anchors, wrong = read_anchors(evaluation, scorers)
+        problems += wrong
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     problems += _primary_problems(evaluation, scorers)
@@ -67,9 +73,17 @@ def make_plan(
     if not samples_checked:
         _check_clusters(constructor, samples)
         lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
+        if evaluation.execution.until is not None and scored:
+            from keval.analysis.monitor import until_problems  # only a run that may end early needs it
+
+            problems += until_problems(evaluation, scorers, agents, samples, notices)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
+    if any(item.models for item in scorers.judges):
+        from keval.findings.vendors import vendor_notices  # only a judge with a model has a vendor
+
+        idle += vendor_notices(agents, scorers.judges)
     return Plan(
         evaluation=evaluation,
         dataset=dataset,
@@ -83,6 +97,7 @@ def make_plan(
         executor=executors[0],
         notices=(*evaluation.notices, *constructor.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
         tasks=tasks,
+        anchors=anchors,
     )
 
 
@@ -367,8 +382,8 @@ def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers
     source, askers = evaluation.source, [*agents, *scorers.judges]
     graded = {kind for judge in scorers.judges for kind in kinds_of(judge.plugin)}
     paths = {spec.label: spec.path for spec in evaluation.rubrics}
-    for rubric in scorers.rubrics if scorers.judges else ():
-        if rubric.kind not in graded:
+    for rubric in scorers.rubrics:
+        if graded and rubric.kind not in graded:
             problem = f"no judge grades by {rubric.name}, whose kind is {rubric.kind}; add one that does to `judges:`"
             yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
     if not evaluation.judges:

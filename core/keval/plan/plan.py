@@ -150,7 +150,8 @@ class ScoringPlan:
 class Plan:
     """All that a run will do, before it does anything; `notices` are what a user should know of it.
 
-    `tasks` are the workspaces and checks of trials, if the config asks for any.
+    `tasks` are the workspaces and checks of trials, and `anchors` the labelled answers that judges grade after them, if
+    the config asks for any.
     """
 
     evaluation: Evaluation
@@ -165,6 +166,7 @@ class Plan:
     executor: ResolvedPlugin
     notices: tuple[Problem, ...] = ()
     tasks: Tasks | None = None
+    anchors: Sequence[Sample] = ()
 
     @property
     def trial_count(self) -> int:
@@ -190,12 +192,20 @@ class Plan:
         """Enumerate the trials in the order in which they begin, which the seed permutes.
 
         Each repetition has an order of samples of its own, and each sample in it an order of arms. The trials of a
-        sample follow each other, so that time affects all arms alike.
+        sample follow each other, so that time affects all arms alike. In a run that may end early, all repetitions of a
+        sample do.
         """
+        if self.evaluation.execution.until is None:
+            yield from self.trials_of(self.samples.ids)
+            return
+        for name in itertools.chain.from_iterable(question_order(self.evaluation, self.samples)):
+            yield from self.trials_of([name])
+
+    def trials_of(self, samples: Sequence[str]) -> Iterator[TrialKey]:
+        """Enumerate the trials of samples, repetition by repetition."""
         seed = self.evaluation.execution.seed
         pairs = itertools.product(self.arms, self.agents)
         arms = {f"{agent.label}/{arm.label}": (agent.label, arm.label, agent.prerecorded) for arm, agent in pairs}
-        samples: Sequence[str] = self.samples.ids
         for repetition in itertools.count(1):
             more: list[str] = []
             for sample in sample_order(samples, seed, repetition):
@@ -262,6 +272,21 @@ def judge_seed(seed: int, sample: str, repetition: int) -> int:
 def sample_order(samples: Iterable[str], seed: int, repetition: int) -> list[str]:
     """Return the ids of samples in the order in which a repetition asks them; a part of them keeps that of all."""
     return _permuted(samples, seed, repetition)
+
+
+def question_order(evaluation: Evaluation, samples: Samples) -> list[list[str]]:
+    """Return the ids of samples in the order in which a run that may end early asks them, which the seed permutes.
+
+    Samples that share a source are in one list: they are one unit of what is looked at.
+    """
+    seed, dataset = evaluation.execution.seed, evaluation.dataset
+    if dataset is None or dataset.cluster_key is None:
+        return [[name] for name in sample_order(samples.ids, seed, 1)]
+    groups: dict[str, list[str]] = {}
+    for name in samples.ids:
+        source = samples.named(name).metadata.get(dataset.cluster_key)
+        groups.setdefault(f"sample {name}" if source is None else f"source {source}", []).append(name)
+    return [groups[name] for name in sample_order(groups, seed, 1)]
 
 
 def _permuted(names: Iterable[str], *of: object) -> list[str]:

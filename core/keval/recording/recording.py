@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from keval.errors import PreflightError, RunError
+from keval.labels.anchors import is_anchor, read_anchor_scores
 from keval.recording.frames import FrameFile, FrameKey, Frames, encoded_frame, traffic_file
 from keval.recording.traffic_lines import RecordedEndpoint, endpoint_line, read_endpoint, read_traffic, traffic_line
 from keval.records.cassettes import ServerTraffic, Traffic
@@ -111,7 +112,8 @@ class Recording:
         traffic = [each for each in self.of_judgement(id, judge, repetition) if each.attempt == number]
         if not traffic:
             return None
-        judged = (line for line in self.run.scores_of(id) if line.judge == judge and line.judgement is not None)
+        lines = read_anchor_scores(self.run.path, id) if is_anchor(id) else self.run.scores_of(id)
+        judged = (line for line in lines if line.judge == judge and line.judgement is not None)
         line = next((each for each in judged if each.judgement and each.judgement.repetition == repetition), None)
         failures = (*line.judgement.attempts, line.failure) if line is not None and line.judgement is not None else ()
         failure = failures[number - 1] if number <= len(failures) else None

@@ -16,8 +16,10 @@ from keval.config.evaluation import Budget
 from keval.execute.bringup.preflight import preflight
 from keval.execute.models.exchange import volatile_of
 from keval.execute.models.prices import find_prices
+from keval.files import read_input, replacing
 from keval.findings.resumption import changes, sample_changes, scorer_changes
 from keval.findings.summary import Summary
+from keval.labels.anchors import anchors_file
 from keval.plan.plan import Plan
 from keval.recording.cassette import Player
 from keval.recording.replay_plan import Replay
@@ -76,6 +78,9 @@ def _prices(run: ActiveRun, before: Manifest, *, is_live: bool) -> dict[str, Pri
 
 async def _freeze(run: ActiveRun, replay: Replay, plan: Plan) -> None:
     """Write the samples as they were recorded, and those that are renewed with what hook plugins know of them now."""
+    if (kept := anchors_file(replay.recording.run.path)).exists():
+        with replacing(anchors_file(run.writer.path)) as file:
+            file.write(read_input(kept))
     with run.writer.freezing(run.redact) as write:
         renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])
         asked = run.hooks.with_facts(renewed, plan.evaluation.execution.max_concurrent)

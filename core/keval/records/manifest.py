@@ -289,6 +289,22 @@ class ReplayEntry(Entry):
 
 
 @attrs.frozen
+class LookingEntry(Entry):
+    """How a run was looked at while it ran: its `effect`, after every question, or at so many declared `looks`.
+
+    `questions` is how many were to be asked. A run that `ended` early says why; `asked` are the ids of the questions
+    that its figures are of, and `look` is the declared look at which it ended.
+    """
+
+    effect: str
+    looks: int | None = None
+    questions: int = 0
+    ended: str | None = None
+    look: int | None = None
+    asked: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Manifest(Entry):
     """What a run was made of.
 
@@ -302,7 +318,8 @@ class Manifest(Entry):
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
     `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
-    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere.
+    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere. `looking` is set
+    where the run may end early, or was looked at so; of one that ended, `trials` is how many were run.
     """
 
     run: str
@@ -337,6 +354,7 @@ class Manifest(Entry):
     primary: tuple[str, ...] = ()
     server_starts: tuple[ServerStartsEntry, ...] = ()
     workers: tuple[WorkerEntry, ...] = ()
+    looking: LookingEntry | None = None
 
     @property
     def repetitions(self) -> int:

@@ -136,7 +136,6 @@ class ScoreLine(Scored):
 
 
 RubricKind: TypeAlias = Literal["levels", "claims", "preference"]
-ClaimShare: TypeAlias = Literal["grounded", "uncontradicted", "covered"]
 
 
 @attrs.frozen
@@ -149,8 +148,8 @@ class Rubric:
     is a share of these, between the two levels that describe none and all; or it compares the response with another
     one, and the `preference` is -1, 0 or 1.
 
-    The `share` of claims is of those that are `grounded` in the golden answer or a tool result, and contradicted by
-    neither; of those that are `uncontradicted`; or of the golden answer's claims that are `covered` by the response.
+    The `share` is of the claims that are `grounded` in the golden answer or a tool result and contradicted by neither;
+    of those that are `uncontradicted`; or of the golden answer's claims that are `covered`.
     """
 
     name: str
@@ -158,7 +157,7 @@ class Rubric:
     levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
     needs_answer: bool = False
     kind: RubricKind = "levels"
-    share: ClaimShare | None = None
+    share: Literal["grounded", "uncontradicted", "covered"] | None = None
 
     def __attrs_post_init__(self) -> None:
         if (self.kind == "claims") != (self.share is not None):

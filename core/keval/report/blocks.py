@@ -8,9 +8,11 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from keval.findings.effects import Effect
-from keval.findings.formats import expense, expense_interval, number, short_number
+from keval.findings.effects import Effect, WinRate
+from keval.findings.formats import expense, expense_interval, number, percent, percent_interval, short_number
+from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ArmScore, ScorerScale, Summary
+from keval.records.scores import Scorer
 from keval.report.claims import (
     AMONG_MANY,
     BETTER,
@@ -19,6 +21,7 @@ from keval.report.claims import (
     COULD_SEE,
     DROPPED,
     FEW_QUESTIONS,
+    JUDGE_COULD_DECIDE,
     MORE_QUESTIONS,
     NEUTRAL_BOUNDS,
     NO_DIFFERENCE,
@@ -69,17 +72,24 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
     listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
     arms = {summary.run: summary.arms}
+    labelled = summary.reviews.corrected if summary.reviews else ()
     found = []
     for condition, effects in conditions.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent, labelled)
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
         block = block_of(title + alone, claims, level)
         spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
         names = {each.agent: one_line(each.agent) if len(listed) > 1 else "" for each in spent}
-        found.append(with_costs(block, ((names[each.agent], each) for each in spent)))
+        block = with_costs(block, ((names[each.agent], each) for each in spent))
+        rates = [each for each in summary.win_rates if each.condition == condition]
+        found.append(
+            _with_win_rates(
+                block, rates, effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
+            )
+        )
     for agent, effects in agents.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition, labelled)
         under = {effect.condition for effect in effects}
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
@@ -88,6 +98,20 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         block = with_costs(block_of(title, claims, level), ((names[each.condition], each) for each in spent))
         found.append(attrs.evolve(block, about="condition"))
     return tuple(found)
+
+
+def _with_win_rates(block: Block, rates: Iterable[WinRate], baseline: str, names: Mapping[Scorer, str]) -> Block:
+    """Return a block with how often the answers of its condition were preferred."""
+    told: list[tuple[str, str]] = []
+    for (scorer, against), of in grouped(rates, lambda each: (each.scorer, each.against)).items():
+        over = "" if against == baseline else f" over {one_line(against)}"
+        parts = []
+        for each in of:
+            share = f"{percent(each.rate)} {percent_interval(each.ci_low, each.ci_high)}".rstrip()
+            label = f"{one_line(each.agent)} " if block.labelled else ""
+            parts.append(f"{label}{share}, {each.wins:,} won, {each.ties:,} tied, {each.losses:,} lost, n={each.n}")
+        told.append((f"win rate{over}, {names[scorer]}", "; ".join(parts)))
+    return attrs.evolve(block, remarks=(*block.remarks, *told))
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -103,8 +127,10 @@ def claims_of(
     scorers: Iterable[ScorerScale],
     arms: Mapping[str, Sequence[ArmScore]],
     label: Callable[[Effect], str],
+    corrected: Iterable[CorrectedEffect] = (),
 ) -> list[Claim]:
     """Return effects as claims. `arms` has the scores of each run that they are of, by the run's id."""
+    by_labels = {(each.agent, each.condition, each.against, each.scorer): each for each in corrected}
     scales = {entry.scorer: entry.scale for entry in scorers}
     names = display_names(scales)
     known = {(run, entry.agent, entry.condition, entry.scorer): entry for run, of in arms.items() for entry in of}
@@ -114,7 +140,8 @@ def claims_of(
         sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
         of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
         name = with_units(names[effect.scorer], scale)
-        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of))
+        found = by_labels.get((effect.agent, effect.condition, against, effect.scorer))
+        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of), found)
 
     return [claim(effect) for effect in effects]
 
@@ -151,6 +178,8 @@ _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
 
 def _heading(claim: Claim, level: Level) -> str | None:
     """Return the heading of the line that a claim shares with others, if it needs no row."""
+    if JUDGE_COULD_DECIDE.holds(claim):
+        return None
     # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
     for statement in reversed(_SHARED[level]):
         if statement.holds(claim):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keval.findings.effects import Contrast
-from keval.findings.formats import number
+from keval.findings.formats import counted, interval, number, signed
 from keval.findings.reviews import JudgeAgreementWithPeople
 from keval.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
 from keval.report.blocks import Block, claims_of, grouped
 from keval.report.claims import (
     BETTER,
+    HOLDS,
     INFORMATION_HARMS,
+    JUDGE_COULD_DECIDE,
+    JUDGE_DRIFT,
     LOST_COULD_DECIDE,
     NO_CLEAR_INFORMATION,
     ONE_COULD_DECIDE,
@@ -43,6 +46,8 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
         yield told
     if summary.unfinished and summary.effects:
         yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
+    elif summary.effects and HOLDS.holds(summary):
+        yield HOLDS.says
     yield from (
         f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
         for arm in summary.trials
@@ -52,6 +57,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
     yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
     yield from _judges(summary)
+    yield from _anchors(summary)
     yield from _unverified(summary)
     yield from [*replay_sentences(summary.replay)][1:]
     yield from remark_sentences(summary)
@@ -65,7 +71,7 @@ def many_failed(arm: ArmTrials) -> bool:
 def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield which verdicts could be others, by block if several blocks have any."""
     decided = [block for block in blocks if any(not claim.is_open for claim in block.claims)]
-    for statement in (LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+    for statement in (JUDGE_COULD_DECIDE, LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
         for block in decided:
             if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
                 of = f" ({block.title})" if len(decided) > 1 else ""
@@ -117,6 +123,22 @@ def _judges(summary: Summary) -> Iterator[str]:
         if contradicts_people(each):
             name = rubric_name(each.metric)
             yield f"{each.judge} hardly agrees with people on {name}: weighted kappa {number(each.kappa)}"
+
+
+def _anchors(summary: Summary) -> Iterator[str]:
+    for found in summary.anchors:
+        drift = found.drift
+        if JUDGE_DRIFT.holds(drift):
+            yield JUDGE_DRIFT.says.format(
+                drift=f"{signed(drift.difference)} {interval(drift.ci_low, drift.ci_high, signs=True)}",
+                anchors=counted(drift.n, "anchor"),
+                run=drift.against,
+                rubric=rubric_name(found.metric),
+                judge=found.judge,
+                changes=f"; changed since then: {joined(drift.changes)}" if drift.changes else "",
+            )
+    for each in summary.same_vendor:
+        yield f"the judge {each.judge} is of the same vendor as {joined(each.agents)} ({each.vendor}) and may favour it"
 
 
 def _unverified(summary: Summary) -> Iterator[str]:

@@ -19,6 +19,7 @@ from keval.report.claims import (
     EXPLORATORY,
     FEW,
     GOT_WORSE,
+    HOLDS,
     IMPROVES,
     INCOMPARABLE,
     INTERIM,
@@ -33,6 +34,7 @@ from keval.report.claims import (
     ONE_QUESTION,
     SAVES,
     SO_FAR,
+    TOO_EARLY,
     TOO_FEW,
     UNCHANGED,
     WORSE,
@@ -66,6 +68,9 @@ def findings(summary: Summary) -> list[str]:
     told = _Told(summary)
     groups = [*_compared(summary.effects)]
     found = [f"{_capital(interim_words(summary))}."] if summary.unfinished and summary.effects else []
+    if HOLDS.holds(summary) and summary.effects:
+        ended = summary.looking.ended if summary.looking is not None else None
+        found.append(f"{_capital('; '.join(filter(None, (ended, HOLDS.says))))}.")
     found += [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
     found += [] if summary.unfinished else contrast_sentences(summary)
     found += told.agents([group for group in groups if group[0].kind == "agent"])
@@ -108,7 +113,8 @@ class _Told:
             yield f"{_capital(EXPLORATORY.says)}: {told}"
         for claims in self._grouped(claim for claim in explored if WORSE.holds(claim)).values():
             yield f"{_capital(EXPLORATORY.says)}: {self._loss_of(claims)}"
-        few = self._grouped(claim for claim in every if ONE_QUESTION.holds(claim) or NO_INTERVAL.holds(claim))
+        without = (ONE_QUESTION, NO_INTERVAL, TOO_EARLY)
+        few = self._grouped(claim for claim in every if any(each.holds(claim) for each in without))
         if few:
             yield TOO_FEW.says.format(between=_capital(_between(first)), metrics=f"{self._list(few)}{_on(few)}")
         if all(NOTHING_SHARED.holds(claim) for claim in every):

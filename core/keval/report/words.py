@@ -48,7 +48,8 @@ def vendor_and_name(metric: str) -> tuple[str, str]:
 def with_units(name: str, scale: Scale) -> str:
     """Return a metric's name with what its figures are in: `tone (1-5)`, `time (s)`; nothing for one from 0 to 1."""
     usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
-    span = "" if usual else f"{short_number(scale.low)}-{short_number(scale.high)}"
+    between = " to " if scale.low < 0 else "-"
+    span = "" if usual else f"{short_number(scale.low)}{between}{short_number(scale.high)}"
     told = " ".join(filter(None, (span, one_line(scale.unit))))
     return f"{name} ({told})" if told and told != name else name
 

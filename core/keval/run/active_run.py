@@ -30,7 +30,7 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
-from keval.score.scoring import Grader, ScoredTrial, TrialGrader
+from keval.score.scoring import Grader, Lacks, ScoredTrial, TrialGrader
 from keval.seams.distribution import Crew, PackedScores
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.store.run import Run
@@ -39,6 +39,7 @@ from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
     from keval.analysis.gates import Regression
+    from keval.analysis.monitor import Monitor
     from keval.recording.recording import RecordingWriter
     from keval.recording.replay_workers import Replaying
 
@@ -90,7 +91,7 @@ class ActiveRun:
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
     servers that a run that goes on had started. `replaying` is what plays a recorded run. `crew` are the workers
-    elsewhere, of an executor that has some.
+    elsewhere, of an executor that has some. `monitor` looks at an effect, in a run that may end early.
     """
 
     plan: Plan | ScoringPlan
@@ -106,6 +107,7 @@ class ActiveRun:
     starts_before: tuple[ServerStartsEntry, ...] = ()
     replaying: Replaying | None = None
     crew: Crew | None = None
+    monitor: Monitor | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)
     writer: RunWriter = attrs.field(init=False)
@@ -175,8 +177,8 @@ class ActiveRun:
         """Note that the run is recorded from a time on."""
         self.manifest = attrs.evolve(self.manifest, recording=RecordingEntry(since))
 
-    def grader(self, scores: Pass) -> AbstractContextManager[TrialGrader]:
-        """Return what makes the scores that a pass lacks."""
+    def grader(self, lacks: Lacks) -> AbstractContextManager[TrialGrader]:
+        """Return what makes the scores that trials lack."""
         recording, finished = self.recording, self.run  # judges that compare read it after the last trial
         if self.crew is not None:
             from keval.crew.grader import CrewGrader  # as what opens the crew is
@@ -187,7 +189,7 @@ class ActiveRun:
                     self.crew,
                     scorers,
                     self.spec,
-                    scores.lacks,
+                    lacks,
                     self.run_budget,
                     self._keep_scores,
                     finished.counterpart,
@@ -198,7 +200,7 @@ class ActiveRun:
             self.ready.judges,
             self.plan.evaluation.execution,
             spec=self.spec,
-            lacks=scores.lacks,
+            lacks=lacks,
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
             counterpart=finished.counterpart,

@@ -62,7 +62,7 @@ async def resume_run(
         run.writer = RunWriter(earlier.path)
         async with run.writing():
             before, frozen = run.run.manifest, run.run.samples
-            check_resumable(earlier.path, before)
+            check_resumable(earlier.path, before, extended=resumption.extended)
             run.working = attrs.evolve(run.working, earlier=before.elapsed)
             recorded = options.record or before.recording is not None
             done = run.run.known_trials

@@ -134,6 +134,10 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
     With `missing`, only scores that are lacking are made. Raises RunError, and StoppedError when the run was asked to
     stop while trials were run.
     """
+    if plan.evaluation.execution.until is not None:
+        from keval.analysis.monitor import Monitor  # only a run that may end early needs it
+
+        run.monitor, run.manifest = Monitor.of(plan, run.manifest)
     with keep_recording(run):
         begin(run)
         with run.working.kept(run.writer):
@@ -182,12 +186,16 @@ async def execute_and_score(
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
     with _scoring(run, written, missing=missing, late=late) as backlog:
+        if run.monitor is not None:
+            run.monitor.begin(written, late)
+            await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
         async with backlog.as_they_finish() as submit:
             told = await _execute(run, written, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
+        await _grade_anchors(run, missing=missing)
         _end(run, told, run.working.total())
 
 
@@ -196,7 +204,16 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
     written = run.run
     with _scoring(run, written, missing=missing) as backlog:
         await backlog.score(written.trials_as_finished())
+        await _grade_anchors(run, missing=missing)
         _end(run, "", run.manifest.elapsed)
+
+
+async def _grade_anchors(run: ActiveRun, *, missing: bool) -> None:
+    """Have judges grade the anchors of the run, after its trials, if it has some. Raises RunError."""
+    if run.plan.evaluation.header.anchors is not None:
+        from keval.labels.grading import grade_anchors  # only such a run needs it
+
+        await grade_anchors(run, missing=missing)
 
 
 def summarise(run: ActiveRun, written: Run) -> Summary:
@@ -228,6 +245,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.live_state.begins,
     )
+    if run.monitor is not None and (run.replaying is None or run.replaying.live is not None):
+        admission.ended = run.monitor.has_ended  # all that was recorded is played
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
@@ -256,22 +275,28 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
 def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[str] = ()) -> Iterator[Backlog]:
     """Yield what scores trials; the scores replace earlier ones when the block ends."""
     trials = written.known_trials
-    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores) as grader:
+    with written.scores_file.scoring(run.spec, trials, missing=missing) as scores, run.grader(scores.lacks) as grader:
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)
+            if run.monitor is not None:
+                run.monitor.add(scored.trial, lines)
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
         left = bytearray([UNSCORED]) * len(trials)
-        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left)
+        all_at_once = run.monitor is not None
+        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, all_at_once)
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     """Write what the manifest says in the end. Scores count afterwards, so that none is by a scorer that it lacks."""
     if run.recording is not None:
         run.recording.append(b"")  # before the scores of these judgements count
-    told = "; ".join(filter(None, (told, run.run_budget.told())))
+    if run.monitor is not None:
+        run.manifest = run.monitor.conclude(run.manifest, run.run.count_trials())
+    ended = run.manifest.looking.ended if run.manifest.looking is not None else None
+    told = "; ".join(filter(None, (ended, told, run.run_budget.told())))
     run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if isinstance(run.plan, Plan):
         count_starts(run, run.plan)

@@ -77,6 +77,8 @@ _MOST_WAITING = 128
 class Backlog:
     """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
 
+    With `all_at_once`, no trial is left to the end, however many wait to be scored.
+
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
     `down` are the judges whose endpoint was lost, and which are late from then on.
@@ -92,6 +94,7 @@ class Backlog:
     at_once: int
     late: set[str]
     left: bytearray
+    all_at_once: bool = False
     down: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
@@ -109,7 +112,7 @@ class Backlog:
 
         def submit(id: str, line: bytes) -> None:
             self.left.append(UNSCORED)
-            if len(waiting) >= self.at_once + _MOST_WAITING:
+            if len(waiting) >= self.at_once + _MOST_WAITING and not self.all_at_once:
                 return
             task = group.create_task(score(len(self.left) - 1, line))
             waiting.add(task)
@@ -123,6 +126,7 @@ class Backlog:
         if any(self.left):
             marked = zip(trials, self.left, strict=True)
             await self._score((trial, mark == PARTLY_SCORED) for trial, mark in marked if mark != SCORED)
+            self.left = bytearray(len(self.left))
 
     async def score(self, trials: Iterable[Trial]) -> None:
         """Score trials by all scorers."""

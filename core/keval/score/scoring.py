@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -101,18 +101,18 @@ class _Turn:
             self._held = 0.0
 
 
+Lacks: TypeAlias = Callable[[Trial, str, str | None, int], bool]
+"""Takes a trial, a metric, a judge and its repetition, and returns whether that score is wanted and missing."""
+
+
 @attrs.frozen(eq=False)
 class Grader:
-    """Scores trials, any number of them concurrently, by metrics and judges.
-
-    `lacks` takes a trial, a metric, a judge and its repetition, and returns whether `spec` wants that score and it is
-    missing.
-    """
+    """Scores trials, any number of them concurrently, by metrics and judges, as `spec` wants it."""
 
     judges: Mapping[str, TrialJudge]
     rubrics: Sequence[Rubric]
     spec: ScoringSpec
-    lacks: Callable[[Trial, str, str | None, int], bool]
+    lacks: Lacks
     _metrics: Sequence[_Measure]
     _turn: _Turn = attrs.field(factory=_Turn, init=False)
 
@@ -125,7 +125,7 @@ class Grader:
         execution: Execution,
         *,
         spec: ScoringSpec,
-        lacks: Callable[[Trial, str, str | None, int], bool],
+        lacks: Lacks,
         exchange: ModelExchange,
         run_budget: RunBudget,
         counterpart: Counterpart,

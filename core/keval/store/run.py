@@ -34,8 +34,9 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
     import pyarrow
 
     from keval.analysis.scores_by_trial import ScoresByTrial
+    from keval.findings.added_lines import AddedLines
+    from keval.findings.draws import Labels
     from keval.findings.reviews import Review
-    from keval.findings.reviews_file import ReviewsFile
     from keval.findings.summary import Summary
 
 
@@ -120,11 +121,12 @@ class Run:
         return ScoresFile(self.path / "scores.jsonl")
 
     @property
-    def reviews_file(self) -> ReviewsFile:
+    def reviews_file(self) -> AddedLines[Review]:
         """Where people's reviews of answers are, one a line; missing until the first."""
-        from keval.findings.reviews_file import ReviewsFile  # as all that is found of a run, no trial needs it
+        from keval.findings.added_lines import AddedLines  # as all that is found of a run, no trial needs it
+        from keval.findings.reviews import read_review
 
-        return ReviewsFile(self.path / "reviews.jsonl")
+        return AddedLines(self.path / "reviews.jsonl", read_review)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -136,13 +138,8 @@ class Run:
         read = self.trials() if trials is None else trials
         from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
 
-        return summarise(
-            self.manifest,
-            self.samples.positions,
-            read,
-            self._known(self.scores_file.read()),
-            [*self.reviews_file.read()],
-        )
+        scores = self._known(self.scores_file.read())
+        return summarise(self.manifest, self.samples.positions, read, scores, self.labels())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -190,6 +187,12 @@ class Run:
             if review.trial not in digests and self.known_trials.named(review.trial) is not None:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
+
+    def labels(self) -> Labels:
+        """Return all that people said of answers, and which answers were drawn for that. Raises RunError."""
+        from keval.findings.draws import Labels  # as for reviews
+
+        return Labels.read(self.path, lambda: self.known_trials)
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""

@@ -9,7 +9,7 @@ from keval.testing.dataset_kit import check_dataset as check_dataset
 from keval.testing.echo import Echo as Echo, Words as Words
 from keval.testing.executor_kit import check_executor as check_executor
 from keval.testing.exporter_kit import check_exporter as check_exporter
-from keval.testing.judge_kit import check_judge as check_judge
+from keval.testing.judge_kit import OTHER_ANSWER as OTHER_ANSWER, check_judge as check_judge
 from keval.testing.metric_kit import check_metric as check_metric
 from keval.testing.odd_trials import failed_trials as failed_trials, odd_trials as odd_trials
 from keval.testing.project import CommandOutcome as CommandOutcome, Project as Project

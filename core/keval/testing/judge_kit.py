@@ -13,10 +13,12 @@ import attrs
 
 from keval.errors import TrialError
 from keval.records.scores import Rubric, Score
+from keval.records.transcript import Message, Transcript
 from keval.records.trial import Trial
 from keval.score.judging import validate_grade
 from keval.seams.blank_text import is_blank
 from keval.seams.contexts import JudgeContext
+from keval.seams.interfaces import ComparingJudge
 from keval.store.serialization import dump, to_plain
 from keval.testing.broken_rules import Checklist
 from keval.testing.calls import check_cancellation, excerpt, opened
@@ -48,6 +50,13 @@ RUBRICS = (
     Rubric("testing/tone", "Is the answer friendly?", {1: "No.", 2: "A little.", 3: "Yes.", 5: "Very."}),
 )
 """The rubrics that trials are graded by."""
+COMPARISONS = (
+    Rubric("better", "Which is right?", {-1: "Not it.", 0: "Both.", 1: "It."}, needs_answer=True, kind="preference"),
+    Rubric("testing/nicer", "Which is friendly?", {-1: "Not it.", 0: "Both.", 1: "It."}, kind="preference"),
+)
+"""The rubrics of judges that compare."""
+OTHER_ANSWER = "The answer under another condition."
+"""What judges that compare are handed beside each trial."""
 _LEVELS, _NO_LEVEL = (1, 2, 3), 9
 _LONG, _PATIENCE = 3600.0, 30.0
 """Seconds for which a model is silent, and in which all trials are graded at once."""
@@ -59,7 +68,7 @@ def check_judge(
     """Check a judge, given by its name, as a class or as an instance, in front of a scripted model.
 
     `judgement` is what the model says; a judge without an option of type `Model` needs none. `options` are those of a
-    config, but for models.
+    config, but for models. A judge that compares is handed `OTHER_ANSWER`, and the levels are -1, 0 and 1.
 
     Raises:
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
@@ -74,7 +83,8 @@ def check_judge(
     subject = attrs.evolve(subject, options={**dict.fromkeys(models, "scripted/model"), **subject.options})
     checklist = Checklist(subject.told, JUDGE_RULES)
     if subject.check_options(checklist):
-        check = _Check(subject, checklist, tuple(models), judgement or "")
+        compares = isinstance(subject.new(), ComparingJudge)
+        check = _Check(subject, checklist, tuple(models), judgement or "", compares)
         run_to_end(checklist, check.served(first_use=True))
         if not checklist.found:
             with nothing_left_behind(checklist):
@@ -99,6 +109,24 @@ class _Check:
     checklist: Checklist
     models: tuple[str, ...]
     judgement: Judgement
+    compares: bool
+
+    @property
+    def _rubrics(self) -> Sequence[Rubric]:
+        return COMPARISONS if self.compares else RUBRICS
+
+    @property
+    def _levels(self) -> Sequence[int]:
+        return (-1, 0, 1) if self.compares else _LEVELS
+
+    @property
+    def _sure(self) -> int:
+        """A level that no judge gives where it is not told any."""
+        return 1 if self.compares else 2
+
+    def _context(self, trial: Trial) -> JudgeContext:
+        spoken = Transcript((Message("user", trial.question), Message("assistant", OTHER_ANSWER)))
+        return JudgeContext(seed=7, against=attrs.evolve(trial, transcript=spoken) if self.compares else None)
 
     async def served(self, *, first_use: bool = False) -> None:
         """Check the judge in front of a scripted model, if it has one."""
@@ -122,21 +150,22 @@ class _Check:
 
     def _by_content(self, request: ReceivedRequest) -> ScriptedReply:
         """Return the reply to a request that gives a level by what it asks, so that no two trials are mistaken."""
-        return self._said(request, _LEVELS[crc32("\n".join(request.texts).encode()) % len(_LEVELS)])
+        return self._said(request, self._levels[crc32("\n".join(request.texts).encode()) % 3])
 
     async def _first_use(self, served: ScriptedModel | None) -> None:
         """Grade one trial, whose grades show whether the judge reads its model at all."""
-        script = served.script(itertools.repeat(self._level(2))) if served else None
-        context = JudgeContext(seed=7)
+        script = served.script(itertools.repeat(self._level(self._sure))) if served else None
+        trial = odd_trials()[0]
+        context = self._context(trial)
         async with opened(self._new(script)) as judge:
-            outcome = await _graded(judge, odd_trials()[0], context)
-        grades = self._valid(outcome, "for an ordinary answer", RUBRICS)
+            outcome = await self._graded(judge, trial, context)
+        grades = self._valid(outcome, "for an ordinary answer", self._rubrics)
         if script is None:
             return
-        wrong = {name: _value(grade) for name, grade in grades.items() if _value(grade) != 2}
+        wrong = {name: _value(grade) for name, grade in grades.items() if _value(grade) != self._sure}
         if wrong and not self.checklist.found:
-            told = f"of a model that gives each rubric level 2 it read {wrong}; is `judgement` what it asks for?"
-            self.checklist.broken("grades", told)
+            told = f"of a model that gives each rubric level {self._sure} it read {wrong}"
+            self.checklist.broken("grades", f"{told}; is `judgement` what it asks for?")
         if not context.builder.judgement(1, []).model_calls:
             self.checklist.broken(
                 "model calls", f"it asked its model {len(script.requests)} times, and told of no call"
@@ -166,7 +195,7 @@ class _Check:
             return self._by_content(request)
 
         async with opened(self._new(served.script(itertools.repeat(answer)) if served else None)) as judge:
-            grading = asyncio.gather(*(_graded(judge, trial, JudgeContext(seed=7)) for trial in trials))
+            grading = asyncio.gather(*(self._graded(judge, trial, self._context(trial)) for trial in trials))
             try:
                 together = await asyncio.wait_for(grading, _PATIENCE)
             except TimeoutError:
@@ -181,13 +210,14 @@ class _Check:
         trial, late = odd_trials()[0], [True]
 
         def answer(request: ReceivedRequest) -> ScriptedReply:
-            return attrs.evolve(self._said(request, 2), delay=_LONG if late[0] else 0.0)
+            return attrs.evolve(self._said(request, self._sure), delay=_LONG if late[0] else 0.0)
 
         async with opened(self._new(served.script(itertools.repeat(answer)))) as judge:
-            await check_cancellation(self.checklist, lambda: judge.grade(trial, RUBRICS, JudgeContext()))
+            await check_cancellation(self.checklist, lambda: judge.grade(trial, self._rubrics, self._context(trial)))
             late[0] = False
-            outcome = await _graded(judge, trial, JudgeContext())
-            if any(_value(grade) != 2 for grade in self._valid(outcome, "after a cancelled one", RUBRICS).values()):
+            outcome = await self._graded(judge, trial, self._context(trial))
+            grades = self._valid(outcome, "after a cancelled one", self._rubrics)
+            if any(_value(grade) != self._sure for grade in grades.values()):
                 self.checklist.broken("cancellation", f"after a call that was cancelled it gave {excerpt(outcome)}")
 
     async def _alone(self, judge: Any, trial: Trial, script: Script | None) -> object:
@@ -196,7 +226,7 @@ class _Check:
         before = copy.deepcopy(to_plain(trial))
         for _ in range(2):
             begun = len(script.requests) if script else 0
-            outcomes.append(await _graded(judge, trial, JudgeContext(seed=7)))
+            outcomes.append(await self._graded(judge, trial, self._context(trial)))
             asked.append([request.raw for request in script.requests[begun:]] if script else [])
         if dump(to_plain(trial)) != dump(before):
             self.checklist.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
@@ -204,7 +234,7 @@ class _Check:
             self.checklist.broken("determinism", f"it asked otherwise when {trial.sample.id} was graded again")
         elif outcomes[0] != outcomes[1]:
             self._differs("determinism", f"{trial.sample.id}, graded again", *outcomes)
-        self._valid(outcomes[0], f"for {trial.sample.id}", _rubrics(trial))
+        self._valid(outcomes[0], f"for {trial.sample.id}", self._asked_by(trial))
         return outcomes[0]
 
     def _differs(self, rule: str, what: str, first: object, second: object) -> None:
@@ -231,7 +261,7 @@ class _Check:
 
     async def _asked(self, served: ScriptedModel, reply: Reply, trial: Trial) -> object:
         async with opened(self._new(served.script(itertools.repeat(reply)))) as judge:
-            return await _graded(judge, trial, JudgeContext())
+            return await self._graded(judge, trial, self._context(trial))
 
     def _valid(self, outcome: object, where: str, rubrics: Sequence[Rubric]) -> Mapping[str, object]:
         """Check what a judge returned for a trial, and return the grades by rubric."""
@@ -249,18 +279,16 @@ class _Check:
                 self.checklist.broken("reasons", f"{where} {rubric.name} has no value, and no reason")
         return outcome
 
+    def _asked_by(self, trial: Trial) -> list[Rubric]:
+        """Return the rubrics by which a run has a trial graded."""
+        return [rubric for rubric in self._rubrics if trial.sample.answer is not None or not rubric.needs_answer]
 
-def _rubrics(trial: Trial) -> list[Rubric]:
-    """Return the rubrics by which a run has a trial graded."""
-    return [rubric for rubric in RUBRICS if trial.sample.answer is not None or not rubric.needs_answer]
-
-
-async def _graded(judge: Any, trial: Trial, context: JudgeContext) -> object:
-    """Return the grades of a trial, or what was raised."""
-    try:
-        return await judge.grade(trial, _rubrics(trial), context)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-        return error
+    async def _graded(self, judge: Any, trial: Trial, context: JudgeContext) -> object:
+        """Return the grades of a trial, or what was raised."""
+        try:
+            return await judge.grade(trial, self._asked_by(trial), context)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            return error
 
 
 def _value(grade: object) -> float | None:

@@ -12,7 +12,6 @@ import pytest
 
 from keval import Run, RunError
 from keval.findings.reviews import Review
-from keval.findings.reviews_file import ReviewsFile
 from tests.conftest import Project
 from tests.ratings import run_of
 from tests.reviewing import review
@@ -98,7 +97,7 @@ def test_many_may_write_at_once_also_while_the_run_is_locked(run: Run) -> None:
     said = [review(run, A, f"reviewer {number}", note=f"{number} " * 500) for number in range(40)]
 
     with RunWriter(run.path).locked(), ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda each: ReviewsFile(run.reviews_file.path).append([each]), said))
+        list(threads.map(lambda each: run.reviews_file.append([each]), said))
 
     assert {each.reviewer: each for each in said} == {each.reviewer: each for each in run.reviews_file.read()}
 

@@ -10,8 +10,11 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
+from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ScoreByReading
+from keval.records.manifest import LookingEntry
 from keval.report.claims import STATEMENTS, Claim, word
 
 SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}
@@ -24,12 +27,21 @@ PART: dict[str, Any] = {**SURE, "verdict": "interim"}
 FLAT: dict[str, Any] = {"difference": 0.0, "stderr": 0.0, "verdict": "unclear", "ci_low": -0.1, "ci_high": 0.1}
 ONE: dict[str, Any] = {"difference": 0.3, "n": 1, "stderr": None, "verdict": "unknown"}
 SOURCE: dict[str, Any] = {"difference": 0.3, "n": 4, "stderr": None, "verdict": "unknown"}
+EARLY: dict[str, Any] = {"difference": 0.3, "n": 9, "verdict": "unknown"}
 ABSENT: dict[str, Any] = {"difference": None, "n": 0, "stderr": None, "verdict": "unknown"}
 
 
 def claim(parts: dict[str, Any], **more: Any) -> Claim:
     found = Effect("acme/tone", None, "one", "docs", Arm("one", "none"), 30, 0.0, 0.05)
     return Claim(attrs.evolve(found, **{**parts, **more}), "tone", "one", Scale())
+
+
+def corrected(parts: dict[str, Any], low: float | None, high: float | None, *, unlike: float = 0.1) -> Claim:
+    """A claim that labels correct; `unlike` is the lower end of the difference of the judge's bias in the two arms."""
+    whose = CorrectedEffect("acme/tone", "judge", "one", "docs", Arm("one", "none"), "condition", 30)
+    middle = None if low is None or high is None else (low + high) / 2
+    found = attrs.evolve(whose, difference=middle, ci_low=low, ci_high=high, bias_low=unlike, bias_high=0.5)
+    return attrs.evolve(claim(parts), corrected=found)
 
 
 def lead(low: float) -> AverageDifference:
@@ -50,6 +62,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "INTERIM": ([claim(PART)], [claim(SURE), claim(OPEN), claim(FLAT)]),
     "ONE_QUESTION": ([claim(ONE)], [claim(SOURCE), claim(ABSENT), claim(ONE, difference=0.0)]),
     "NO_INTERVAL": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
+    "TOO_EARLY": ([claim(EARLY)], [claim(SOURCE), claim(ONE), claim(PART), claim(EARLY, difference=0.0, stderr=0.0)]),
     "UNCHANGED": ([claim(FLAT), claim(ONE, difference=0.0)], [claim(NONE), claim(ONE), claim(FLAT, stderr=0.01)]),
     "NOTHING_SHARED": ([claim(ABSENT)], [claim(ONE), claim(FLAT)]),
     "ADJUSTED": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
@@ -63,7 +76,10 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "SMALLER": ([claim(SMALL)], [claim(SMALL, mde=None), claim(SMALL, difference=0.06), claim(NONE, mde=0.2)]),
     "AMONG_MANY": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
     "MORE_QUESTIONS": ([claim(OPEN, needed_samples=(20, 44))], [claim(OPEN), claim(SURE, needed_samples=(20, 44))]),
-    "FEW_QUESTIONS": ([claim(ONE), claim(OPEN, n=9)], [claim(OPEN, n=10), claim(SURE, n=9), claim(SOURCE)]),
+    "FEW_QUESTIONS": (
+        [claim(ONE), claim(EARLY), claim(OPEN, n=9)],
+        [claim(OPEN, n=10), claim(SURE, n=9), claim(SOURCE)],
+    ),
     "ONE_SOURCE": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
     "UNLIKE_QUESTIONS": (
         [claim(SURE, neutral_low=-0.1, neutral_high=0.5)],
@@ -84,6 +100,16 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "EXPLORATORY": ([claim(SURE, family="exploratory")], [claim(SURE, family="primary"), claim(SURE, family="all")]),
     "DROPPED": ([claim(SURE, dropped=2)], [claim(SURE)]),
     "LOST_BOUNDS": ([claim(SURE, bound_low=0.0, bound_high=0.5)], [claim(SURE)]),
+    "CORRECTED": ([corrected(OPEN, -0.1, 0.3)], [claim(OPEN), corrected(OPEN, None, None)]),
+    "JUDGE_COULD_DECIDE": (
+        [
+            corrected(SURE, -0.1, 0.3),
+            corrected(LOST, -0.3, 0.1),
+            corrected(OPEN, 0.1, 0.3),
+            corrected(NONE, -0.3, -0.1),
+        ],
+        [corrected(SURE, 0.1, 0.3), corrected(OPEN, -0.1, 0.3), corrected(SURE, -0.1, 0.3, unlike=-0.1), claim(SURE)],
+    ),
     "NEUTRAL_BOUNDS": ([claim(SURE, neutral_low=0.0, neutral_high=0.5)], [claim(SURE)]),
     "IMPROVES": ([[claim(SURE)] * 2], [[], [claim(SURE), claim(OPEN)], [claim(LOST)]]),
     "GOT_WORSE": ([[claim(LOST)]], [[], [claim(LOST), claim(OPEN)], [claim(SURE)]]),
@@ -110,6 +136,14 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
     "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
+    "JUDGE_DRIFT": (
+        [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],
+        [JudgeDrift("r", 9, 0.3, -0.1, 0.5), JudgeDrift("r", 1, 0.3), JudgeDrift(reason="none")],
+    ),
+    "HOLDS": (
+        [attrs.evolve(RUN, looking=LookingEntry("docs/tone")), attrs.evolve(RUN, unfinished=True)],
+        [RUN, attrs.evolve(RUN, unfinished=True, play=True)],
+    ),
 }
 """For each statement, what it may be said of, and what it must not be said of."""
 
@@ -129,8 +163,8 @@ def test_a_statement_is_printed_only_where_its_condition_holds(name: str) -> Non
 def test_every_claim_has_one_verdict() -> None:
     """No two of the words of a verdict hold for one claim, and one always does."""
     verdicts = ["BETTER", "WORSE", "NO_DIFFERENCE", "CANNOT_TELL", "INTERIM", "ONE_QUESTION", "NO_INTERVAL"]
-    verdicts += ["UNCHANGED", "NOTHING_SHARED"]
-    claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, ABSENT)]
+    verdicts += ["TOO_EARLY", "UNCHANGED", "NOTHING_SHARED"]
+    claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, EARLY, ABSENT)]
 
     for each in claims:
         holding = [name for name in verdicts if STATEMENTS[name].holds(each)]

@@ -128,7 +128,7 @@ def summary(**changes: Any) -> Summary:
             effect(
                 ("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.15, needed_samples=(400, 900)
             ),
-            effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None),
+            effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None, stderr=None),
             effect(("tone", "strict"), "ada", 3.0, 4.0, 0.4, verdict="better"),
             effect(("tone", "kind"), "ada", 3.0, 3.1, 0.1, verdict="same"),
             Effect("acme/calls", None, "ada", "docs", Arm("ada", "baseline"), 0, None, None),

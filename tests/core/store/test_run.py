@@ -136,7 +136,7 @@ def test_a_run_whose_lines_another_program_wrote_is_read_in_the_same_order(notes
 
 def test_the_summary_is_the_same_in_whatever_order_trials_finished(notes: Project) -> None:
     config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, seed: 5")
-    questions = [{"id": f"q{n}", "question": "?", "level": 2, "says": "long " * (1 + n * n % 7 * 4)} for n in range(9)]
+    questions = [{"id": f"q{n}", "question": "?", "level": 2, "says": "long " * (1 + n * n % 7 * 4)} for n in range(11)]
     notes.write(eval_yaml=config, questions_jsonl="".join(json.dumps(question) + "\n" for question in questions))
     notes.keval("run", "eval.yaml", "-o", "more")
     run = open_run("latest", root=notes.root / "more")
@@ -153,7 +153,7 @@ def test_the_summary_is_the_same_in_whatever_order_trials_finished(notes: Projec
 
     baseline, with_notes = arms_of(open_run(run.path))
     lengths = compare_arms(with_notes, baseline).scores["double/length", None]
-    assert [f"q{n}" for n in range(9)] == [each.sample for each in lengths]
+    assert [f"q{n}" for n in range(11)] == [each.sample for each in lengths]
     (effect,) = (effect for effect in expected.effects if effect.metric == "double/length")
     assert effect.ci_low != effect.ci_high
     assert to_plain(expected) == to_plain(open_run(run.path).summary()) == to_plain(follower.summary())

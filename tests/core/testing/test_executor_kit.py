@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pytest
 
 from keval import Sample
 from keval.plugin import (
-    CrewOrder,
-    CrewWatcher,
     CrewWorker,
     Job,
     PackedScores,
     TrialKey,
     WantedScore,
-    WorkerEntry,
-    open_worker,
 )
 from keval.testing import BrokenRulesError, check_executor
 from keval.testing.executor_kit import EXECUTOR_RULES
+from keval_doubles.executors import Alone, Apart
 
 pytestmark = pytest.mark.slow
 
@@ -38,40 +34,6 @@ class OneByOne:
         for key in job.keys:
             await asyncio.sleep(self.pause)
             await job.outbox.trial(await job.worker.run(key, job.sample(key.sample), job.outbox))
-
-
-@attrs.frozen
-class Apart:
-    """Has a crew of one worker, which is brought up from the manifest."""
-
-    @asynccontextmanager
-    async def open(self, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[Alone]:
-        async with open_worker(order.manifest, sample_ids=order.sample_ids, scoring=order.scoring) as worker:
-            yield self.crew(worker)
-
-    def crew(self, worker: CrewWorker) -> Alone:
-        return Alone(worker)
-
-
-@attrs.frozen
-class Alone:
-    worker: CrewWorker
-
-    @property
-    def workers(self) -> Sequence[WorkerEntry]:
-        return ()
-
-    async def execute(self, job: Job) -> None:
-        for key in job.keys:
-            await job.outbox.packed(await self.worker.run(key, job.sample(key.sample)))
-
-    async def score(
-        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
-    ) -> PackedScores:
-        return await self.worker.score(trial, sample, wanted, against)
-
-    async def reopen(self) -> None:
-        self.worker.reopen()
 
 
 @pytest.mark.parametrize("executor", ["local", OneByOne, Apart])

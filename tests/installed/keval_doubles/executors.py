@@ -1,8 +1,22 @@
-"""An executor that runs one trial after the other, the last one first."""
+"""Executors: one that runs the last trial first, and one whose worker is brought up from the manifest alone."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import attrs
 
-from keval.plugin import Blob, Job
+from keval import Sample
+from keval.plugin import (
+    Blob,
+    CrewOrder,
+    CrewWatcher,
+    CrewWorker,
+    Job,
+    PackedScores,
+    WantedScore,
+    WorkerEntry,
+    open_worker,
+)
 
 
 @attrs.frozen
@@ -16,3 +30,39 @@ class Backwards:
             trial = await job.worker.run(key, job.sample(key.sample), job.outbox)
             job.outbox.blob(Blob.of(f"{self.note} {key.id}".encode(), "text/plain"))
             await job.outbox.trial(trial)
+
+
+@attrs.frozen
+class Alone:
+    """A crew of one worker."""
+
+    worker: CrewWorker
+
+    @property
+    def workers(self) -> Sequence[WorkerEntry]:
+        return ()
+
+    async def execute(self, job: Job) -> None:
+        for key in job.keys:
+            await job.outbox.packed(await self.worker.run(key, job.sample(key.sample)))
+
+    async def score(
+        self, trial: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
+    ) -> PackedScores:
+        return await self.worker.score(trial, sample, wanted, against)
+
+    async def reopen(self) -> None:
+        self.worker.reopen()
+
+
+@attrs.frozen
+class Apart:
+    """Has a crew of one worker, which is brought up from the manifest."""
+
+    @asynccontextmanager
+    async def open(self, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[Alone]:
+        async with open_worker(order.manifest, sample_ids=order.sample_ids, scoring=order.scoring) as worker:
+            yield self.crew(worker)
+
+    def crew(self, worker: CrewWorker) -> Alone:
+        return Alone(worker)

@@ -68,7 +68,7 @@ class Reader:
         self._asked.append(trial.sample.id)
         if self.journal:
             asked = ",".join(rubric.name for rubric in rubrics)
-            self._note(f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
+            _note(self.journal, f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
         await until_written("trials.jsonl", self.after_trials)
         if self.hangs:
             await asyncio.Event().wait()
@@ -84,8 +84,10 @@ class Reader:
             return {rubric.name: TrialError("no JSON in the reply", kind="bad_reply") for rubric in rubrics}
         return {rubric.name: Score(float(level), f"level {level}") for rubric in rubrics}
 
-    def _note(self, line: str) -> None:
-        with Path(self.journal).open("a", encoding="utf-8") as file:
+
+def _note(journal: str, line: str) -> None:
+    if journal:
+        with Path(journal).open("a", encoding="utf-8") as file:
             file.write(line)
 
 
@@ -96,3 +98,45 @@ class Paid(Reader):
     applies_middleware: ClassVar[bool] = True
 
     model: Model = attrs.field(kw_only=True)
+
+
+@attrs.frozen
+class Longer:
+    """Prefers the longer of two answers; `journal` gets a line for each comparison.
+
+    The environment says after how many it kills its own process.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("preference",)
+
+    against: str = "baseline"
+    journal: str = ""
+    _compared: list[str] = attrs.field(factory=list, init=False)
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
+        other = context.against
+        assert other is not None
+        assert trial.sample == other.sample
+        assert ("", "", "", None) * 2 == tuple(
+            told for each in (trial, other) for told in (each.id, each.agent, each.condition, each.model)
+        )
+        if len(self._compared) >= int(os.environ.get("LONGER_DIES_AFTER", "1000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._compared.append(trial.sample.id)
+        _note(self.journal, f"{trial.sample.id} {context.repetition}: {len(trial.output)} to {len(other.output)}\n")
+        ours, theirs = len(trial.output), len(other.output)
+        return {rubric.name: Score(float((ours > theirs) - (ours < theirs)), "by length") for rubric in rubrics}
+
+
+@attrs.frozen
+class Digit:
+    """Gives the number that an answer begins with as its level, and `shift` more; `journal` gets a line per answer."""
+
+    shift: int = 0
+    journal: str = ""
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
+        assert ("", "", "") == (trial.id, trial.agent, trial.condition)
+        _note(self.journal, f"{trial.sample.id} {trial.output}\n")
+        found = int(trial.output[:1]) + self.shift
+        return {rubric.name: Score(float(min(max(found, 1), max(rubric.levels)))) for rubric in rubrics}

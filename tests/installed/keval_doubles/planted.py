@@ -20,7 +20,8 @@ class Planted:
 
     `lenient` adds so many levels, `always` is the level of every response, `long` adds so many levels to a response
     that is 1.5 times as long as the golden answer, `likes` is a text for which a response gets a level more, and
-    `listed` adds so many levels to one with bullets. A share `chance` of the judgements gets any level.
+    `listed` adds so many levels to one with bullets. A share `chance` of the judgements gets any level. A `strict` one
+    gives the lowest level to every response that is not the golden answer, letter by letter.
     """
 
     lenient: int = 0
@@ -29,6 +30,7 @@ class Planted:
     likes: str = ""
     listed: int = 0
     chance: float = 0.0
+    strict: bool = False
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
@@ -42,6 +44,8 @@ class Planted:
             return Score(float(dice.choice(levels)), "by chance")
         if self.always is not None:
             return Score(float(self.always), "as always")
+        if self.strict:
+            return Score(float(levels[-1] if response == golden else levels[0]), "letter by letter")
         place = len(levels) - 1 - _mistakes(golden, response) + self.lenient
         place += self.long * (len(response.split()) >= 1.5 * len(golden.split()))
         place += bool(self.likes) and self.likes in response
@@ -53,7 +57,8 @@ def _mistakes(golden: str, response: str) -> int:
     """Count the facts of the golden answer that a response lacks, and the numbers and negations that it adds."""
     if not response.strip():
         return 100
-    wanted, found = (Counter(_FACT.findall(text.replace("n't", " not"))) for text in (golden, response))
+    spelled = (re.sub(r"n[’']t\b|(?<=\bcan)not\b", " not", text) for text in (golden, response))
+    wanted, found = (Counter(_FACT.findall(text)) for text in spelled)
     if not wanted:
         return sum(word.lower() not in response.lower() for word in golden.split())
     added = sum(count for fact, count in (found - wanted).items() if not fact[0].isupper())

@@ -19,10 +19,14 @@ from keval import Judgement, Message, Rubric, Sample, Score, Transcript, Trial
 from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import Anthropic, OpenAI
+from keval_judges import Anthropic, OpenAI, Pairwise
 from keval_loopback.serving import serve
 
-KINDS: Mapping[str, Callable[..., OpenAI | Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
+KINDS: Mapping[str, Callable[..., OpenAI | Anthropic | Pairwise]] = {
+    "openai": OpenAI,
+    "anthropic": Anthropic,
+    "pairwise": Pairwise,
+}
 ACCURACY = Rubric("accuracy", "Is it right?", {1: "No.", 2: "In part.", 3: "Yes."}, needs_answer=True)
 TONE = Rubric("acme/tone", "Is it friendly?", {0: "No.", 10: "Yes."})
 RUBRICS = (ACCURACY, TONE)
@@ -70,7 +74,7 @@ def _responder(script: Respond | Sequence[Reply]) -> Respond:
 class Scene:
     """A judge in front of a scripted model, and every request the model saw."""
 
-    judge: OpenAI | Anthropic
+    judge: OpenAI | Anthropic | Pairwise
     requests: list[ChatRequest]
 
 

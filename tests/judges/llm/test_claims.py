@@ -107,9 +107,9 @@ def but(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
         (but(SNOW, results=None), "in claims, entry 2 has no `results` that is one of supported, contradicted, silent"),
         (but(SUNSET, numbers=[]), "in claims, entry 2 names no tool result that says so"),
         (but(SUNSET, numbers=2), "in claims, entry 2 names no tool result that says so"),
-        (but(SUNSET, numbers=[2, 3]), "in claims, entry 2 names a tool result '3', but they are 1 to 2"),
-        (but(WINDY, numbers=[0]), "in claims, entry 2 names a tool result '0', but they are 1 to 2"),
-        (but(SUNSET, numbers=[True]), "in claims, entry 2 names a tool result 'True', but they are 1 to 2"),
+        (but(SUNSET, numbers=[2, 3]), "in claims, entry 2 names a tool result that is none of 1 to 2"),
+        (but(WINDY, numbers=[0]), "in claims, entry 2 names a tool result that is none of 1 to 2"),
+        (but(SUNSET, numbers=[True]), "in claims, entry 2 names a tool result that is none of 1 to 2"),
         ({**GOOD, "golden_claims": [{"text": "17 °C", "covered": "yes"}]}, "entry 1 has no `covered` that is true"),
         (
             {**GOOD, "golden_claims": [{**GOLDEN[1], "covered": True}]},
@@ -136,7 +136,7 @@ def test_what_two_replies_leave_out_is_unscored_and_all_else_stands(grade: Grade
 
     assert {"accuracy": 2.0, "coverage": 0.5} == values(outcome.scores)
     assert {"grounded", "uncontradicted"} == outcome.errors.keys()
-    assert "entry 1 names a tool result '7', but they are 1 to 2" in str(outcome.errors["grounded"])
+    assert "entry 1 names a tool result that is none of 1 to 2" in str(outcome.errors["grounded"])
     assert ("that it will snow",) == outcome.judgement.unverified_claims
 
 

@@ -20,6 +20,7 @@ from keval.plugin import (
     Wire,
 )
 from keval.testing import check_judge, says
+from keval.testing.judge_kit import OTHER_ANSWER
 from keval_gateway import ModelFault
 from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged
 
@@ -34,6 +35,17 @@ def test_judges_keep_the_rules(vendor: str) -> None:
         return says(json.dumps({"accuracy": grade, "testing_tone": grade, "unverified_claims": []}))
 
     check_judge(vendor, judgement=judgement)
+
+
+def test_pairwise_keeps_the_rules() -> None:
+    def judgement(request: ReceivedRequest, level: int) -> ScriptedReply:
+        first, second = (request.texts[-1].find(f"<{place}_response") for place in ("first", "second"))
+        ours_first = not first < request.texts[-1].find(OTHER_ANSWER) < second
+        words = {0: "tie", 1: "first" if ours_first else "second", -1: "second" if ours_first else "first"}
+        grade = {"reasoning": "As it fits.", "preference": words.get(level, "neither")}
+        return says(json.dumps({"better": grade, "testing_nicer": grade}))
+
+    check_judge("pairwise", judgement=judgement)
 
 
 @BOTH

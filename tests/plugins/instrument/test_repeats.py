@@ -92,7 +92,9 @@ def test_what_is_visible_is_that_of_the_planned_evaluation(project: Project) -> 
         file.write(lines)
     (project.root / "rated.jsonl").write_text('{"id": "q0", "response": "1"}\n' * 4, encoding="utf-8")
     config = (
-        (project.root / "rated.yaml").read_text(encoding="utf-8").replace("recorded, path: rated.jsonl", "scripted")
+        (project.root / "rated.yaml")
+        .read_text(encoding="utf-8")
+        .replace("recorded, path: rated.jsonl, partial: true", "scripted")
     )
     (project.root / "planned.yaml").write_text(config, encoding="utf-8")
     planned = figure(examine(Material(asked=run, plan=make_plan(load(project.root / "planned.yaml")))), "visible")

@@ -14,6 +14,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
+from keval.findings.draws import draws_file
+from keval.labels.drawing import draw_answers
 from keval_viewer.app import Serving
 from keval_viewer.page import run_url, trial_url
 from keval_viewer.reviews import Choice, queue_of
@@ -289,3 +291,31 @@ def test_the_answers_to_a_question_are_reviewed_side_by_side(
     said = {(each.trial, each.kind): each.said for each in run.reviews()}
     expected = {(trial, "level"): 5 - place for place, trial in enumerate(item.trials)}
     assert {**expected, (item.trials[2], "thumb"): "down"} == said
+
+
+def test_a_draw_is_offered_first_and_what_is_skipped_of_it_is_kept(person: Reviewer, run: Run) -> None:
+    draw = draw_answers(run, run.manifest.scorers[0], 8, 1, "2026-11-26T09:00:00Z")
+    draws_file(run.path).append([draw])
+    try:
+        start = person.get("/review")
+        place = "/review/answers?chosen=draw.1&seed=1&blind=1"
+        (digest,) = run.manifest.rubrics
+        for at in range(2):
+            person.post(f"{place}&at={at}", {**shown(person.get(f"{place}&at={at}")), "0.thumb": "", "skip": "1"})
+        told = person.get(f"{place}&at=1").text
+        person.post(f"{place}&at=1", {**shown(person.get(f"{place}&at=1")), f"0.level.{digest}": "4"})
+        person.post("/review/answers?chosen=draw.9&seed=1&at=0", {"skip": "1"})
+        queue = [trial for item in queue_of(run, Choice("draw", "1")) for trial in item.trials]
+        found = [(each.trial, each.said, each.blind, each.chosen) for each in run.reviews()]
+        left = person.get("/review").text
+    finally:
+        draws_file(run.path).path.unlink()
+
+    assert re.search(r'value="draw.1" checked> the draw of 2026-11-26 \(8 answers, 8 left\)', start.text)
+    assert {each.trial for each in draw.answers} == {*queue}
+    # The answers to a question follow each other.
+    asked = [trial.split("/")[2] for trial in queue]
+    assert [1, 1] == [len({*asked[:4]}), len({*asked[4:]})]
+    assert "You skipped this answer." in told
+    assert [(queue[0], True, True, "draw"), (queue[1], 4, True, "draw")] == found
+    assert "(8 answers, 6 left)" in left

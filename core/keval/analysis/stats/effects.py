@@ -69,7 +69,7 @@ def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> 
     found = Differences(
         np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs],
         None if measure.clusters is None else np.asarray(measure.clusters)[shared],
-        measure.scale.high - measure.scale.low,
+        measure.span,
     )
     return found, shared
 
@@ -83,7 +83,7 @@ def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArra
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
     """Return the effect of each pair, with its p adjusted for the number of effects in its family, and its verdict."""
     most = max((len(pair.arm.values.samples) for pair in pairs), default=0)
-    known = [each for some in together(pairs, most) for each in _estimated(some)]
+    known = [each for some in together(pairs, most) for each in _estimated(some, families)]
     told, df = [effect for effect, _ in known], [freedom for _, freedom in known]
     scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
     return tuple(
@@ -91,7 +91,7 @@ def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
     )
 
 
-def _estimated(pairs: Sequence[Pair]) -> Iterator[tuple[Effect, float | None]]:
+def _estimated(pairs: Sequence[Pair], families: Families) -> Iterator[tuple[Effect, float | None]]:
     """Yield the effect of each pair as far as it is known without the others, with its degrees of freedom."""
     rows: list[Differences] = []
     shared: list[IntArray] = []
@@ -104,7 +104,7 @@ def _estimated(pairs: Sequence[Pair]) -> Iterator[tuple[Effect, float | None]]:
         pair = pairs[number]
         arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
         rows.append(_differences(pair.measure, arm, against)[0])
-    found = paired_effects(rows)
+    found = paired_effects(rows, looking=families.looking)
     per_protocol = dict(zip(complying, found[len(pairs) :], strict=True))
     for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False)):
         yield _effect(pair, one, samples, per_protocol.get(number)), one.df
@@ -168,9 +168,9 @@ def _holm_in(families: Sequence[Hashable | None], p: Sequence[float | None]) -> 
 
 
 def _judged(found: Effect, families: Families, scales: Mapping[Scorer, Scale], df: float | None) -> Effect:
-    """Return an effect with its verdict, and with what it could have seen at the level of its family."""
+    """Return an effect with its verdict, and with what one look could have seen at the level of its family."""
     verdict: Verdict = "interim" if families.unfinished else _verdict(found, scales[found.scorer])
-    if found.stderr is None or df is None or found.difference is None:
+    if found.stderr is None or df is None or found.difference is None or families.looking is not None:
         return attrs.evolve(found, verdict=verdict)
     alpha = SURE / max(1, found.family_size)
     seen = [minimal_detectable(found.stderr, df, alpha=alpha)] if found.stderr else []
@@ -200,7 +200,7 @@ class Drop:
 def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[Drop]:
     """Return by how much the arm of each pair is worse, held against a drop that is `allowed`."""
     effects = effects_of(pairs, families)
-    rule = Rule.on([*map(differences_of, pairs)])
+    rule = Rule.on([*map(differences_of, pairs)], families.looking)
     sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
     low, high = rule.interval(1 - 2 * SURE)
     center = sign * allowed
@@ -243,7 +243,7 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
             p=found.p,
             p_adjusted=None,
         )
-        for each, found in zip(crossed, paired_effects(rows), strict=True)
+        for each, found in zip(crossed, paired_effects(rows, looking=families.looking), strict=True)
     ]
     keys = [families.of(each.metric) if each.difference or each.stderr else None for each in told]
     adjusted = _holm_in(keys, [each.p for each in told])

@@ -34,8 +34,10 @@ class JudgeAgreement:
         self._trials: dict[str, int] = {}
 
     def add(self, line: ScoreLine) -> None:
-        """Take a judge's score."""
+        """Take a judge's score, unless the judge was not asked."""
         if not self._compares or line.judge is None or line.judgement is None or line.score.value is None:
+            return
+        if line.judgement.model_calls == 0:
             return
         trial = self._trials.setdefault(intern(line.trial), len(self._trials))
         unit = trial * self._repetitions + line.judgement.repetition - 1

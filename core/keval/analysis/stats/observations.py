@@ -46,7 +46,8 @@ class Observations:
 
     `numbers` are those of samples by their ids, which others are added to; runs that are compared share it. `arms` are
     by agent and condition, and `clusters` has the number of the source of each sample, if sources are known. Without
-    `spending`, nothing is kept of what answers took.
+    `spending`, nothing is kept of what answers took. Of a run that ended early, `beyond` counts the trials that ran of
+    questions after those that it was looked at with; they are in no figure.
     """
 
     def __init__(self, manifest: Manifest, numbers: dict[str, int] | None = None, *, spending: bool = True) -> None:
@@ -62,6 +63,8 @@ class Observations:
             for agent in manifest.agents
             for condition, entry in manifest.conditions.items()
         }
+        self._asked = frozenset(manifest.looking.asked if manifest.looking else ())
+        self.beyond = 0
         self._not_compliant: set[str] = set()
         self._cluster_key = manifest.dataset.cluster_key
         self._cluster_numbers: dict[str, int] = {}
@@ -81,6 +84,9 @@ class Observations:
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
+        if self._asked and trial.sample.id not in self._asked:
+            self.beyond += 1
+            return
         found, sample = self.arms[trial.agent, trial.condition], self.number(trial.sample.id)
         if trial.failure is not None:
             found.failed[sample] += 1
@@ -100,6 +106,8 @@ class Observations:
         scorer = line.scorer
         if not is_current(line, self._scorers.get(scorer)):
             return False
+        if self._asked and line.sample not in self._asked:
+            return True
         found, sample = self.arms[line.agent, line.condition], self.number(line.sample)
         found.cells[scorer].add(line, sample)
         if found.compliant is not None and line.trial not in self._not_compliant:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import attrs
 import numpy as np
 
+from keval.analysis.stats.looking import Looking
 from keval.analysis.stats.units import FloatArray, IntArray, Moments, Units, moments
 from keval.analysis.stats.weighted_means import WeightedMeans
 
@@ -62,22 +63,25 @@ class Rule:
     units random weights, and as much weight to one more unit, which changes by as much as the units that change do on
     average, for the better or for the worse. Interval and p are the more careful ones of both. Of the 0/1 scores of
     single trials, the p of the weighted mean is McNemar's exact mid-p. NaN for a row of fewer than two units, and for
-    one in which nothing changes on a scale without an end.
+    one in which nothing changes on a scale without an end. With `looking`, interval and p are those that hold at every
+    look.
     """
 
     units: Units
     span: FloatArray
     moments: Moments
+    looking: Looking | None = None
 
     @classmethod
-    def of(cls, units: Units, span: FloatArray) -> Rule:
+    def of(cls, units: Units, span: FloatArray, looking: Looking | None = None) -> Rule:
         """Return the rule on these units."""
-        return cls(units, span, moments(units))
+        return cls(units, span, moments(units), looking)
 
     @classmethod
-    def on(cls, rows: Sequence[Differences]) -> Rule:
+    def on(cls, rows: Sequence[Differences], looking: Looking | None = None) -> Rule:
         """Return the rule on differences, a row for each."""
-        return cls.of(Units.of((row.values, row.clusters) for row in rows), np.array([row.span for row in rows]))
+        units = Units.of((row.values, row.clusters) for row in rows)
+        return cls.of(units, np.array([row.span for row in rows]), looking)
 
     def p(self, center: FloatArray | float = 0.0) -> FloatArray:
         """Return the two-sided p-value of each mean being `center`, which may be another one for each."""
@@ -85,17 +89,19 @@ class Rule:
         known = self._known
         below[known] = self._weighted(self._unseen)[known].probability_below(center[known])
         both = np.fmax(self.moments.skew_t_p(center), 2 * np.minimum(below, 1 - below))
-        return np.where(np.isnan(self.moments.stderr), np.nan, both)
+        both = np.where(np.isnan(self.moments.stderr), np.nan, both)
+        return both if self.looking is None else self.looking.p(both, self.units.count)
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and the upper end of each interval."""
-        low, high = self.moments.skew_t(level)
-        known, unknown = self._known, np.full(len(self.span), np.nan)
+        levels = self._levels(level)
+        low, high = self.moments.skew_t(levels)
+        known, unknown = self._known[~np.isnan(levels[self._known])], np.full(len(self.span), np.nan)
         weighted = self._weighted(self._unseen)[known]
         ends = []
-        for found, share, outer in ((low, (1 - level) / 2, np.minimum), (high, (1 + level) / 2, np.maximum)):
+        for found, share, outer in ((low, (1 - levels) / 2, np.minimum), (high, (1 + levels) / 2, np.maximum)):
             end = unknown.copy()
-            end[known] = outer(found[known], weighted.quantiles(share))
+            end[known] = outer(found[known], weighted.quantiles(share[known]))
             ends.append(end)
         return ends[0], ends[1]
 
@@ -106,14 +112,21 @@ class Rule:
         variable, Mathematical Methods of Statistics 14 (2005), 451-467; Learned-Miller and Thomas, A new confidence
         interval for the mean of a bounded random variable, arXiv 1905.06208.
         """
-        known = np.flatnonzero(np.isfinite(self.span) & ~np.isnan(self.moments.stderr))
+        levels = self._levels(level)
+        known = np.flatnonzero(np.isfinite(self.span) & ~np.isnan(self.moments.stderr) & ~np.isnan(levels))
         ends = []
-        for sign, share in ((-1, (1 - level) / 2), (1, (1 + level) / 2)):
+        for sign, share in ((-1, (1 - levels) / 2), (1, (1 + levels) / 2)):
             end = np.full(len(self.span), np.nan)
             beyond = sign * self.span[:, None] * np.ones(2)
-            end[known] = self._weighted(beyond)[known].quantiles(share)
+            end[known] = self._weighted(beyond)[known].quantiles(share[known])
             ends.append(end)
         return ends[0], ends[1]
+
+    def _levels(self, level: float) -> FloatArray:
+        """Return the level of each row's ordinary interval."""
+        if self.looking is None:
+            return np.full(len(self.span), level)
+        return self.looking.ordinary_level(level, self.units.count)
 
     @property
     def _change(self) -> FloatArray:
@@ -133,14 +146,16 @@ class Rule:
         return WeightedMeans(self.units, unseen)
 
 
-def paired_effects(rows: Sequence[Differences], level: float = 0.95) -> list[PairedEffect]:
-    """Estimate the mean of each row of paired differences.
+def paired_effects(
+    rows: Sequence[Differences], level: float = 0.95, looking: Looking | None = None
+) -> list[PairedEffect]:
+    """Estimate the mean of each row of paired differences, by intervals that hold for a way of looking.
 
     Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
     arXiv 2411.00640, section 4.2 (paired differences).
     """
     most = max((len(row.values) for row in rows), default=0)
-    return [effect for some in together(rows, most) for effect in _paired_effects(some, level)]
+    return [effect for some in together(rows, most) for effect in _paired_effects(some, level, looking)]
 
 
 def together(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
@@ -149,8 +164,8 @@ def together(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
     return (rows[first : first + step] for first in range(0, len(rows), step))
 
 
-def _paired_effects(rows: Sequence[Differences], level: float) -> list[PairedEffect]:
-    rule = Rule.on(rows)
+def _paired_effects(rows: Sequence[Differences], level: float, looking: Looking | None) -> list[PairedEffect]:
+    rule = Rule.on(rows, looking)
     found = rule.moments
     low, high = rule.interval(level)
     worst, best = rule.worst_case(level)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from keval.analysis.stats.score_sums import SampleValues
 from keval.findings.effects import Arm, Family
 from keval.records.scores import Scale, Scorer
+
+if TYPE_CHECKING:  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.looking import Looking
 
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
@@ -34,12 +37,18 @@ class ArmValues:
 class Measure:
     """How values are compared: by whom they were scored, on which scale, and which samples share a source.
 
-    `clusters` has a number for each sample, or is `None` if every sample is a source of its own.
+    `clusters` has a number for each sample, or is `None` if every sample is a source of its own. `span` is the largest
+    difference that there can be.
     """
 
     scorer: Scorer
     scale: Scale
     clusters: Sequence[int] | None
+    span: float = attrs.field()
+
+    @span.default
+    def _width(self) -> float:
+        return self.scale.high - self.scale.low
 
 
 @attrs.frozen(eq=False)
@@ -56,11 +65,12 @@ class Pair:
 class Families:
     """How effects are judged together: which metrics are `primary`, none if the config names none.
 
-    An effect of a run that is `unfinished` has no verdict yet.
+    An effect of a run that is `unfinished` has no verdict yet. `looking` is how the run was looked at before its end.
     """
 
     primary: frozenset[str] = frozenset()
     unfinished: bool = False
+    looking: Looking | None = None
 
     def of(self, metric: str) -> Family:
         """Return the family of a metric."""

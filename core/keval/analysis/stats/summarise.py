@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
@@ -12,9 +12,11 @@ from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
-from keval.findings.reviews import Review
+from keval.analysis.stats.win_rates import Preferences, compared_with
+from keval.findings.draws import NO_LABELS, Labels
 from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
-from keval.records.manifest import Manifest
+from keval.findings.vendors import same_vendors
+from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
 from keval.records.trial import Trial
@@ -29,10 +31,10 @@ def summarise(
     numbers: dict[str, int],
     trials: Iterable[Trial],
     scores: Iterable[ScoreLine],
-    reviews: Sequence[Review] = (),
+    labels: Labels = NO_LABELS,
 ) -> Summary:
     """Summarise a run; its trials and scores are read once. `numbers` are those of its samples, by id."""
-    summariser = Summariser(manifest, numbers, reviews=reviews)
+    summariser = Summariser(manifest, numbers, labels=labels)
     for trial in trials:
         summariser.add_trial(trial)
     for line in scores:
@@ -40,12 +42,17 @@ def summarise(
     return summariser.summary()
 
 
-def _review_tally(manifest: Manifest, reviews: Sequence[Review]) -> ReviewTally | None:
-    if not reviews:
+def _review_tally(manifest: Manifest, labels: Labels) -> ReviewTally | None:
+    if not labels:
         return None
     from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
-    return ReviewTally(manifest, reviews)
+    return ReviewTally(manifest, labels)
+
+
+def _live_models(entries: Mapping[str, AgentEntry | JudgeEntry]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the models of agents or judges that are not simulated, by label."""
+    return [(label, (each.model,)) for label, each in entries.items() if each.model and not each.simulated]
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
@@ -61,10 +68,10 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
 
 
 class Summariser:
-    """Takes a run's trials and scores one by one, as `Observations` does; `reviews` are all lines of reviews."""
+    """Takes a run's trials and scores one by one, as `Observations` does."""
 
     def __init__(
-        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, reviews: Sequence[Review] = ()
+        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, labels: Labels = NO_LABELS
     ) -> None:
         self.observed = Observations(manifest, numbers)
         self._tallies = {arm: Tally(self.observed.rates) for arm in self.observed.arms}
@@ -78,8 +85,9 @@ class Summariser:
             arm: defaultdict(JudgingTally) for arm in self.observed.arms
         }
         self._agreement = JudgeAgreement(manifest.scorers)
+        self._preferences = Preferences(compared_with(manifest))
         self._last: tuple[str, str, Judgement] | None = None
-        self._reviews = _review_tally(manifest, reviews)
+        self._reviews = _review_tally(manifest, labels)
         self._activation: ActivationTally | None = None
 
     def add_trial(self, trial: Trial) -> None:
@@ -106,6 +114,7 @@ class Summariser:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:
             self._agreement.add(line)
+            self._preferences.add(line)
             # A judgement is repeated by each of its scores, which follow each other; it is counted once.
             judged = (line.trial, line.judge, line.judgement)
             if judged != self._last:
@@ -134,7 +143,7 @@ class Summariser:
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
         manifest, findings = self.observed.manifest, self.findings()
-        effects = findings.effects()
+        effects, arms = findings.effects(), findings.arms()
         unlike_histories, unlike_facts = unlike_pasts(findings.own_pasts.values())
         return Summary(
             run=manifest.run,
@@ -149,6 +158,7 @@ class Summariser:
             properties=findings.properties(),
             averages=findings.averages(),
             unfinished=findings.unfinished,
+            same_vendor=tuple(same_vendors(*(_live_models(each) for each in (manifest.agents, manifest.judges)))),
             unpriced=self.observed.rates.unpriced,
             scorers=tuple(
                 ScorerScale(entry.metric, entry.judge, entry.scale, entry.category) for entry in manifest.scorers
@@ -156,7 +166,7 @@ class Summariser:
             judges=manifest.judges,
             trials=self.trials(),
             arms=with_cost_effectiveness(
-                findings.arms(),
+                arms,
                 manifest.scorers,
                 {arm: observed.expenses for arm, observed in self.observed.arms.items()},
             ),
@@ -168,13 +178,15 @@ class Summariser:
             variance=findings.variance(effects),
             judging=self.judging(),
             agreement=self._agreement.summary(),
-            reviews=self._reviews.findings() if self._reviews else None,
+            reviews=self._reviews.findings(lambda: findings, findings.answered) if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
+            looking=manifest.looking,
             servers=dict(_servers(manifest)),
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),
             server_starts=manifest.server_starts,
+            win_rates=tuple(self._preferences.win_rates(arms, effects)),
         )

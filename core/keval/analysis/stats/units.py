@@ -82,7 +82,7 @@ class Moments:
     df: FloatArray
     skewness: FloatArray
 
-    def skew_t(self, level: float) -> tuple[FloatArray, FloatArray]:
+    def skew_t(self, level: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return the t interval, extended to where Hall's interval ends on the side to which that one is shifted.
 
         Hall's alone is too narrow for symmetric data with rare large values, whose skewness is seen where there is
@@ -132,7 +132,7 @@ def moments(units: Units) -> Moments:
     return Moments(mean, stderr, df, skewness)
 
 
-def t_quantile(df: FloatArray | float, level: float) -> FloatArray:
+def t_quantile(df: FloatArray | float, level: FloatArray | float) -> FloatArray:
     """Return how many standard errors a t interval reaches to either side."""
     return np.asarray(special.stdtrit(df, (1 + level) / 2))
 

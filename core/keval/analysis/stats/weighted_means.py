@@ -63,18 +63,18 @@ class WeightedMeans:
         unseen = (self.unseen - at[:, None]) * (units.sizes.sum(axis=1) / units.count)[:, None]
         return _probability_negative(x, unseen)
 
-    def quantiles(self, share: float) -> FloatArray:
-        """Return for each row the least value that the weighted mean does not exceed with this probability."""
+    def quantiles(self, share: FloatArray | float) -> FloatArray:
+        """Return for each row the least value that the weighted mean does not exceed with its probability."""
         values = np.concatenate([self.units.values, self.unseen], axis=1)
         low, high = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
         found = np.where(share < 0.5, low, high)
-        target = float(special.ndtri(share))
+        target = np.broadcast_to(special.ndtri(share), len(low))
         rows = np.flatnonzero(high > low)
-        search = _Search.begin(self[rows], low[rows], high[rows], target)
+        search = _Search.begin(self[rows], low[rows], high[rows], target[rows])
         for _ in range(_ROUNDS):
             if not len(rows):
                 break
-            scores = special.ndtri(self[rows].probability_below(search.place)) - target
+            scores = special.ndtri(self[rows].probability_below(search.place)) - target[rows]
             search = search.move(scores)
             found[rows] = search.place
             rows, search = rows[~search.done], search[~search.done]
@@ -105,7 +105,7 @@ class _Search:
     score_before: FloatArray
 
     @classmethod
-    def begin(cls, means: WeightedMeans, low: FloatArray, high: FloatArray, target: float) -> _Search:
+    def begin(cls, means: WeightedMeans, low: FloatArray, high: FloatArray, target: FloatArray) -> _Search:
         """Begin where the quantile of a normal distribution is."""
         units = means.units
         size = units.sizes.sum(axis=1)

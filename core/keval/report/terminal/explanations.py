@@ -12,6 +12,7 @@ from keval.findings.effects import SURE, Interaction
 from keval.findings.formats import interval, number, signed
 from keval.findings.summary import Summary
 from keval.report.activation import activation_sentences, reading_sentences
+from keval.report.anchors import anchor_lines
 from keval.report.averages import average_lines
 from keval.report.claims import PRIMARY_WOULD
 from keval.report.reviews import claim_lines, judging_lines, review_lines
@@ -38,6 +39,7 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from map(safe, judging_lines(summary))
     yield from claim_lines(claims, width)
     yield from map(safe, review_lines(summary))
+    yield from map(safe, anchor_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
 

@@ -130,7 +130,7 @@ def worst_trials(run: Run, name: str, limit: int) -> Worst:
             unscored += 1
         elif line.score.neutral and not count_neutral:
             neutral += 1
-        else:
+        elif line.judgement is None or line.judgement.model_calls != 0:  # a judge that compares is not asked about some
             total, times = sums.get(line.trial, (0.0, 0))
             sums[line.trial] = total + line.score.value, times + 1
     sign = -1 if scorers[0].scale.better == "lower" else 1

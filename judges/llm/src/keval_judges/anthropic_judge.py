@@ -11,7 +11,8 @@ from attrs.validators import ge
 
 from keval.plugin import JudgeContext, Model
 from keval_clients import messages_usage, no_reply
-from keval_judges.grader import Api, LlmJudge, Reply
+from keval_judges.grader import Api, Reply
+from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet
 from keval_judges.refusals import Refusals
 

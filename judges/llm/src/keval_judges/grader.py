@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import attrs
-from attrs.validators import ge
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, TrialError
 from keval_judges.prompt import CLAIMS, Sheet, prompt
-
-if TYPE_CHECKING:
-    from keval.plugin import StructuredRequest  # of commands that ask a judge's model, and of no run
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 
@@ -142,36 +135,14 @@ class Grader:
     """Grades trials over one API; what does not vary between them is made once."""
 
     api: Api
-    longest_result: int
     _sheets: dict[Hashable, Sheet] = attrs.field(factory=dict, init=False, repr=False)
 
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> dict[str, Score | TrialError]:
-        """Return a score per rubric, or why it has none; see `asked`.
-
-        Rubrics of claims are asked for in a request of their own. When that fails, the other scores stand.
-
-        Raises:
-            TrialError: a request failed, and there is no score.
-        """
-        levels = [rubric for rubric in rubrics if rubric.kind == "levels"]
-        graded: dict[str, Score | TrialError] = {}
-        if levels:
-            sheet = self._sheet(levels, answered=trial.sample.answer is not None)
-            graded = await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
-        if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
-            from keval_judges.claims import ClaimsRequest  # only such rubrics need it
-
-            request = ClaimsRequest.of(trial, by_claims, self.longest_result)
-            try:
-                graded |= await self.asked(request.sheet, request.message, request.read, context)
-            except TrialError as error:
-                if not levels:
-                    raise
-                graded |= {rubric.name: error for rubric in request.sheet.rubrics.values()}
-            graded |= request.unscored
-        return graded
+        """Return a score per rubric, or why it has none; see `asked`."""
+        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
+        return await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
 
     async def asked(
         self, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
@@ -189,7 +160,7 @@ class Grader:
         faults: Mapping[str, str] = {}
         claims: tuple[str, ...] | None = None
         failed: TrialError | None = None
-        for _ in range(_ASKINGS if sheet.rubrics else 0):
+        for _ in range(_ASKINGS):
             try:
                 reply = await self.api.ask(sheet, message, context)
             except TrialError as error:
@@ -232,56 +203,3 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
         return TrialError(f"two replies of the judge could not be used: {fault}", stage="score", kind="bad_reply")
     message = f"a reply of the judge could not be used: {fault}; asked once more, it failed: {failed}"
     return TrialError(message, stage="score", kind=failed.kind)
-
-
-@attrs.define
-class LlmJudge(ABC):
-    """What the judges of both vendors have in common: a grader, made when it is first needed.
-
-    Of a tool result that is longer than `longest_result` characters, a judge of claims sees the beginning.
-    """
-
-    providers: ClassVar[tuple[str, ...]]
-    kinds: ClassVar[tuple[str, ...]] = ("levels", "claims")
-    applies_middleware: ClassVar[bool] = True
-    client_module: ClassVar[str]
-    """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
-
-    longest_result: int = attrs.field(default=20_000, kw_only=True, validator=ge(1))
-    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
-
-    async def prepare(self) -> None:
-        """Import the HTTP client, beside the event loop, and build the model's."""
-        await asyncio.to_thread(import_module, self.client_module)
-        self.ready()
-
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
-    ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
-        return await self.ready().grade(trial, rubrics, context)
-
-    async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
-        """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
-        sheet = Sheet({}, request.schema, request.instructions, tool="reply")
-        reply = await self.ready().api.ask(sheet, request.message, context)
-        context.builder.model_called(reply.usage)
-        if reply.fault is not None:
-            raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
-        return encodable(reply.text)
-
-    async def aclose(self) -> None:
-        """Close the connections kept for the next trial."""
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.api.aclose()
-
-    def ready(self) -> Grader:
-        """Return the grader, and connect it if it is not."""
-        if self._grader is None:
-            self._grader = Grader(self._connect(), self.longest_result)
-        return self._grader
-
-    @abstractmethod
-    def _connect(self) -> Api:
-        """Return the vendor's API at the model's endpoint."""

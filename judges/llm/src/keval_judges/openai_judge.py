@@ -11,7 +11,8 @@ from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
 from keval_clients import completions_usage, no_reply
-from keval_judges.grader import Api, LlmJudge, Reply
+from keval_judges.grader import Api, Reply
+from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
 from keval_judges.refusals import Refusals
 

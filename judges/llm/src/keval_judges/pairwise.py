@@ -14,6 +14,7 @@ from keval_judges.anthropic_judge import Anthropic
 from keval_judges.grader import Verdict, encodable, read_object
 from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import (
+    CLOSING,
     CODES,
     TAGGED,
     Sheet,
@@ -96,11 +97,12 @@ def _agreed(first: Score | TrialError, second: Score | TrialError) -> Score | Tr
     if isinstance(second, TrialError):
         return second
     values = first.value or 0.0, second.value or 0.0
-    orders = {"orders": [_NAMES[value] for value in values]}
+    orders = [_NAMES[value] for value in values]
     return Score(
         values[0] if values[0] == -values[1] else 0.0,
-        f"As the first of two: {first.reason}\nAs the second of two: {second.reason}",
-        details={**first.details, **second.details, **orders},
+        f"In the first place (preferred: {orders[0]}): {first.reason}\n"
+        f"In the second place (preferred: {orders[1]}): {second.reason}",
+        details={**first.details, **second.details, "orders": orders},
     )
 
 
@@ -121,13 +123,6 @@ response. Information beyond it counts neither for a response nor against it, un
 wrong."""
 
 _BETTER, _TIE = '"first" or "second", for the response of which this is true', '"tie"'
-
-_CLOSING = """\
-# Verdict
-
-Give your verdict as one JSON object with these keys and nothing else; if you have a tool `grade`, call it with them:
-
-{keys}"""
 
 
 def comparison_sheet(rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
@@ -151,7 +146,7 @@ def comparison_sheet(rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
                     section(key, rubric, {_BETTER: rubric.levels[1], _TIE: rubric.levels[0]})
                     for key, rubric in found.items()
                 ),
-                _CLOSING.format(keys="\n".join(f'- "{key}": {told}' for key in found)),
+                CLOSING.format(keys="\n".join(f'- "{key}": {told}' for key in found)),
             ]
         ),
     )

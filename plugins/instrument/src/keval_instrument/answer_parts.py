@@ -14,7 +14,8 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`|\bhttps?://[^\s
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+•][ \t]+|\d{1,3}[.)][ \t]+)(?:\[[ xX]\][ \t]+)?)?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?=\S)")
-_NO_STATEMENT = re.compile(r"[ \t]*(?:#{1,6} .*|[-=*_ ]{3,}|\|?[ \t]*:?-{2,}[-|: \t]*|)")
+_RULE = r"[ \t]*\|?[ \t]*:?-{2,}[-|: \t]*"
+_NO_STATEMENT = re.compile(rf"[ \t]*(?:#{{1,6}} .*|[-=*_ ]{{3,}}|)|{_RULE}")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*(?:[ \t]+|(?<=[。！？]))(?=\S)")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|No|Nr|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z])\.$"
@@ -62,11 +63,9 @@ def outside_blocks(text: str) -> str:
 def is_english(text: str) -> bool:
     """Return whether the prose of a text may be English: by its letters, and by the commonest words."""
     words = re.findall(r"[^\W\d_]+", prose(text).lower())
-    letters = "".join(words)
-    latin = sum(letter < "\u0250" for letter in letters)
-    return 2 * latin >= len(letters) and sum(word in _FOREIGN for word in words) <= sum(
-        map(_ENGLISH.__contains__, words)
-    )
+    latin = [letter < "\u0250" for letter in "".join(words)]
+    foreign, english = (sum(word in known for word in words) for known in (_FOREIGN, _ENGLISH))
+    return 2 * sum(latin) >= len(latin) and foreign <= english
 
 
 def is_function_word(word: str) -> bool:
@@ -76,10 +75,8 @@ def is_function_word(word: str) -> bool:
 
 def is_data(text: str) -> bool:
     """Return whether a text is JSON or nothing but code, to which no sentence can be added."""
-    stripped = text.strip()
-    return (stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")) or not re.search(
-        r"\w", _FENCE.sub("", stripped)
-    )
+    is_json = re.fullmatch(r"\s*(?:\{.*\}|\[.*\])\s*", text, re.DOTALL) is not None
+    return is_json or not re.search(r"\w", outside_blocks(text))
 
 
 def statements(text: str) -> list[Part]:
@@ -90,9 +87,7 @@ def statements(text: str) -> list[Part]:
     lines = covered.splitlines(keepends=True)
     for number, line in enumerate(lines):
         body = line.rstrip()
-        is_header = number + 1 < len(lines) and re.fullmatch(
-            r"[ \t]*\|?[ \t]*:?-{2,}[-|: \t]*", lines[number + 1].rstrip()
-        )
+        is_header = any(re.fullmatch(_RULE, line.rstrip()) for line in lines[number + 1 : number + 2])
         if _NO_STATEMENT.fullmatch(body) is None and not is_header:
             found += _sentences(covered, start, start + len(body), number)
         start += len(line)
@@ -105,12 +100,11 @@ def _sentences(text: str, start: int, end: int, number: int) -> Iterator[Part]:
     start = marker.end() if marker else start
     if text[start] != "|":
         for found in _END.finditer(text, start, end):
-            if re.search(rf"[\w{HIDDEN}]", text[start : found.start()]) and not _ABBREVIATION.search(
-                text[start : found.start() + 1]
-            ):
+            said = text[start : found.start() + 1]
+            if re.search(rf"[\w{HIDDEN}]", said) and not _ABBREVIATION.search(said):
                 yield Part(start, found.start() + len(found[0].rstrip()), number)
                 start = found.end()
-    if re.search(r"\w", text[start:end]) or HIDDEN in text[start:end]:
+    if re.search(rf"[\w{HIDDEN}]", text[start:end]):
         yield Part(start, end, number)
 
 
@@ -127,14 +121,9 @@ def clauses(text: str, statement: Part) -> list[Part]:
     begins = [statement.start]
     for found in _BREAK.finditer(covered, statement.start, end):
         before, after = covered[begins[-1] : found.start()], covered[found.end() : end]
-        if len(before.split()) >= 3 and len(after.split()) >= 3 and not _encloses(before):
+        if len(before.split()) >= 3 and len(after.split()) >= 3 and before.count("(") <= before.count(")"):
             begins.append(found.start())
     return [Part(a, b, statement.line) for a, b in zip(begins, [*begins[1:], end], strict=True) if a < b]
-
-
-def _encloses(text: str) -> bool:
-    """Return whether a bracket is open at the end of a text."""
-    return text.count("(") > text.count(")")
 
 
 def marker_of(text: str, part: Part) -> str:

@@ -58,7 +58,8 @@ class CheckFolder:
         """Return the runs of the check. Raises RunError."""
         record = self._record()
         runs: dict[str, Any] = {name: Run(self.path.parent / record[name]) for name in RUNS if name in record}
-        return Material(**runs, reasons=record.get("reasons", {}))
+        absent: dict[str, str] = {name: "the check made no such run" for name in RUNS if name not in record}
+        return Material(**runs, reasons={**absent, **record.get("reasons", {})})
 
     def write_samples(self, name: RunName, samples: Iterable[Sample]) -> Path:
         """Write the samples of written answers, without what trials work in and leave. Raises RunError."""

@@ -110,14 +110,12 @@ class _Performing:
         options = RunOptions([("keval/progress", progress)], redactor(), record=record)
 
         def last_words() -> str:
+            again = f"`{shlex.join(['keval', 'check', str(self.folder.path)])}` examines what there is"
             if progress.directory is None:
-                return "interrupted"
+                return f"interrupted; {again}"
             interrupted(Run(progress.directory))
-            resume, again = (
-                shlex.join(["keval", *each])
-                for each in (["resume", str(progress.directory)], ["check", str(self.folder.path)])
-            )
-            return f"interrupted; `{resume}` finishes this run, and `{again}` examines what there is"
+            resume = shlex.join(["keval", "resume", str(progress.directory)])
+            return f"interrupted; `{resume}` finishes the run, and {again}"
 
         grace = plan.evaluation.execution.grace_seconds
         run, _ = carry_out(run_plan(plan, self.results, options), progress, last_words, stop=options.stop, grace=grace)

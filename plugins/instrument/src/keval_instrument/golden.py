@@ -65,10 +65,11 @@ class _Scored:
         return given.pop() if len(given) == 1 else None
 
     @property
-    def reads_answers(self) -> bool:
-        """Whether an answer to a question got another score than another answer to it, as far as that was tried."""
+    def is_telling(self) -> bool:
+        """Whether it is about answers: it is a judge, or it gave answers to one question different scores."""
         drops = [drop for condition in CONDITIONS for drop in self.drops(condition).values()]
-        return not drops or any(abs(drop) > 1e-9 for drop in drops)
+        differs = not drops or any(abs(drop) > 1e-9 for drop in drops)
+        return not self.entry.of_agent and (self.entry.judge is not None or differs)
 
     def drops(self, condition: str) -> dict[str, float]:
         """Return how much worse than the golden one each answer of a condition was scored, by sample."""
@@ -109,20 +110,20 @@ def examine(material: Material) -> Examined:
     scored = _scored(run)
     if not any(each.values.get(GOLDEN) for each in scored):
         return Examined("golden", reason="no golden answer was scored")
-    telling = [each for each in scored if each.values.get(GOLDEN) and (each.entry.judge or each.reads_answers)]
+    telling = [each for each in scored if each.values.get(GOLDEN) and each.is_telling]
     rows = [row for each in telling for row in _rows(each)]
     rows += [_Row("noticed", {"damage": condition}, values) for condition, values in _noticed(telling).items()]
     figures = _figures(rows, sources_of(run))
     for each in scored:
-        of = {"scorer": each.name}
-        if not each.values.get(GOLDEN):
-            figures.append(
-                Figure("golden", of, None, 0, reason=f"it scored no golden answer: {each.excuse or 'it failed'}")
-            )
+        of, n = {"scorer": each.name}, len(each.values.get(GOLDEN, {}))
+        if each.entry.of_agent:
+            figures.append(Figure("golden", of, None, n, reason="it is about the agent, not about the answer"))
+        elif not n:
+            figures.append(Figure("golden", of, None, n, reason=f"it scored no golden answer: {each.excuse}"))
         elif each not in telling:
             told = "it gives all answers to a question the same score: it is not about the answer"
-            figures.append(Figure("detection", of, None, len(each.values[GOLDEN]), reason=told))
-        if each.unscored:
+            figures.append(Figure("golden", of, None, n, reason=told))
+        if each.unscored and not each.entry.of_agent:
             figures.append(Figure("unscored", of, float(each.unscored), each.unscored, unit="count"))
     defects = [defect for each in telling for defect in _defects(each, figures)]
     return Examined("golden", tuple(figures), (*_unnoticed_kinds(telling), *defects))
@@ -201,8 +202,10 @@ def _noticed(scored: Sequence[_Scored]) -> dict[str, dict[str, float]]:
 
 
 def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
+    clusters = [[sources[sample] for sample in row.values] for row in rows]
     values = [
-        Values([*row.values.values()], [sources[sample] for sample in row.values], row.low, row.high) for row in rows
+        Values([*row.values.values()], of if len({*of}) < len(of) else None, row.low, row.high)
+        for row, of in zip(rows, clusters, strict=True)
     ]
     found = []
     for row, of, interval in zip(rows, values, mean_intervals(values), strict=True):
@@ -249,14 +252,16 @@ def _defects(scored: _Scored, figures: Sequence[Figure]) -> Iterator[Defect]:
 
 
 def _not_at_top(scored: _Scored) -> Iterator[Defect]:
-    """Yield golden answers without the best score, each by itself if most have it."""
+    """Yield golden answers without the best score: each by itself if most have it, else all in one."""
     at_top, name = scored.at_top(), scored.name
     below = [sample for sample, is_top in at_top.items() if not is_top]
     if scored.top is None:
         for sample in below:
             yield Defect(f"{name} scores the golden answer worse than one made of it; look at what it measures", sample)
     elif 2 * len(below) > len(at_top) >= _FEWEST:
-        told = f"{name} gives {len(below)} of {len(at_top)} golden answers less than {short_number(scored.top)}"
+        told = (
+            f"{name} gives {len(below)} of {len(at_top)} golden answers a worse score than {short_number(scored.top)}"
+        )
         why = f"; {below[0]!r}: {_short(scored.reasons[below[0]])}" if below[0] in scored.reasons else ""
         yield Defect(f"{told}: what it measures is not in them, or is no part of a good answer{why}")
     else:

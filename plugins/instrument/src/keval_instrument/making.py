@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import attrs
 
 from keval import Run
-from keval.plugin import Budget, Plan, ServedModel, redactor, run_to_end
+from keval.plugin import Budget, Plan, ServedModel, redactor, run_to_end, tell
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
 from keval_instrument.runs import asked_plan, budget_left, draw_samples, written_plan
@@ -113,4 +113,5 @@ class RunMaker:
                 tokens=None if tokens is None else max(0, tokens - model.tokens),
                 usd=None if usd is None else max(0.0, usd - (model.cost.usd or 0.0)),
             )
+        tell(made.told)
         return [*made.answers]

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from keval import Sample
-from keval.plugin import ServedModel, StructuredRequest, TrialError
+from keval.plugin import ServedModel, StructuredRequest, TrialError, counted
 from keval_instrument.damages import CONDITIONS, is_valid
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
@@ -56,9 +56,18 @@ class Modelled:
     """
 
     answers: tuple[WrittenAnswer, ...]
+    model: str
     made: int
     rejected: Mapping[str, int]
     stopped: str | None = None
+
+    @property
+    def told(self) -> str:
+        """What the model did, in a line."""
+        why = "; ".join(f"{count}: {reason}" for reason, count in self.rejected.items())
+        unused = f", and {counted(sum(self.rejected.values()), 'other')} could not be used ({why})" if why else ""
+        stopped = f"; it was not asked for more: {self.stopped}" if self.stopped else ""
+        return f"{self.model} made {counted(self.made, 'answer')}{unused}{stopped}; rules made the rest"
 
 
 async def modelled_answers(answers: Sequence[WrittenAnswer], samples: Sequence[Sample], model: ServedModel) -> Modelled:
@@ -77,7 +86,7 @@ async def modelled_answers(answers: Sequence[WrittenAnswer], samples: Sequence[S
     order = {sample.id: place for place, sample in enumerate(samples)}
     conditions = {condition: place for place, condition in enumerate(CONDITIONS)}
     ordered = sorted(merged.values(), key=lambda each: (order[each.sample], conditions.get(each.condition, -1)))
-    return Modelled(tuple(ordered), len(maker.made), dict(maker.rejected), maker.stopped)
+    return Modelled(tuple(ordered), model.name, len(maker.made), dict(maker.rejected), maker.stopped)
 
 
 @attrs.define(eq=False)
@@ -97,14 +106,11 @@ class _Maker:
                 return
             try:
                 reply = read_object(await self.model.ask(_request(sample), f"damage {sample.id}"))
-            except TrialError as error:
-                if error.kind == "bad_reply":
-                    self.rejected[f"no version: {error}"] += 1
-                else:
+            except (TrialError, ValueError) as error:
+                if isinstance(error, TrialError) and error.kind != "bad_reply":
                     self.stopped = str(error)
-                return
-            except ValueError as error:
-                self.rejected[f"no version: {error}"] += 1
+                else:
+                    self.rejected["a reply that cannot be read"] += 1
                 return
         for way, condition in _WAYS.items():
             version = reply.get(way)

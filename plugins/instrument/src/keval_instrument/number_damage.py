@@ -51,7 +51,7 @@ class Number:
     """A number in a text, from offset `start` to `end`: as it is written, and what kind of number it is.
 
     `direction` is 1 or -1 where only a larger or a smaller one is wrong, as after "at least" or "at most". `unit` is
-    the singular noun that follows a 1, which has to become a plural, with the space before it.
+    the noun that follows a 1, with the space before it, which has to become a plural.
     """
 
     start: int
@@ -80,17 +80,10 @@ def numbers(text: str) -> list[Number]:
 def _number(text: str, match: re.Match[str]) -> Number:
     group = "word" if match["words"] else match.lastgroup
     start, end = match.span(match.lastgroup or 0)
-    before, after = text[max(0, start - 24) : start], text[end : end + 24]
-    return Number(
-        start,
-        end,
-        text[start:end],
-        _form(group or "", text[start:end], before, after),
-        1 if _UPWARDS.search(before) else -1 if _DOWNWARDS.search(before) else 0,
-        found[0]
-        if (found := re.match(rf" (?:{_DURATIONS})\b", after)) and text[start:end].lower() in ("1", "one")
-        else "",
-    )
+    said, before, after = text[start:end], text[max(0, start - 24) : start], text[end : end + 24]
+    direction = 1 if _UPWARDS.search(before) else -1 if _DOWNWARDS.search(before) else 0
+    unit = re.match(rf" (?:{_DURATIONS})\b", after) if said.lower() in ("1", "one") else None
+    return Number(start, end, said, _form(group or "", said, before, after), direction, unit[0] if unit else "")
 
 
 def _form(group: str, said: str, before: str, after: str) -> Form:
@@ -116,19 +109,12 @@ def changed(number: Number, rng: Random, taken: Collection[str], least: float = 
     candidates = [each for each in _candidates(number) if each != number.text and each not in taken]
     amount = value(number.text)
     if amount is not None:
-        ordered = [
-            each
-            for each in candidates
-            if (other := value(each)) is not None
-            and (not number.direction or (other > amount) == (number.direction > 0))
-            and (not least or other > least)
-            and (not most or other < most)
-        ]
+        values = {each: value(each) or 0.0 for each in candidates}
+        if number.direction:
+            candidates = [each for each in candidates if (values[each] > amount) == (number.direction > 0)]
+        ordered = [each for each in candidates if least < values[each] < (most or values[each] + 1)]
         candidates = ordered or candidates
-    if not candidates:
-        return None
-    plural = f"{number.unit}s" if number.unit else ""
-    return rng.choice(candidates) + plural
+    return rng.choice(candidates) if candidates else None
 
 
 def value(text: str) -> float | None:
@@ -224,8 +210,8 @@ def damaged(text: str, question: str, rng: Random, *, every: bool) -> tuple[str,
         return None
     for number in reversed(found):
         if number.text in other:
-            unit = number.unit if other[number.text].endswith(f"{number.unit}s") else ""
-            text = text[: number.start] + other[number.text] + text[number.end + len(unit) :]
+            plural = f"{number.unit}s" if number.unit else ""
+            text = text[: number.start] + other[number.text] + plural + text[number.end + len(number.unit) :]
     return text, [f"{said} → {new}" for said, new in other.items()]
 
 

@@ -72,15 +72,13 @@ def reworded(text: str, rng: Random) -> str | None:
         other = _SYNONYMS[found[0].lower()]
         other = other.capitalize() if found[0][0].isupper() else other
         said, count = f"{said[: found.start()]}{other}{said[found.end() :]}", count + 1
-    stated = statements(said)
-    is_prose = "\n" not in said.strip() and len(stated) > 1
-    if is_prose:
+    stated, lines = statements(said), [line for line in said.splitlines() if line.strip()]
+    if len(stated) > 1 and len(lines) == 1:
         return "\n".join(f"- {part.of(said)}" for part in stated)
-    if all(marker_of(said, part) for part in stated) and len(stated) > 1:
+    if len(stated) > 1 and len({part.line for part in stated if marker_of(said, part)}) == len(lines):
         return " ".join(re.sub(r"(?<=[\w)`*%°])$", ".", part.of(said).strip()) for part in stated)
-    return (
-        said if count >= _ENOUGH else f"{rng.choice(_LEADS)}{' ' if chr(10) not in said.strip() else chr(10) * 2}{said}"
-    )
+    lead = rng.choice(_LEADS)
+    return said if count >= _ENOUGH else f"{lead} {said}" if len(lines) == 1 else f"{lead}\n\n{said}"
 
 
 def _reformatted(text: str) -> str | None:

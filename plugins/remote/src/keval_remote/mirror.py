@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 _ORDER = (".scores.*.jsonl", "summary.json", "scores.jsonl", "trials.jsonl", f"{RECORDING}/*")
 """In which order files are looked at, all others last; they are uploaded the other way round."""
 _GROWING = ("trials.jsonl", ".scores.*.jsonl", f"{RECORDING}/*")
-_LEFT_OUT = ("live.json", "reviews.jsonl", "*.index")
+_LEFT_OUT = ("live.json", "reviews.jsonl", "draws.jsonl", "*.index")
 """What tells only of this moment, is mirrored when it is written, or is derived from other files."""
 _BLOBS = "blobs"
 _AT_ONCE = 8

@@ -18,8 +18,10 @@ from keval.plugin import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_dige
 from keval_viewer.runs import written
 
 CHOICES: Sequence[Chosen] = ("random", "all", "disagreement", "worst")
-_FILES = ("manifest.json", "trials.jsonl", "scores.jsonl")
-"""What is written when answers or scores come."""
+"""Ways of choosing answers where none were drawn."""
+_DRAW = "draw."
+_FILES = ("manifest.json", "trials.jsonl", "scores.jsonl", "draws.jsonl")
+"""What is written when answers, scores or draws come."""
 _MOST = 10_000
 _SEEDS = 2**31
 
@@ -28,11 +30,12 @@ _SEEDS = 2**31
 class Choice:
     """Which answers are reviewed and how, as it stands in the URL.
 
-    `count` bounds all choices but `all`. `metric` is that of `worst`. With `side`, the answers to a question are
-    reviewed together, else one after the other.
+    `count` bounds all choices but `all` and `draw`. `metric` is that of `worst`, and `draw` the id of a draw. With
+    `side`, the answers to a question are reviewed together, else one after the other.
     """
 
     chosen: Chosen = "random"
+    draw: str = ""
     count: int = 20
     metric: str = ""
     seed: int = 1
@@ -42,8 +45,11 @@ class Choice:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Choice:
         """Read a query or a form; what is not there, or makes no sense, is as usual. Without `blind` nothing is."""
+        chosen = str(given.get("chosen"))
+        draw = chosen.removeprefix(_DRAW) if chosen.startswith(_DRAW) else ""
         return cls(
-            chosen=next((each for each in CHOICES if each == given.get("chosen")), CHOICES[0]),
+            chosen="draw" if draw else next((each for each in CHOICES if each == chosen), CHOICES[0]),
+            draw=draw,
             count=_whole(given.get("count"), 20, _MOST),
             metric=str(given.get("metric", "")),
             seed=_whole(given.get("seed"), 1, _SEEDS),
@@ -53,8 +59,8 @@ class Choice:
 
     def query(self, **more: Any) -> str:
         """Return the choice as a query, with more in it. It names no answer."""
-        told: dict[str, Any] = {"chosen": self.chosen}
-        if self.chosen != "all":
+        told: dict[str, Any] = {"chosen": f"{_DRAW}{self.draw}" if self.draw else self.chosen}
+        if self.chosen not in ("all", "draw"):
             told["count"] = self.count
         if self.chosen == "worst":
             told["metric"] = self.metric
@@ -81,6 +87,8 @@ def queue_of(run: Run, choice: Choice) -> Sequence[Item]:
 def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
     run, answered = Run(path), _answered(path, version)
     chosen = sorted(_chosen(run, answered, choice), key=lambda trial: _place(choice.seed, trial))
+    if choice.draw:  # the answers to a question follow each other, so that who stops early leaves few of them unpaired
+        chosen.sort(key=lambda trial: _place(choice.seed, answered[trial][0]))
     if not choice.side:
         return tuple(Item((trial,)) for trial in chosen)
     together: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -98,6 +106,9 @@ def _answered(path: Path, version: object) -> Mapping[str, tuple[str, int]]:
 def _chosen(run: Run, answered: Collection[str], choice: Choice) -> Sequence[str]:
     if choice.chosen == "all":
         return [*answered]
+    if choice.draw:
+        draws = (draw.answers for draw in run.labels().draws if draw.id == choice.draw)
+        return [each.trial for answers in draws for each in answers if each.trial in answered]
     if choice.chosen == "worst":
         ranked = worst_trials(run, choice.metric, choice.count).trials
         return [each.trial for each in ranked if each.trial in answered]
@@ -131,12 +142,13 @@ def _whole(text: object, usual: int, most: int) -> int:
 
 @attrs.frozen
 class Verdict:
-    """All that one person says of one answer; `levels` are by the digest of the rubric."""
+    """All that one person says of one answer, or that they skip it; `levels` are by the digest of the rubric."""
 
     reviewer: str
     thumb: str | None = None
     levels: Mapping[str, int] = attrs.field(factory=dict)
     note: str = ""
+    skipped: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -168,23 +180,43 @@ def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) ->
     return Answer(trial, name, answer_digest(trial), own, others)
 
 
+@attrs.frozen
+class DrawOffered:
+    """A draw that can be reviewed: of its `answers`, so many are `left` that the reviewer said nothing of."""
+
+    value: str
+    at: str
+    answers: int
+    left: int
+
+
+def draws_of(run: Run, reviewer: str) -> list[DrawOffered]:
+    """Return the draws of a run, newest first. Raises RunError."""
+    mine = {review.trial for review in run.reviews() if review.reviewer == reviewer}
+    found = []
+    for draw in reversed(run.labels().draws):
+        trials = {trial for item in queue_of(run, Choice("draw", draw.id)) for trial in item.trials}
+        found.append(DrawOffered(f"{_DRAW}{draw.id}", draw.at[:10], len(trials), len(trials - mine)))
+    return found
+
+
 def rubrics_of(run: Run) -> Mapping[str, Rubric]:
     """Return the rubrics that people can grade by as judges do, by their digest, in the order of the run's scorers.
 
-    A share of claims is no level, which is what people give.
+    A share of claims is no level, which is what people give, and one answer alone shows no preference.
     """
     used = dict.fromkeys(entry.rubric for entry in run.manifest.scorers if entry.rubric is not None)
     known = run.manifest.rubrics
-    return {digest: known[digest] for digest in used if known[digest].kind != "claims"}
+    return {digest: known[digest] for digest in used if known[digest].kind == "levels"}
 
 
 def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:
     """Return as reviews what a form says of an answer and its reviewer did not say before.
 
     A field that the form does not have says nothing; one that is empty withdraws what was said. What no form of
-    keval's sends is ignored.
+    keval's sends is ignored. A form that skips says nothing else, and who says something later skips no more.
     """
-    shared = {
+    shared: dict[str, Any] = {
         "trial": answer.trial.id,
         "answer": answer.digest,
         "reviewer": answer.own.reviewer,
@@ -192,7 +224,10 @@ def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool
         "blind": blind,
         "chosen": chosen,
     }
-    return [Review(**{**shared, **said}) for said in _said(answer, rubrics_of(run), form)]
+    if "skip" in form:
+        return [] if answer.own.skipped else [Review(kind="skip", skip=True, **shared)]
+    found = [Review(**{**shared, **said}) for said in _said(answer, rubrics_of(run), form)]
+    return [*found, Review(kind="skip", **shared)] if found and answer.own.skipped else found
 
 
 def clean_name(text: str) -> str:
@@ -227,4 +262,6 @@ def _verdict(reviewer: str, said: Iterable[Review]) -> Verdict:
             found["thumb"] = review.thumb
         elif review.kind == "note":
             found["note"] = review.note or ""
+        elif review.kind == "skip":
+            found["skipped"] = True
     return Verdict(reviewer, levels=levels, **found)

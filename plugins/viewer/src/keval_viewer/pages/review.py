@@ -19,7 +19,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from keval import Run, ScoreLine, Trial
 from keval.plugin import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names, review_findings
 from keval_viewer.page import Page, rendered, run_of, run_route, run_url, trial_url, viewer_of
-from keval_viewer.reviews import CHOICES, Answer, Choice, Item, answer_of, clean_name, queue_of, reviews_of, rubrics_of
+from keval_viewer.reviews import (
+    Answer,
+    Choice,
+    Item,
+    answer_of,
+    clean_name,
+    draws_of,
+    queue_of,
+    reviews_of,
+    rubrics_of,
+)
 
 _COOKIE = "keval-reviewer"
 _A_YEAR = 365 * 24 * 3600
@@ -84,7 +94,7 @@ def _start(request: Request) -> Response:
         disagree=len(judges) > len({entry.rubric for entry in judges}) or any(e.repetitions > 1 for e in judges),
         answered=len(queue_of(run, Choice(chosen="all"))),
         found=review_findings(run),
-        choices=CHOICES,
+        draws=draws_of(run, reviewer_of(request)),
     )
 
 

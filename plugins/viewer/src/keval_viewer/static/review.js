@@ -1,4 +1,4 @@
-// Reviewing by keyboard: a digit gives the level of the marked rubric, u and d a thumb, m goes to the note, n saves.
+// Reviewing by keyboard: a digit gives the level of the marked rubric, u and d a thumb, m goes to the note, n saves, s skips.
 const form = document.getElementById("verdicts");
 const groups = [...form.querySelectorAll("[data-rubric]")];
 const dialog = document.getElementById("keys");
@@ -54,7 +54,12 @@ const send = () => {
   return true;
 };
 
-const actions = { u: () => thumb("up"), d: () => thumb("down"), m: note, n: send, p: back };
+const skip = () => {
+  form.requestSubmit(form.querySelector("button[name=skip]"));
+  return true;
+};
+
+const actions = { u: () => thumb("up"), d: () => thumb("down"), m: note, n: send, s: skip, p: back };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;

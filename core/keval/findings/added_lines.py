@@ -1,46 +1,47 @@
-"""reviews.jsonl of a run: a line for each thing that a person said of an answer. Lines are added, and never changed."""
+"""Files of a run that people add lines to: what they said of answers, and which were drawn. No line is ever changed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import attrs
-import orjson
 
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, read_lines, sync_folder
-from keval.findings.reviews import Review
 from keval.seams.results import mirror_of
-from keval.store.serialization import dump, read_record
+from keval.store.serialization import dump
 
+T = TypeVar("T")
 _PATIENCE = 10.0
-"""Seconds to wait for others who write reviews of the same run."""
+"""Seconds to wait for others who write to the same file."""
 
 
 @attrs.frozen
-class ReviewsFile:
-    """The reviews of a run. People may review while it runs: the file has a lock of its own."""
+class AddedLines(Generic[T]):
+    """A file with a record in each line, which `read_line` reads. As the run may be under way, it has its own lock."""
 
     path: Path
+    read_line: Callable[[bytes], T]
 
-    def read(self) -> Iterator[Review]:
-        """Read every line, also those that later ones replace. An incomplete last line is ignored. Raises RunError."""
-        return read_lines(self.path, read_review)
+    def read(self) -> Iterator[T]:
+        """Read every line. An incomplete last line is ignored. Raises RunError."""
+        return read_lines(self.path, self.read_line)
 
-    def append(self, reviews: Sequence[Review]) -> None:
-        """Add reviews, all or none, and return when they are on disk. Raises RunError."""
+    def append(self, records: Sequence[T]) -> None:
+        """Add records, all or none, and return when they are on disk. Raises RunError."""
         # Takes a twentieth of a second to import, which only a run that is written to needs.
         from filelock import FileLock, Timeout
 
-        lines = b"".join(dump(review) + b"\n" for review in reviews)
+        lines = b"".join(dump(record) + b"\n" for record in records)
         with explained(self.path):
             try:
                 mirror = mirror_of(self.path.parents[2])
                 with (
-                    FileLock(self.path.with_name(".reviews.lock"), timeout=_PATIENCE),
+                    FileLock(self.path.with_name(f".{self.path.stem}.lock"), timeout=_PATIENCE),
                     mirror.adding(self.path) if mirror else nullcontext(),
                 ):
                     self._append(lines)
@@ -69,8 +70,3 @@ class ReviewsFile:
             os.close(file)
         if is_new:
             sync_folder(self.path.parent)
-
-
-def read_review(line: bytes) -> Review:
-    """Read a line of reviews.jsonl. Raises LookupError, TypeError or ValueError."""
-    return read_record(Review, orjson.loads(line))

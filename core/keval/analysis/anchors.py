@@ -1,0 +1,134 @@
+"""How judges grade anchors: against the people who labelled them, and against an earlier run of the evaluation."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import attrs
+import numpy as np
+
+from keval.analysis.stats.paired import Differences, paired_effects
+from keval.errors import RunError
+from keval.findings.anchors import AnchorFindings, JudgeDrift
+from keval.labels.anchors import (
+    anchor_digest,
+    anchor_level,
+    anchor_scores_file,
+    read_anchor_scores,
+    read_kept_anchors,
+)
+from keval.records.manifest import Manifest, ScorerEntry, is_current
+from keval.store.lock import fetch_run
+from keval.store.run import Run, list_runs
+
+_EARLIER = 100
+"""So many earlier runs are looked at for one by the same judge."""
+
+
+def anchor_findings(run: Run) -> tuple[AnchorFindings, ...]:
+    """Return what each judge gave to the anchors of a run, by each of its rubrics; none without anchors.
+
+    The earlier run is the latest finished one of the same evaluation beside it in which the same model, as the same
+    judge, graded anchors by the same rubric. Raises RunError.
+    """
+    if not anchor_scores_file(run.path).exists():
+        return ()
+    return tuple(_found(_Anchored(run), entry) for entry in run.manifest.scorers if entry.judge is not None)
+
+
+class _Anchored:
+    """A run with its anchors, and what judges gave to them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.anchors = {anchor.id: anchor for anchor in read_kept_anchors(run.path)}
+        self.lines = read_anchor_scores(run.path)
+
+    def levels(self, entry: ScorerEntry) -> dict[str, float]:
+        """Return the mean level over a judge's gradings, by anchor."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for line in self.lines:
+            if line.scorer == entry.scorer and is_current(line, entry) and line.score.value is not None:
+                found[line.sample].append(line.score.value)
+        return {name: sum(values) / len(values) for name, values in found.items() if name in self.anchors}
+
+    def failed(self, entry: ScorerEntry) -> int:
+        return sum(line.failure is not None for line in self.lines if line.scorer == entry.scorer)
+
+
+def _found(here: _Anchored, entry: ScorerEntry) -> AnchorFindings:
+    levels = here.levels(entry)
+    people = {name: anchor_level(here.anchors[name], entry.metric) for name in levels}
+    above = np.array([levels[name] - level for name, level in people.items() if level is not None])
+    found = AnchorFindings(entry.metric, entry.judge or "", len(levels), here.failed(entry), len(above))
+    if len(above):
+        effect = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
+        same = float(np.mean(above == 0))
+        found = attrs.evolve(found, same=same, bias=effect.difference, bias_low=effect.low, bias_high=effect.high)
+    return attrs.evolve(found, drift=_drift(here, entry, levels))
+
+
+def _drift(here: _Anchored, entry: ScorerEntry, levels: Mapping[str, float]) -> JudgeDrift:
+    manifest = here.run.manifest
+    if manifest.replay is not None:
+        return JudgeDrift(reason="the judge was not asked: the run is a replay")
+    if not levels:
+        return JudgeDrift(reason="the judge graded no anchor")
+    for earlier in itertools.islice(_earlier_runs(here.run), _EARLIER):
+        before = _same_scorer(earlier.manifest, manifest, entry)
+        if before is None or not (had := (there := _Anchored(earlier)).levels(before)):
+            continue
+        same = [
+            name
+            for name in levels
+            if name in had and anchor_digest(here.anchors[name]) == anchor_digest(there.anchors[name])
+        ]
+        if not same:
+            return JudgeDrift(earlier.id, reason=f"no anchor is the same as in {earlier.id}")
+        differences = np.array([levels[name] - had[name] for name in same])
+        effect = paired_effects([Differences(differences, span=entry.scale.high - entry.scale.low)])[0]
+        changes = tuple(_changes(earlier.manifest, manifest, before, entry))
+        return JudgeDrift(earlier.id, len(same), effect.difference, effect.low, effect.high, changes=changes)
+    return JudgeDrift(reason="no earlier run of the evaluation had this judge grade anchors by this rubric")
+
+
+def _earlier_runs(run: Run) -> Iterator[Run]:
+    """Yield the finished runs of the evaluation beside a run, the latest before it first."""
+    beside = [each for each in list_runs(run.path.parents[1]) if each.path.parent == run.path.parent]
+    before = itertools.takewhile(lambda each: each.id != run.id, beside)
+    for earlier in reversed([*before]):
+        fetch_run(earlier.path)
+        if anchor_scores_file(earlier.path).exists() and not earlier.is_locked:
+            try:
+                manifest = earlier.manifest
+            except RunError:  # told where that run is read for its own sake
+                continue
+            if manifest.replay is None and manifest.evaluation == run.manifest.evaluation:
+                yield earlier
+
+
+def _same_scorer(before: Manifest, now: Manifest, entry: ScorerEntry) -> ScorerEntry | None:
+    """Return the scorer of an earlier run that is the same judge, model and rubric."""
+    had = before.scorer(entry.scorer)
+    label = entry.judge or ""
+    if had is None or had.rubric != entry.rubric or label not in before.judges:
+        return None
+    return had if before.judges[label].model == now.judges[label].model else None
+
+
+def _changes(before: Manifest, now: Manifest, had: ScorerEntry, entry: ScorerEntry) -> Iterator[str]:
+    """Yield what was changed of a judge, so that a drift may be of that."""
+    if had.digest == entry.digest:
+        return
+    was, is_now = (manifest.judges[entry.judge or ""] for manifest in (before, now))
+    options = {**was.defaults, **was.options}, {**is_now.defaults, **is_now.options}
+    names = sorted(name for name in {*options[0], *options[1]} if options[0].get(name) != options[1].get(name))
+    yield from (f"the option {name}" for name in names)
+    if was.type != is_now.type:
+        yield "the type of the judge"
+    if before.seed != now.seed:
+        yield "the seed"
+    if not names and was.type == is_now.type and before.seed == now.seed:
+        yield "its version, its endpoint, or a file that an option names"

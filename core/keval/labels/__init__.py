@@ -1,0 +1,1 @@
+"""Labels of people, which judges are held against: draws of answers to label, and anchors, graded again in each run."""

@@ -1,0 +1,90 @@
+"""What the judges of both vendors have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+from attrs.validators import ge
+
+from keval import Rubric, Score, Trial
+from keval.plugin import JudgeContext, TrialError
+from keval_judges.grader import Api, Grader, encodable
+from keval_judges.prompt import Sheet
+
+if TYPE_CHECKING:
+    from keval.plugin import StructuredRequest  # of commands that ask a judge's model, and of no run
+
+
+@attrs.define
+class LlmJudge(ABC):
+    """What the judges of both vendors have in common: a grader, made when it is first needed.
+
+    Of a tool result that is longer than `longest_result` characters, a judge of claims sees the beginning.
+    """
+
+    providers: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[str, ...]] = ("levels", "claims")
+    applies_middleware: ClassVar[bool] = True
+    client_module: ClassVar[str]
+    """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
+
+    longest_result: int = attrs.field(default=20_000, kw_only=True, validator=ge(1))
+    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    async def prepare(self) -> None:
+        """Import the HTTP client, beside the event loop, and build the model's."""
+        await asyncio.to_thread(import_module, self.client_module)
+        self.ready()
+
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
+    ) -> Mapping[str, Score | TrialError]:
+        """Grade by all rubrics in one request, and in another by those of claims; see `keval.plugin.Judge`.
+
+        If the latter fails, the scores of the former stand.
+        """
+        levels = [rubric for rubric in rubrics if rubric.kind == "levels"]
+        graded = await self.ready().grade(trial, levels, context) if levels else {}
+        if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
+            from keval_judges.claims import ClaimsRequest  # only such rubrics need it
+
+            asked = ClaimsRequest.of(trial, by_claims, self.longest_result)
+            graded |= asked.unscored
+            try:
+                if asked.sheet.rubrics:
+                    graded |= await self.ready().asked(asked.sheet, asked.message, asked.read, context)
+            except TrialError as error:
+                if not levels:
+                    raise
+                graded |= {rubric.name: error for rubric in asked.sheet.rubrics.values()}
+        return graded
+
+    async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
+        """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
+        sheet = Sheet({}, request.schema, request.instructions, tool="reply")
+        reply = await self.ready().api.ask(sheet, request.message, context)
+        context.builder.model_called(reply.usage)
+        if reply.fault is not None:
+            raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
+        return encodable(reply.text)
+
+    async def aclose(self) -> None:
+        """Close the connections kept for the next trial."""
+        grader, self._grader = self._grader, None
+        if grader is not None:
+            await grader.api.aclose()
+
+    def ready(self) -> Grader:
+        """Return the grader, and connect it if it is not."""
+        if self._grader is None:
+            self._grader = Grader(self._connect())
+        return self._grader
+
+    @abstractmethod
+    def _connect(self) -> Api:
+        """Return the vendor's API at the model's endpoint."""
