@@ -83,6 +83,21 @@ def test_a_run_ends_when_its_effect_is_decided(project: Project) -> None:
     assert 0.005 < effect.p_adjusted <= 0.05
 
 
+def test_preferences_are_counted_on_the_questions_that_count(project: Project) -> None:
+    looked_at(project)
+    config = (project.root / "eval.yaml").read_text(encoding="utf-8")
+    project.write(eval_yaml=f"{config}judges: {{longer: {{type: double/longer}}}}\n")
+
+    _, run = ran(project)
+
+    summary = run.written_summary()
+    assert summary is not None
+    for rate in summary.win_rates:
+        assert (rate.n, 2 * rate.n) == (len(summary.looking.asked), rate.wins + rate.ties + rate.losses)
+    assert 2 == len(summary.win_rates)
+    assert any(trial.sample.id not in summary.looking.asked for trial in run.trials())
+
+
 def test_a_run_without_an_effect_goes_to_its_end(project: Project) -> None:
     looked_at(project, shift=0.0)
 
