@@ -158,6 +158,18 @@ def test_what_cannot_be_compared_is_told_where_it_stands(compared: Project) -> N
     assert "the levels of a rubric of the kind preference are -1, 0 and 1" in outcome.stderr
 
 
+def test_a_judge_is_named_only_with_rubrics_of_its_kinds(compared: Project) -> None:
+    tone = "rubrics: [{tone: {instructions: Is it polite?, levels: {1: No., 2: Yes.}}}]\n"
+    compared.write(eval_yaml=CONFIG.replace("}}\n", "}, digit: {type: double/digit}}\n") + tone)
+
+    gates = ("--fail-under", "with_docs/preference@digit >= 0", "--fail-under", "tone@longer >= 1")
+    outcome = compared.keval("run", "eval.yaml", "--dry-run", *gates)
+
+    assert 2 == outcome.code
+    assert "no judge named 'digit'; its judges: longer" in outcome.stderr
+    assert "no judge named 'longer'; its judges: digit" in outcome.stderr
+
+
 def test_a_single_condition_leaves_nothing_to_compare(compared: Project) -> None:
     plain = [line for line in answers().splitlines() if "plain" in line]
     compared.write(
