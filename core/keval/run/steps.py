@@ -190,7 +190,7 @@ async def execute_and_score(
             run.monitor.begin(written, late)
             await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
         async with backlog.as_they_finish() as submit:
-            told = await _execute(run, written, plan, done, submit)
+            told = await _execute(run, written, plan, done, submit, backlog)
         run.ready.exchange.try_again("judge", backlog.down)
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
@@ -234,7 +234,9 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
     return summary
 
 
-async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], submit: Submit) -> str:
+async def _execute(
+    run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], submit: Submit, backlog: Backlog
+) -> str:
     """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
     execution, stop = plan.evaluation.execution, run.options.stop
     count = sum(key not in done for key in plan.trials()) if done else plan.trial_count
@@ -246,7 +248,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         run.live_state.begins,
     )
     if run.monitor is not None and (run.replaying is None or run.replaying.live is not None):
-        admission.ended = run.monitor.has_ended  # all that was recorded is played
+        # All that was recorded is played.
+        admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
@@ -267,6 +270,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
                 max_concurrent=_max_concurrent(plan),
             )
             await stop.run(executor.execute(job), execution.grace_seconds)
+            if admission.behind():
+                await stop.run(backlog.catch_up(), execution.grace_seconds)
             if not admission.waits:
                 return admission.close()
 

@@ -307,7 +307,7 @@ def test_few_questions_are_a_notice(project: Project) -> None:
     assert (8, None, "unknown") == (effect.n, effect.ci_low, effect.verdict)
 
 
-def test_recorded_answers_are_looked_at_however_many_are_read_at_once(project: Project) -> None:
+def test_a_run_ends_early_however_fast_its_answers_are_read(project: Project) -> None:
     looked_at(project, "null")
     _, asked = ran(project)
     lines = [
@@ -324,5 +324,6 @@ def test_recorded_answers_are_looked_at_however_many_are_read_at_once(project: P
 
     looking, effect = recorded.manifest.looking, the_effect(recorded)
     assert looking is not None
-    assert (0, "better", len(looking.asked) or QUESTIONS) == (done.code, effect.verdict, effect.n)
+    assert (0, "better", len(looking.asked)) == (done.code, effect.verdict, effect.n)
+    assert 10 <= effect.n < QUESTIONS / 2
     assert "intervals hold at every look" in done.stdout
