@@ -179,3 +179,12 @@ def test_a_single_condition_leaves_nothing_to_compare(compared: Project) -> None
     outcome = compared.keval("validate", "eval.yaml")
 
     assert "the judge 'longer' compares conditions, and there is none besides 'plain'; add one" in outcome.stderr
+
+
+def test_a_condition_that_is_compared_with_and_left_out_is_a_notice(compared: Project) -> None:
+    compared.write(eval_yaml=CONFIG.replace("journal: journal.txt", "against: plain"))
+
+    outcome = compared.keval("run", "eval.yaml", "--dry-run", "--condition", "with_docs")
+
+    assert 0 == outcome.code
+    assert "the judge 'longer' compares with 'plain', which is left out, and will score nothing" in outcome.stderr
