@@ -9,14 +9,13 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
+from keval.analysis.stats.corrected import FEWEST, MAY_END
 from keval.analysis.stats.units import FloatArray, t_quantile
 from keval.findings.draws import Labels
 from keval.findings.reviews import standing
 from keval.records.manifest import ScorerEntry
 from keval.store.run import Run
 
-FEWEST = 10
-"""Fewer labelled questions than this have no corrected effect."""
 CORRELATIONS = (0.9, 0.3)
 """What is assumed of how a judge's differences and those of people go together, while too few labels tell it."""
 
@@ -70,6 +69,8 @@ def plan_labels(
         for condition in others:
             basis = _Basis.of(judged, people, (agent, condition), (agent, manifest.baseline))
             widths = tuple(basis.width(extra, extra // arms) for extra in more)
+            if manifest.looking is not None:
+                widths = tuple(ExpectedWidth(each.more, each.questions, reason=MAY_END) for each in widths)
             plans.append(LabelPlan(agent, condition, *scorer.scorer, basis.is_assumed, widths))
     return plans
 
