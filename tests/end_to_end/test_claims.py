@@ -79,7 +79,6 @@ def test_the_simulated_judge_names_the_words_that_cover_a_golden_claim(project: 
     assert [1.0] == [each["value"] for each in project.lines("scores.jsonl") if each["metric"] == "coverage"]
 
 
-
 def found(lines: list[dict[str, Any]]) -> dict[tuple[str, str], float | None]:
     return {(each["sample"], each["metric"]): each["value"] for each in lines if each["metric"] != "factual_adherence"}
 
