@@ -90,12 +90,26 @@ def test_preferences_are_counted_on_the_questions_that_count(project: Project) -
 
     _, run = ran(project)
 
-    summary = run.written_summary()
+    summary, looking = run.written_summary(), run.manifest.looking
     assert summary is not None
+    assert looking is not None
     for rate in summary.win_rates:
-        assert (rate.n, 2 * rate.n) == (len(summary.looking.asked), rate.wins + rate.ties + rate.losses)
+        assert (rate.n, 2 * rate.n) == (len(looking.asked), rate.wins + rate.ties + rate.losses)
     assert 2 == len(summary.win_rates)
-    assert any(trial.sample.id not in summary.looking.asked for trial in run.trials())
+    assert any(trial.sample.id not in looking.asked for trial in run.trials())
+
+
+def test_a_comparison_takes_no_trial_of_an_ended_run_for_a_lost_one(project: Project) -> None:
+    looked_at(project)
+    (_, first), (_, second) = ran(project), ran(project)
+    looking = first.manifest.looking
+    assert looking is not None
+    assert any(each.sample.id not in looking.asked for each in first.trials())
+
+    compared = project.keval("compare", str(first.path), str(second.path))
+
+    assert 0 == compared.code
+    assert "trials answered" not in compared.stdout
 
 
 def test_a_run_without_an_effect_goes_to_its_end(project: Project) -> None:
