@@ -66,6 +66,12 @@ def test_each_answer_is_compared_with_that_of_the_baseline(compared: Project, ex
     assert 0.75 == pytest.approx(rate["rate"])
 
 
+def test_only_answers_that_are_compared_count_as_judgements(compared: Project) -> None:
+    outcome = compared.keval("validate", "eval.yaml")
+
+    assert "valid; 12 trials (6 samples), 6 judgements by longer" in outcome.stdout
+
+
 def test_a_report_tells_the_win_rate_and_no_worst_scores_of_the_baseline(compared: Project) -> None:
     compared.keval("run", "eval.yaml")
 
