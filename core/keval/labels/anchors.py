@@ -69,6 +69,8 @@ def _wrong(anchor: Sample, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
                 yield f"no judge grades by a rubric {name!r}{hint}"
         elif rubric.kind == "preference":
             yield f"{name!r} compares two answers, and an anchor is one; remove the level"
+        elif rubric.needs_answer and anchor.answer is None:
+            yield f"{name!r} compares with the golden answer, and the anchor has none; add an `answer`"
         elif isinstance(level, bool) or not isinstance(level, int | float):
             yield f"the level of {name!r} is a number, got {level!r}"
         elif rubric.kind == "levels" and level not in rubric.levels:

@@ -206,6 +206,16 @@ def test_an_anchor_that_is_wrong_is_told_at_its_line_before_anything_is_run(
     assert [] == runs(project)
 
 
+def test_an_anchor_has_the_golden_answer_that_its_rubric_needs(project: Project) -> None:
+    unanswered = {key: value for key, value in ANCHORS[0].items() if key != "answer"}
+    written(project, CONFIG.replace("{tone: {", "{tone: {needs_answer: true, "), [unanswered, ANCHORS[1]])
+
+    done = project.keval("validate", "eval.yaml")
+
+    told = "anchors.jsonl:1: 'tone' compares with the golden answer, and the anchor has none; add an `answer`"
+    assert (2, True) == (done.code, told in " ".join(done.stderr.split()))
+
+
 def test_a_judge_that_compares_has_no_drift(project: Project) -> None:
     written(
         project, f"{CONFIG.replace('judges: {', 'judges: {longer: {type: double/longer}, ')}gates: [judge_drift <= 5]\n"
