@@ -82,12 +82,10 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
         names = {each.agent: one_line(each.agent) if len(listed) > 1 else "" for each in spent}
         block = with_costs(block, ((names[each.agent], each) for each in spent))
-        rates = [each for each in summary.win_rates if each.condition == condition]
-        found.append(
-            _with_win_rates(
-                block, rates, effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
-            )
-        )
+        baseline, scorers = effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
+        compared = ((each, (each.condition, each.against)) for each in summary.win_rates)
+        rates = [each for each, pair in compared if pair[0] == condition or pair == (baseline, condition)]
+        found.append(_with_win_rates(block, rates, baseline, scorers))
     for agent, effects in agents.items():
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition, labelled)
         under = {effect.condition for effect in effects}
@@ -101,16 +99,18 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
 
 
 def _with_win_rates(block: Block, rates: Iterable[WinRate], baseline: str, names: Mapping[Scorer, str]) -> Block:
-    """Return a block with how often the answers of its condition were preferred."""
+    """Return a block with how often the answers of its condition were preferred, or those of the baseline to them."""
     told: list[tuple[str, str]] = []
-    for (scorer, against), of in grouped(rates, lambda each: (each.scorer, each.against)).items():
+    arms = grouped(rates, lambda each: (each.scorer, each.condition, each.against))
+    for (scorer, condition, against), of in arms.items():
+        whose = f" of {one_line(condition)}" if condition == baseline else ""
         over = "" if against == baseline else f" over {one_line(against)}"
         parts = []
         for each in of:
             share = f"{percent(each.rate)} {percent_interval(each.ci_low, each.ci_high)}".rstrip()
             label = f"{one_line(each.agent)} " if block.labelled else ""
             parts.append(f"{label}{share}, {each.wins:,} won, {each.ties:,} tied, {each.losses:,} lost, n={each.n}")
-        told.append((f"win rate{over}, {names[scorer]}", "; ".join(parts)))
+        told.append((f"win rate{whose}{over}, {names[scorer]}", "; ".join(parts)))
     return attrs.evolve(block, remarks=(*block.remarks, *told))
 
 

@@ -141,6 +141,8 @@ def test_another_condition_may_be_compared_with(compared: Project) -> None:
     assert {name: -value for name, value in VALUES.items()} == preferences(compared, "plain")
     (rate,) = compared.read("summary.json")["win_rates"]
     assert ("plain", "with_docs", 1, 4) == tuple(rate[key] for key in ("condition", "against", "wins", "losses"))
+    told = "win rate of plain over with_docs, preference: 25 % [0, 100], 1 won, 1 tied, 4 lost, n=6"
+    assert told in " ".join(compared.keval("report", "latest").stdout.split())
 
 
 def test_judges_agree_on_what_they_were_asked_about(compared: Project) -> None:

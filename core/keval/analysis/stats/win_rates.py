@@ -44,7 +44,8 @@ class Preferences:
         """
         decided = {
             (each.agent, each.condition, each.scorer): each
-            for each in effects
+            for effect in effects
+            for each in (effect, _mirrored(effect))
             if each.kind == "condition" and each.against.condition == self._against.get(each.scorer)
         }
         for arm in arms:
@@ -68,6 +69,16 @@ class Preferences:
                 ties=counts[0.0],
                 losses=counts[-1.0],
             )
+
+
+def _mirrored(effect: Effect) -> Effect:
+    """Return the effect of the other condition, against the one that an effect is of."""
+    difference, low, high = (
+        None if each is None else -each for each in (effect.difference, effect.ci_high, effect.ci_low)
+    )
+    against = attrs.evolve(effect.against, condition=effect.condition)
+    condition = effect.against.condition
+    return attrs.evolve(effect, condition=condition, against=against, difference=difference, ci_low=low, ci_high=high)
 
 
 def _rate(preference: float) -> float:
