@@ -117,7 +117,7 @@ def anchor_scores_file(folder: Path) -> Path:
 
 def read_kept_anchors(folder: Path) -> list[Sample]:
     """Read the anchors of a run. Raises RunError."""
-    return [*read_lines(anchors_file(folder), _read_anchor)]
+    return [*read_lines(anchors_file(folder), read_anchor)]
 
 
 def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
@@ -132,7 +132,8 @@ def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
     ]
 
 
-def _read_anchor(line: bytes) -> Sample:
+def read_anchor(line: bytes) -> Sample:
+    """Read a line of the anchors of a run. Raises LookupError, TypeError or ValueError."""
     anchor = read_sample(line)
     if [*_wrong(anchor, {})]:
         raise ValueError(f"the anchor {anchor.id!r} lacks its response or its levels")
