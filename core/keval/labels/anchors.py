@@ -62,19 +62,23 @@ def _wrong(anchor: Sample, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
         yield "an anchor has the levels that people gave it, such as `levels: {completeness: 4}`"
         return
     for name, level in levels.items():
-        rubric = rubrics.get(name)
-        if rubric is None:
-            hint = suggestion(str(name), rubrics) or f"; judges grade by {', '.join(rubrics)}"
-            if rubrics:
-                yield f"no judge grades by a rubric {name!r}{hint}"
-        elif rubric.kind == "preference":
-            yield f"{name!r} compares two answers, and an anchor is one; remove the level"
-        elif isinstance(level, bool) or not isinstance(level, int | float):
+        if isinstance(level, bool) or not isinstance(level, int | float):
             yield f"the level of {name!r} is a number, got {level!r}"
-        elif rubric.kind == "levels" and level not in rubric.levels:
-            yield f"{level:g} is no level of {name!r}; it has {', '.join(map(str, rubric.levels))}"
-        elif not rubric.scale.low <= level <= rubric.scale.high:
-            yield f"{level:g} is beyond the scale of {name!r}, {rubric.scale.low:g} to {rubric.scale.high:g}"
+        elif rubrics:
+            yield from _wrong_level(name, level, rubrics)
+
+
+def _wrong_level(name: str, level: float, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
+    rubric = rubrics.get(name)
+    if rubric is None:
+        hint = suggestion(name, rubrics) or f"; judges grade by {', '.join(rubrics)}"
+        yield f"no judge grades by a rubric {name!r}{hint}"
+    elif rubric.kind == "preference":
+        yield f"{name!r} compares two answers, and an anchor is one; remove the level"
+    elif rubric.kind == "levels" and level not in rubric.levels:
+        yield f"{level:g} is no level of {name!r}; it has {', '.join(map(str, rubric.levels))}"
+    elif not rubric.scale.low <= level <= rubric.scale.high:
+        yield f"{level:g} is beyond the scale of {name!r}, {rubric.scale.low:g} to {rubric.scale.high:g}"
 
 
 def anchor_trial(anchor: Sample, agent: str, condition: str) -> Trial:

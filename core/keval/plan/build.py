@@ -117,7 +117,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     """
     needed = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, primary=(), thresholds={}),
+        header=attrs.evolve(evaluation.header, primary=(), thresholds={}, anchors=None),
         dataset=None,
         metrics=(),
         judges=(),
