@@ -132,6 +132,7 @@ from keval.records.interventions import (
 )
 from keval.records.cassettes import (
     Deliver as Deliver,
+    ModelTraffic as ModelTraffic,
     ReplayMissError as ReplayMissError,
     ServerTrafficLog as ServerTrafficLog,
     ServerCassette as ServerCassette,
@@ -238,6 +239,8 @@ from keval.findings.summary import (
     ToolUse as ToolUse,
 )
 from keval.findings.effects import (
+    SMALL_SHARE as SMALL_SHARE,
+    SURE as SURE,
     Arm as Arm,
     Effect as Effect,
     Verdict as Verdict,
@@ -248,6 +251,7 @@ from keval.findings.reviews import (
     LONGEST_NAME as LONGEST_NAME,
     LONGEST_NOTE as LONGEST_NOTE,
     Chosen as Chosen,
+    CorrectedEffect as CorrectedEffect,
     JudgeAgreementWithPeople as JudgeAgreementWithPeople,
     Review as Review,
     answer_digest as answer_digest,
@@ -262,7 +266,7 @@ from keval.config.load import (
     read_evaluation as read_evaluation,
     with_data as with_data,
 )
-from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
+from keval.config.evaluation import Budget as Budget, DatasetFile as DatasetFile, Evaluation as Evaluation
 from keval.variants.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
@@ -290,7 +294,7 @@ from keval.interactive.tried_agents import TriedAgent as TriedAgent, try_agents 
 from keval.execute.bringup.preflight import read_tool_listings as read_tool_listings
 from keval.cli.models_command import ListedProvider as ListedProvider, listed_providers as listed_providers
 from keval.cli.schema_command import evaluation_schema as evaluation_schema
-from keval.cli.session import run_to_end as run_to_end
+from keval.cli.session import carry_out as carry_out, run_to_end as run_to_end
 from keval.store.lock import fetch_run as fetch_run
 from keval.store.run import find_run as find_run, list_runs as list_runs
 from keval.store.live_state import (
@@ -301,13 +305,21 @@ from keval.store.live_state import (
 from keval.cli.options import (
     budget_option as budget_option,
     choice_options as choice_options,
+    json_option as json_option,
     results_option as results_option,
     results_type as results_type,
 )
-from keval.report.terminal.console import print_json as print_json
+from keval.report.terminal.console import (
+    data_console as data_console,
+    message_console as message_console,
+    print_json as print_json,
+    print_sections as print_sections,
+)
+from keval.report.terminal.progress import Progress as Progress
 from keval.report.terminal.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
+from keval.analysis.gates import were_all_made as were_all_made
 from keval.analysis.comparison import (
     ArmComparison as ArmComparison,
     Comparison as Comparison,
@@ -330,6 +342,7 @@ from keval.report.history import (
     history_table as history_table,
     left_out_texts as left_out_texts,
 )
+from keval.analysis.power import Pilot as Pilot, PowerTarget as PowerTarget, plan_power as plan_power
 from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
 from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
 from keval.analysis.outline import OutlineQuestion as OutlineQuestion
@@ -344,8 +357,8 @@ from keval.analysis.follow import (
 from keval.analysis.reviews import review_findings as review_findings
 from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
 from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
-from keval.analysis.stats.paired import Differences as Differences, paired_effects as paired_effects
-from keval.recording.recording import traffic_of as traffic_of
+from keval.analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects
+from keval.recording.recording import Recording as Recording, traffic_of as traffic_of
 from keval.report.report import Report as Report
 from keval.report.blocks import Block as Block
 from keval.report.claims import Claim as Claim
@@ -377,6 +390,10 @@ from keval.findings.formats import (
 )
 from keval.report.words import (
     display_names as display_names,
+    flowed as flowed,
+    folded as folded,
+    labelled as labelled,
+    padded as padded,
     show_command as show_command,
     with_units as with_units,
     witnesses as witnesses,

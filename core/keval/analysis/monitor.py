@@ -158,9 +158,8 @@ class Monitor:
             return manifest
         asked = tuple(name for names in self._order[: self._finished] for name in names)
         told = f"ended after {len(asked):,} of {self.entry.questions:,} questions: {self.ended}"
-        entry = attrs.evolve(self.entry, ended=self.ended, look=self._looks.get(self._finished), asked=asked)
-        stopped = "; ".join(filter(None, (told, manifest.stopped)))
-        return attrs.evolve(manifest, looking=entry, trials=trials, stopped=stopped)
+        entry = attrs.evolve(self.entry, ended=told, look=self._looks.get(self._finished), asked=asked)
+        return attrs.evolve(manifest, looking=entry, trials=trials)
 
     def _add(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
         if self.ended is not None:

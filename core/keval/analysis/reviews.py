@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.observations import Observations, numbered
 from keval.findings.reviews import ReviewFindings
 from keval.store.run import Run
 
@@ -9,7 +13,8 @@ from keval.store.run import Run
 def review_findings(run: Run) -> ReviewFindings | None:
     """Return what people's reviews come to, as `run.summary().reviews`; only the answers are read that they name.
 
-    `None` if nobody reviewed anything, and nothing was drawn. Raises RunError.
+    All are read where there are labels enough to correct an effect. `None` if nobody reviewed anything, and nothing was
+    drawn. Raises RunError.
     """
     if not (labels := run.labels()):
         return None
@@ -20,4 +25,10 @@ def review_findings(run: Run) -> ReviewFindings | None:
         tally.add_trial(run.trial(name))
         for line in run.scores_of(name):
             tally.add_score(line)
-    return tally.findings()
+
+    @cache
+    def findings() -> Findings:
+        observed = Observations(run.manifest, numbered(run.samples.ids), spending=False)
+        return Findings(observed.read(run.trials(), run.scores_as_made()))
+
+    return tally.findings(findings, len(run.trial_ids(failed=False)))

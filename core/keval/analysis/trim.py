@@ -20,7 +20,7 @@ from keval.findings.reviews import read_review
 from keval.labels.anchors import anchors_file, is_anchor, read_anchor
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
-from keval.records.manifest import Manifest, SelectionEntry
+from keval.records.manifest import LookingEntry, Manifest, SelectionEntry
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
 from keval.records.trial import Trial
@@ -132,6 +132,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     execution = dict(config.get("execution") or {})
     execution["num_repetitions"] = min(manifest.repetitions, wanted.repetitions or manifest.repetitions)
     _check_donors(run, samples, conditions, execution["num_repetitions"])
+    execution["until"] = None
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)
     config["conditions"] = _only(config["conditions"], conditions)
@@ -152,6 +153,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
         agents=kept,
         conditions=_only(manifest.conditions, conditions),
         baseline=baseline,
+        looking=manifest.looking and LookingEntry(manifest.looking.effect, questions=len(samples)),
         trials=len(agents) * len(conditions) * len(samples) * execution["num_repetitions"],
         simulated=tuple(model for model in manifest.simulated if model in models),
         prices={model: price for model, price in manifest.prices.items() if model in models},

@@ -316,7 +316,7 @@ def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
     fill = list_structure_factory(wanted, converter)
 
     def hook(value: Any, _: Any) -> Any:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):  # which defaults are
             raise TypeError(f"expected a list, got {shown(value)}")
         if size is not None and len(value) != size:
             raise ValueError(f"expected a list of {size}, got {shown(value)}")

@@ -223,7 +223,7 @@ def check_resumable(run: Path, manifest: Manifest, *, extended: bool = False) ->
     """
     if manifest.looking is not None and manifest.looking.ended is not None and not extended:
         raise RunError(
-            f"{run} {manifest.stopped}; to ask the others as well, write a config without `until` and use"
+            f"{run} {manifest.looking.ended}; to ask the others as well, write a config without `until` and use"
             f" `keval resume {run} --extend CONFIG`"
         )
     if manifest.replay is not None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import orjson
 
+from keval.findings.effects import Arm
 from keval.records.scores import Scored
 from keval.records.trial import Trial
 from keval.store.serialization import read_record
@@ -112,8 +113,68 @@ class RaterPair:
 
 
 @attrs.frozen
+class Rate:
+    """A share of `n` answers with its 95 % interval, which is unknown for a single question."""
+
+    n: int
+    share: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@attrs.frozen
+class ArmBias:
+    """By how many points a judge's level lies above that of people in one arm, over `n` answers.
+
+    Several people's levels of an answer are averaged, and so are the judge's gradings. Of a rubric with two levels,
+    `sensitivity` is how often the judge gives the higher one where people do, and `specificity` how often the lower.
+    """
+
+    agent: str
+    condition: str
+    n: int
+    bias: float
+    ci_low: float | None
+    ci_high: float | None
+    sensitivity: Rate | None = None
+    specificity: Rate | None = None
+
+
+@attrs.frozen
+class CorrectedEffect(Scored):
+    """An effect by a judge, corrected by the `labels` that people gave to answers of the two arms.
+
+    It is estimated by prediction-powered inference from the judge's levels of `n` questions, of which the share
+    `tuning` is used, and from people's of the labelled answers. `pairs` is how many questions are labelled alike in
+    both arms, `None` if they are not the same. `reason` says why there is no difference.
+
+    `bias_difference` is by how much more the judge's level lies above people's in this arm than in the other.
+    """
+
+    metric: str
+    judge: str
+    agent: str
+    condition: str
+    against: Arm
+    kind: Literal["condition", "agent", "run"]
+    labels: int
+    n: int = 0
+    pairs: int | None = None
+    difference: float | None = None
+    stderr: float | None = None
+    df: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    tuning: float | None = None
+    bias_difference: float | None = None
+    bias_low: float | None = None
+    bias_high: float | None = None
+    reason: str | None = None
+
+
+@attrs.frozen
 class JudgeAgreementWithPeople:
-    """How far a judge agrees with people on one rubric.
+    """How far a judge agrees with people on one rubric, over answers that were drawn at random, or all.
 
     A pair is a person's level and one level of the judge's for the same answer: `pairs` of `n` answers to `questions`.
     `kappa` is Cohen's with quadratic weights, with its 95 % interval by questions; `alpha` is Krippendorff's for
@@ -121,7 +182,7 @@ class JudgeAgreementWithPeople:
     pairs on the same level, and at most one level apart. `bias` is by how many points the judge's level lies above
     that of people, averaged over questions. `confusion` counts pairs by the place in `levels`: a row for each level of
     people, a column for each of the judge's. `people` has the kappa with each person, those with most answers first,
-    if there are several.
+    if there are several. `arms` has the judge's bias in each arm, of blind labels alone.
     """
 
     metric: str
@@ -142,6 +203,7 @@ class JudgeAgreementWithPeople:
     levels: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     people: tuple[RaterPair, ...] = ()
+    arms: tuple[ArmBias, ...] = ()
 
 
 @attrs.frozen
@@ -220,9 +282,11 @@ class ReviewFindings:
     """What the reviews of a run come to.
 
     `answers` counts the answers that were reviewed, `reviews` each person's review of an answer, and `notes` the notes.
-    `chosen` counts reviews by how the reviewer came to the answer. `outdated` counts what was said of answers that the
+    `chosen` counts reviews by how the reviewer came to the answer, and `uncounted` those of them that no estimate of a
+    judge counts, as they were not chosen at random. `outdated` counts what was said of answers that the
     run no longer has, because their trial was run again, and that counts for nothing. `drawn` is what became of the
-    answers that were drawn at random, by arm.
+    answers that were drawn at random, by arm. `corrected` has the effects by judges of whose arms people labelled
+    answers.
     """
 
     answers: int
@@ -231,11 +295,13 @@ class ReviewFindings:
     outdated: int
     reviewers: tuple[ReviewerCount, ...] = ()
     chosen: Mapping[str, int] = attrs.field(factory=dict)
+    uncounted: Mapping[str, int] = attrs.field(factory=dict)
     judges: tuple[JudgeAgreementWithPeople, ...] = ()
     people: tuple[PeopleAgreement, ...] = ()
     thumbs: tuple[ThumbScores, ...] = ()
     arms: tuple[ReviewedArm, ...] = ()
     drawn: tuple[DrawnArm, ...] = ()
+    corrected: tuple[CorrectedEffect, ...] = ()
 
     @property
     def blind(self) -> int:

@@ -57,7 +57,7 @@ class RepliesInJson(Protocol):
 class ServedModel:
     """A model that can be asked, within the budget of its config. Make one with `ServedModel.open`.
 
-    `cost` is what the replies cost so far, and `calls` how many there were.
+    `cost` is what the replies cost so far, `calls` how many there were, and `tokens` what is known that they took.
     """
 
     name: str
@@ -68,6 +68,7 @@ class ServedModel:
     _rates: Rates
     cost: Cost = attrs.field(factory=Cost, init=False)
     calls: int = attrs.field(default=0, init=False)
+    tokens: int = attrs.field(default=0, init=False)
     _budget: RunBudget = attrs.field(init=False)
     _retry: RetryPolicy = attrs.field(init=False)
 
@@ -122,6 +123,7 @@ class ServedModel:
         finally:
             judgement = builder.judgement()
             self.calls += judgement.model_calls or 0
+            self.tokens += judgement.usage.total or 0
             self.cost = self.cost.plus(self._rates.judgement(_LABEL, judgement))
             self._budget.end_judgement(_LABEL, judgement)
 

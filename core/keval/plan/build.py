@@ -68,15 +68,15 @@ def make_plan(
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     problems += _primary_problems(evaluation, scorers)
-    if evaluation.execution.until is not None and scored:
-        from keval.analysis.monitor import until_problems  # only a run that may end early needs it
-
-        problems += until_problems(evaluation, scorers, agents, samples, constructor.notices)
     lacking: list[Problem] = []
     notices: list[Problem] = []
     if not samples_checked:
         _check_clusters(constructor, samples)
         lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
+        if evaluation.execution.until is not None and scored:
+            from keval.analysis.monitor import until_problems  # only a run that may end early needs it
+
+            problems += until_problems(evaluation, scorers, agents, samples, notices)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
@@ -325,7 +325,7 @@ def _check_recordings(
         problems += wrong
         notices += [
             Problem(dataset.place(name), f"{label!r} has no answer to {name!r} under {condition!r}")
-            for name in (() if wrong else samples.ids)
+            for name in (() if wrong or getattr(agent, "partial", False) else samples.ids)
             for condition in evaluation.conditions
             if not agent.count_answers(name, condition)
         ]

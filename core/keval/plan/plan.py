@@ -223,10 +223,10 @@ class Plan:
             samples = more
 
     def _repetitions(self, prerecorded: PrerecordedAgent | None, sample: str, condition: str) -> int:
-        """Return how often a sample is asked under a condition: at least once, even if no answer was recorded."""
+        """Return how often a sample is asked under a condition: at least once, unless its answers are `partial`."""
         if prerecorded is None:
             return self.evaluation.execution.num_repetitions
-        return max(1, prerecorded.count_answers(sample, condition))
+        return max(not getattr(prerecorded, "partial", False), prerecorded.count_answers(sample, condition))
 
     @property
     def askers(self) -> tuple[ResolvedPlugin, ...]:

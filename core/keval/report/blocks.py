@@ -10,6 +10,7 @@ import attrs
 
 from keval.findings.effects import Effect, WinRate
 from keval.findings.formats import expense, expense_interval, number, percent, percent_interval, short_number
+from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ArmScore, ScorerScale, Summary
 from keval.records.scores import Scorer
 from keval.report.claims import (
@@ -20,6 +21,7 @@ from keval.report.claims import (
     COULD_SEE,
     DROPPED,
     FEW_QUESTIONS,
+    JUDGE_COULD_DECIDE,
     MORE_QUESTIONS,
     NEUTRAL_BOUNDS,
     NO_DIFFERENCE,
@@ -70,9 +72,10 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
     listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
     arms = {summary.run: summary.arms}
+    labelled = summary.reviews.corrected if summary.reviews else ()
     found = []
     for condition, effects in conditions.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent, labelled)
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
         block = block_of(title + alone, claims, level)
@@ -86,7 +89,7 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
             )
         )
     for agent, effects in agents.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition, labelled)
         under = {effect.condition for effect in effects}
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
@@ -124,8 +127,10 @@ def claims_of(
     scorers: Iterable[ScorerScale],
     arms: Mapping[str, Sequence[ArmScore]],
     label: Callable[[Effect], str],
+    corrected: Iterable[CorrectedEffect] = (),
 ) -> list[Claim]:
     """Return effects as claims. `arms` has the scores of each run that they are of, by the run's id."""
+    by_labels = {(each.agent, each.condition, each.against, each.scorer): each for each in corrected}
     scales = {entry.scorer: entry.scale for entry in scorers}
     names = display_names(scales)
     known = {(run, entry.agent, entry.condition, entry.scorer): entry for run, of in arms.items() for entry in of}
@@ -135,7 +140,8 @@ def claims_of(
         sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
         of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
         name = with_units(names[effect.scorer], scale)
-        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of))
+        found = by_labels.get((effect.agent, effect.condition, against, effect.scorer))
+        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of), found)
 
     return [claim(effect) for effect in effects]
 
@@ -172,6 +178,8 @@ _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
 
 def _heading(claim: Claim, level: Level) -> str | None:
     """Return the heading of the line that a claim shares with others, if it needs no row."""
+    if JUDGE_COULD_DECIDE.holds(claim):
+        return None
     # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
     for statement in reversed(_SHARED[level]):
         if statement.holds(claim):

@@ -13,6 +13,7 @@ from keval.report.claims import (
     BETTER,
     HOLDS,
     INFORMATION_HARMS,
+    JUDGE_COULD_DECIDE,
     JUDGE_DRIFT,
     LOST_COULD_DECIDE,
     NO_CLEAR_INFORMATION,
@@ -70,7 +71,7 @@ def many_failed(arm: ArmTrials) -> bool:
 def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield which verdicts could be others, by block if several blocks have any."""
     decided = [block for block in blocks if any(not claim.is_open for claim in block.claims)]
-    for statement in (LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+    for statement in (JUDGE_COULD_DECIDE, LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
         for block in decided:
             if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
                 of = f" ({block.title})" if len(decided) > 1 else ""

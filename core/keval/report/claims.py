@@ -13,7 +13,8 @@ import attrs
 
 from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
-from keval.findings.formats import counted, decimals, interval, number, percent
+from keval.findings.formats import counted, decimals, interval, number, percent, signed
+from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ScoreByReading, Summary
 from keval.records.scores import Scale, named_band
 
@@ -40,7 +41,8 @@ class Statement(Generic[About]):
 class Claim:
     """An effect with all that its row shows: the metric's name, the label of what it is for, and its scale.
 
-    `lost` tells in words which scores of the two arms are lost, `scored` whether any of them has a score.
+    `lost` tells in words which scores of the two arms are lost, `scored` whether any of them has a score. `corrected`
+    is the same effect, corrected by people's labels, if there are any.
     """
 
     effect: Effect
@@ -49,6 +51,7 @@ class Claim:
     scale: Scale
     lost: str = ""
     scored: bool = True
+    corrected: CorrectedEffect | None = None
 
     @property
     def size(self) -> float:
@@ -63,8 +66,8 @@ class Claim:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is neither decided nor an interim figure."""
-        return all(each.level == "explained" for each in _VERDICTS if each.holds(self))
+        """Whether it is neither decided nor an interim figure, and people's labels do not decide it, either."""
+        return not _judge_decides(self) and all(each.level == "explained" for each in _VERDICTS if each.holds(self))
 
     @property
     def level(self) -> Level:
@@ -103,6 +106,16 @@ class Claim:
             found.append(LOST_BOUNDS.says.format(self._between(effect.bound_low, effect.bound_high)))
         return found
 
+    @property
+    def correction(self) -> str:
+        """The effect as people's labels correct it; empty if there is none."""
+        found = self.corrected
+        if found is None or not CORRECTED.holds(self):
+            return ""
+        places = decimals(self.effect)
+        ends = interval(found.ci_low, found.ci_high, places, signs=True)
+        return f"{CORRECTED.says.format(found.labels)} {signed(found.difference, places)} {ends}"
+
     def _between(self, low: float | None, high: float | None) -> str:
         return interval(low, high, decimals(self.effect), signs=True)
 
@@ -136,6 +149,15 @@ def _changed_nothing(claim: Claim) -> bool:
 
 def _rests_on_others(claim: Claim) -> bool:
     return _is_sure(claim) and _includes_0(*(claim.effect.worst_case or (None, None)))
+
+
+def _judge_decides(claim: Claim) -> bool:
+    found = claim.corrected
+    if found is None or _includes_0(found.bias_low, found.bias_high) or found.ci_low is None or found.ci_high is None:
+        return False
+    if _is_sure(claim):
+        return found.ci_low <= 0 if (claim.effect.difference or 0.0) > 0 else found.ci_high >= 0
+    return (_is_undecided(claim) or NO_DIFFERENCE.holds(claim)) and not _includes_0(found.ci_low, found.ci_high)
 
 
 def _includes_0(low: float | None, high: float | None) -> bool:
@@ -261,6 +283,19 @@ LOST_COULD_DECIDE = Statement[Claim](
 )
 ONE_COULD_DECIDE = Statement[Claim](
     "{metrics}: a single question more could change the verdict", RESTS_ON_OTHERS.when, RESTS_ON_OTHERS.holds, "first"
+)
+CORRECTED = Statement[Claim](
+    "corrected by {} labels",
+    "people labelled enough answers of both arms, drawn at random and blind",
+    lambda claim: claim.corrected is not None and claim.corrected.difference is not None,
+    "first",
+)
+JUDGE_COULD_DECIDE = Statement[Claim](
+    "{metrics}: the judge is kinder to one arm; by people's labels the verdict could be another",
+    "the interval of the difference of the judge's bias in the two arms excludes 0, and the corrected interval includes"
+    " 0 where the verdict is sure, or excludes it where there is none",
+    _judge_decides,
+    "first",
 )
 NEUTRAL_BOUNDS = Statement[Claim](
     "neutral more often in one arm; if every neutral score had been the worst or the best",

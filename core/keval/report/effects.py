@@ -350,5 +350,5 @@ def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, level: Lev
         line.rstrip()
         line.truncate(width, overflow="ellipsis")
         yield line
-    for text in folded("; ".join(notes), width, indent=3 * _GAP, hanging=3 * _GAP):
-        yield Text(text, "yellow")
+    for told, style in ((claim.correction, ""), ("; ".join(notes), "yellow")):
+        yield from (Text(text, style) for text in folded(told, width, indent=3 * _GAP, hanging=3 * _GAP))

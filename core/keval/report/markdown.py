@@ -19,7 +19,15 @@ from keval.report.effects import verdict_words
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.origin import decided_on, origin_label
 from keval.report.report import Report
-from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
+from keval.report.reviews import (
+    AGREEMENT_HEADS,
+    agreement_cells,
+    bias_texts,
+    correction_texts,
+    people_text,
+    reviewed_text,
+    warnings,
+)
 from keval.report.sentences import sentences
 from keval.report.terminal.tools import tool_texts
 from keval.report.totals import totals
@@ -163,7 +171,7 @@ def _row(claim: Claim) -> list[str]:
         signed(effect.difference),
         interval_of(effect) or "–",
         str(effect.n),
-        f"**{words}**" if effect.verdict in ("better", "worse") else words,
+        "; ".join(filter(None, (f"**{words}**" if effect.verdict in ("better", "worse") else words, claim.correction))),
     ]
 
 
@@ -207,6 +215,8 @@ def _reviews(summary: Summary) -> Iterator[str]:
         yield _table(("rubric", "judge", *AGREEMENT_HEADS), rows)
     told = [
         *(f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people),
+        *bias_texts(found),
+        *correction_texts(found),
         *warnings(found),
     ]
     if told:

@@ -24,7 +24,15 @@ from keval.report.contrasts import all_blocks
 from keval.report.gates import GateRow, gate_rows, unmet_texts
 from keval.report.origin import decided_on, origin_label
 from keval.report.plain_table import PlainTable, plain_table
-from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, judging_lines, reviewed_text, warnings
+from keval.report.reviews import (
+    AGREEMENT_HEADS,
+    agreement_cells,
+    bias_texts,
+    correction_texts,
+    judging_lines,
+    reviewed_text,
+    warnings,
+)
 from keval.report.sentences import sentences
 from keval.report.terminal.tools import HEADS, tool_cells, used_tools
 from keval.report.totals import PARETO, cost_effectiveness
@@ -34,11 +42,15 @@ from keval.store.run import Run
 
 @attrs.frozen
 class ReviewTexts:
-    """What is said of reviews by people: one sentence, warnings, and a table of how far judges agree with them."""
+    """What is said of reviews by people: one sentence, warnings, and a table of how far judges agree with them.
+
+    `by_arm` has what labels say of judges arm by arm, and the effects that they correct, a line each.
+    """
 
     found: ReviewFindings
     reviewed: str
     warnings: Sequence[str]
+    by_arm: Sequence[str]
     heads: Sequence[str] = AGREEMENT_HEADS
 
     def cells(self, agreement: JudgeAgreementWithPeople) -> Sequence[str]:
@@ -187,4 +199,10 @@ class Report:
     def reviews(self) -> ReviewTexts | None:
         """What is said of the run's reviews as they are now; `None` without any."""
         found = review_findings(self.run)
-        return None if found is None else ReviewTexts(found, reviewed_text(found), [*warnings(found)])
+        return (
+            None
+            if found is None
+            else ReviewTexts(
+                found, reviewed_text(found), [*warnings(found)], [*bias_texts(found), *correction_texts(found)]
+            )
+        )

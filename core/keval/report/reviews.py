@@ -16,6 +16,7 @@ from rich.text import Text
 from keval.analysis.unverified_claims import UnverifiedClaim
 from keval.findings.formats import counted, interval, number, percent, signed
 from keval.findings.reviews import (
+    ArmBias,
     DrawnArm,
     JudgeAgreementWithPeople,
     PeopleAgreement,
@@ -74,12 +75,16 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
 _MOST_CLAIMS = 5
-_BIASED = {
+_MOST_REASONS = 3
+_NOT_RANDOM = {
+    "draw": "answers drawn before the run had its present questions",
+    "all": "all answers, of which some are not reviewed",
     "disagreement": "answers that judges disagree on",
     "worst": "the worst answers of a metric",
     "one": "answers that the reviewer picked",
+    "unknown": "answers chosen in an unknown way",
 }
-"""Ways of choosing answers after which they are not like the others of the run."""
+"""Ways of choosing answers after which they may be unlike the others of the run."""
 
 
 def review_lines(summary: Summary) -> Iterator[str]:
@@ -98,7 +103,45 @@ def review_lines(summary: Summary) -> Iterator[str]:
         yield f"  people with each other, Krippendorff's alpha: {told}"
     if scores := _thumb_scores(summary, _MOST_SCORERS):
         yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
+    yield from (f"  {text}" for text in (*bias_texts(found), *correction_texts(found)))
     yield from warnings(found)
+
+
+def bias_texts(found: ReviewFindings) -> Iterator[str]:
+    """Yield how much higher than people each judge grades, arm by arm."""
+    for each in found.judges:
+        if each.arms:
+            arms = "; ".join(map(_arm_bias, each.arms))
+            yield f"{rubric_name(each.metric)} by {one_line(each.judge)}, judge - people (blind): {arms}"
+
+
+def _arm_bias(arm: ArmBias) -> str:
+    bias = f"{signed(arm.bias)} {interval(arm.ci_low, arm.ci_high, signs=True)}".rstrip()
+    told = [f"{one_line(arm.agent)} {one_line(arm.condition)} {bias} (n={arm.n})"]
+    for name, rate in (("sensitivity", arm.sensitivity), ("specificity", arm.specificity)):
+        if rate is not None:
+            told.append(f"{name} {number(rate.share)} {interval(rate.ci_low, rate.ci_high)} (n={rate.n})")
+    return ", ".join(told)
+
+
+def correction_texts(found: ReviewFindings) -> Iterator[str]:
+    """Yield each effect that labels correct with what the judge's bias adds to it, and the first reasons for none."""
+    refused: dict[str, list[str]] = {}
+    for each in found.corrected:
+        against = f"{each.against.agent} {each.against.condition}"
+        what = f"{rubric_name(each.metric)} by {each.judge}, {each.agent} {each.condition} against {against}"
+        if each.difference is None:
+            refused.setdefault(each.reason or "", []).append(what)
+            continue
+        how = f", {each.pairs} pairs" if each.pairs is not None else ""
+        alone = "" if each.tuning else "; the judge's levels do not rise with people's, so that labels alone count"
+        told = f"{signed(each.difference)} {interval(each.ci_low, each.ci_high, signs=True)}"
+        bias = f"{signed(each.bias_difference)} {interval(each.bias_low, each.bias_high, signs=True)}"
+        whole = f"{what}: corrected by {each.labels} labels{how} {told}; judge - people differs by {bias}{alone}"
+        yield one_line(whole)
+    for reason, effects in [*refused.items()][:_MOST_REASONS]:
+        more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
+        yield one_line(f"{effects[0]}{more}: no effect is corrected, because {reason}")
 
 
 def reviewed_text(found: ReviewFindings) -> str:
@@ -124,14 +167,12 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
         )
     if found.drawn:
         yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(_drawn_text, found.drawn))}."
-    biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
-    if biased and (found.judges or found.thumbs):
+    if found.uncounted:
         shares = [
-            f"{count} of {found.reviews} reviews {'is' if count == 1 else 'are'} of {_BIASED[name]}"
-            for name, count in biased.items()
+            f"{count} of {found.reviews} reviews {'is' if count == 1 else 'are'} of {_NOT_RANDOM[name]}"
+            for name, count in found.uncounted.items()
         ]
-        told = joined(shares)
-        yield f"{told}, so the agreement is not representative of the run."
+        yield f"{joined(shares)}, so the figures on judges leave them out."
 
 
 def _drawn_text(arm: DrawnArm) -> str:

@@ -69,7 +69,7 @@ def findings(summary: Summary) -> list[str]:
     groups = [*_compared(summary.effects)]
     found = [f"{_capital(interim_words(summary))}."] if summary.unfinished and summary.effects else []
     if HOLDS.holds(summary) and summary.effects:
-        ended = summary.stopped if summary.looking is not None and summary.looking.ended else None
+        ended = summary.looking.ended if summary.looking is not None else None
         found.append(f"{_capital('; '.join(filter(None, (ended, HOLDS.says))))}.")
     found += [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
     found += [] if summary.unfinished else contrast_sentences(summary)

@@ -293,10 +293,11 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     """Write what the manifest says in the end. Scores count afterwards, so that none is by a scorer that it lacks."""
     if run.recording is not None:
         run.recording.append(b"")  # before the scores of these judgements count
-    told = "; ".join(filter(None, (told, run.run_budget.told())))
-    run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if run.monitor is not None:
         run.manifest = run.monitor.conclude(run.manifest, run.run.count_trials())
+    ended = run.manifest.looking.ended if run.manifest.looking is not None else None
+    told = "; ".join(filter(None, (ended, told, run.run_budget.told())))
+    run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if isinstance(run.plan, Plan):
         count_starts(run, run.plan)
     if run.crew is not None:

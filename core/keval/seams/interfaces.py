@@ -113,7 +113,7 @@ class PrerecordedAgent(Protocol):
     """An agent that returns answers which exist already.
 
     Its `run` gets no instructions, no servers and no time limit. An attribute `model` (`provider/name`) may say which
-    model answered: its price says what the answers cost.
+    model answered, for its price, and a true `partial` that samples without an answer are left out, and do not fail.
     """
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
@@ -124,7 +124,7 @@ class PrerecordedAgent(Protocol):
         ...
 
     def count_answers(self, sample: str, condition: str) -> int:
-        """Return how many answers a sample has under a condition: `run` is called that often, and at least once."""
+        """Return how many answers a sample has under a condition: `run` is called that often."""
         ...
 
     @property

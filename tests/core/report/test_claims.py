@@ -12,6 +12,7 @@ import pytest
 from keval import Scale, Summary
 from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ScoreByReading
 from keval.records.manifest import LookingEntry
 from keval.report.claims import STATEMENTS, Claim, word
@@ -33,6 +34,14 @@ ABSENT: dict[str, Any] = {"difference": None, "n": 0, "stderr": None, "verdict":
 def claim(parts: dict[str, Any], **more: Any) -> Claim:
     found = Effect("acme/tone", None, "one", "docs", Arm("one", "none"), 30, 0.0, 0.05)
     return Claim(attrs.evolve(found, **{**parts, **more}), "tone", "one", Scale())
+
+
+def corrected(parts: dict[str, Any], low: float | None, high: float | None, *, unlike: float = 0.1) -> Claim:
+    """A claim that labels correct; `unlike` is the lower end of the difference of the judge's bias in the two arms."""
+    whose = CorrectedEffect("acme/tone", "judge", "one", "docs", Arm("one", "none"), "condition", 30)
+    middle = None if low is None or high is None else (low + high) / 2
+    found = attrs.evolve(whose, difference=middle, ci_low=low, ci_high=high, bias_low=unlike, bias_high=0.5)
+    return attrs.evolve(claim(parts), corrected=found)
 
 
 def lead(low: float) -> AverageDifference:
@@ -91,6 +100,16 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "EXPLORATORY": ([claim(SURE, family="exploratory")], [claim(SURE, family="primary"), claim(SURE, family="all")]),
     "DROPPED": ([claim(SURE, dropped=2)], [claim(SURE)]),
     "LOST_BOUNDS": ([claim(SURE, bound_low=0.0, bound_high=0.5)], [claim(SURE)]),
+    "CORRECTED": ([corrected(OPEN, -0.1, 0.3)], [claim(OPEN), corrected(OPEN, None, None)]),
+    "JUDGE_COULD_DECIDE": (
+        [
+            corrected(SURE, -0.1, 0.3),
+            corrected(LOST, -0.3, 0.1),
+            corrected(OPEN, 0.1, 0.3),
+            corrected(NONE, -0.3, -0.1),
+        ],
+        [corrected(SURE, 0.1, 0.3), corrected(OPEN, -0.1, 0.3), corrected(SURE, -0.1, 0.3, unlike=-0.1), claim(SURE)],
+    ),
     "NEUTRAL_BOUNDS": ([claim(SURE, neutral_low=0.0, neutral_high=0.5)], [claim(SURE)]),
     "IMPROVES": ([[claim(SURE)] * 2], [[], [claim(SURE), claim(OPEN)], [claim(LOST)]]),
     "GOT_WORSE": ([[claim(LOST)]], [[], [claim(LOST), claim(OPEN)], [claim(SURE)]]),

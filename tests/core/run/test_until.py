@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval import Run, open_run
+from keval import Run, Summary, open_run
+from keval.plugin import Follower, TrialKey, open_worker
 from tests.conftest import Outcome, Project
 
 CONFIG = """
@@ -24,7 +25,7 @@ primary: [double/length]
 metrics: [double/length]
 execution: {{max_concurrent: 4, num_repetitions: 2, until: {until}}}
 """
-QUESTIONS = 60
+QUESTIONS = 40
 DECIDED = "{effect: with_docs/double/length, decided: true}"
 
 
@@ -45,10 +46,14 @@ def ran(project: Project, *args: str) -> tuple[Outcome, Run]:
     return done, open_run(max(project.root.glob("results/docs/*"), key=lambda path: path.stat().st_mtime_ns))
 
 
-def the_effect(run: Run, condition: str = "with_docs") -> Any:
+def the_effect(run: Run) -> Any:
     summary = run.written_summary()
     assert summary is not None
-    return next(each for each in summary.effects if each.condition == condition)
+    return with_docs(summary)
+
+
+def with_docs(summary: Summary) -> Any:
+    return next(effect for effect in summary.effects if effect.condition == "with_docs")
 
 
 def test_a_run_ends_when_its_effect_is_decided(project: Project) -> None:
@@ -129,6 +134,14 @@ def test_a_look_is_a_whole_source(project: Project) -> None:
     files = [run.sample(name).metadata["file"] for name in looking.asked]
     assert len(files) == 2 * len({*files})
     assert 20 <= len(files) < QUESTIONS
+    # A worker elsewhere has no samples but those that it is handed.
+    (line,) = asyncio.run(ran_elsewhere(run, next(iter(run.known_trials))))
+    assert b'"with_' in line or b'"baseline"' in line
+
+
+async def ran_elsewhere(run: Run, key: TrialKey) -> list[bytes]:
+    async with open_worker(run.manifest) as worker:
+        return [(await worker.run(key, run.sample(key.sample))).line]
 
 
 def test_a_run_that_ended_early_goes_on_only_by_another_config(project: Project) -> None:
@@ -164,7 +177,8 @@ def test_an_interrupted_run_is_looked_at_from_its_beginning(project: Project) ->
     manifest = json.loads((cut.path / "manifest.json").read_text(encoding="utf-8"))
     manifest |= {"looking": {**manifest["looking"], "ended": None, "asked": [], "look": None}, "stopped": None}
     (cut.path / "manifest.json").write_text(json.dumps({**manifest, "trials": 6 * QUESTIONS}), encoding="utf-8")
-    assert the_effect_as_it_stands(cut.path) == (None, "interim")
+    unfinished = with_docs(open_run(cut.path).summary())
+    assert (None, "interim") == (unfinished.ci_low, unfinished.verdict)
 
     done = project.keval("resume", str(cut.path))
 
@@ -174,9 +188,36 @@ def test_an_interrupted_run_is_looked_at_from_its_beginning(project: Project) ->
     assert the_effect(whole).ci_low == the_effect(resumed).ci_low
 
 
-def the_effect_as_it_stands(path: Path) -> tuple[float | None, str]:
-    effect = next(each for each in open_run(path).summary().effects if each.condition == "with_docs")
-    return effect.ci_low, effect.verdict
+def test_a_finished_run_that_is_scored_again_says_that_it_ended_early(project: Project) -> None:
+    looked_at(project)
+    _, run = ran(project)
+    before = the_effect(run)
+
+    done = project.keval("score", str(run.path))
+
+    assert 0 == done.code
+    again = open_run(run.path)
+    assert run.manifest.looking == again.manifest.looking
+    assert f"{run.manifest.stopped}." in done.stdout
+    assert before == the_effect(again)
+
+
+def test_intervals_of_an_unfinished_run_hold_at_every_look(project: Project) -> None:
+    looked_at(project, "null")
+    _, run = ran(project)
+    finished = the_effect(run)
+    lines = run.trials_file.read_bytes().splitlines(keepends=True)
+    run.trials_file.write_bytes(b"".join(lines[:-1]))
+    for index in run.path.glob("*.index"):
+        index.unlink()
+
+    summary = Follower(run.path).summary()
+
+    effect = with_docs(summary)
+    assert ("interim", QUESTIONS) == (effect.verdict, effect.n)
+    assert 1.5 < (effect.ci_high - effect.ci_low) / (finished.ci_high - finished.ci_low) < 1.7
+    assert effect.p > finished.p
+    assert "Intervals hold at every look." in project.keval("report", str(run.path), "--explain").stdout
 
 
 def test_a_replay_ends_as_the_run_did(project: Project) -> None:
@@ -251,19 +292,22 @@ def test_few_questions_are_a_notice(project: Project) -> None:
     assert (8, None, "unknown") == (effect.n, effect.ci_low, effect.verdict)
 
 
-def test_recorded_answers_are_looked_at_alike(project: Project) -> None:
-    looked_at(project)
+def test_recorded_answers_are_looked_at_however_many_are_read_at_once(project: Project) -> None:
+    looked_at(project, "null")
     _, asked = ran(project)
     lines = [
         {"id": trial.sample.id, "condition": trial.condition, "response": trial.output} for trial in asked.trials()
     ]
+    looked_at(project)
     config = (project.root / "eval.yaml").read_text(encoding="utf-8")
     project.write(
         answers_jsonl="".join(json.dumps(line) + "\n" for line in lines),
         eval_yaml=config.replace("{scripted: {}}", "{scripted: {type: recorded, path: answers.jsonl}}"),
     )
 
-    _, recorded = ran(project)
+    done, recorded = ran(project)
 
-    assert asked.manifest.looking == recorded.manifest.looking
-    assert the_effect(asked).p == the_effect(recorded).p
+    looking, effect = recorded.manifest.looking, the_effect(recorded)
+    assert looking is not None
+    assert (0, "better", len(looking.asked) or QUESTIONS) == (done.code, effect.verdict, effect.n)
+    assert "intervals hold at every look" in done.stdout

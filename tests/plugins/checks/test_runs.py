@@ -82,20 +82,18 @@ def test_checks_are_scored_in_a_run_and_answered_from_its_recording(project: Pro
 
 
 def test_the_oracle_names_what_no_solution_passes_and_what_nothing_passes(project: Project) -> None:
-    outcome = project.keval("check", "eval.yaml")
-    rows = project.keval("check", "eval.yaml", "--json").data["rows"]
+    outcome = project.keval("check", "eval.yaml", "--only", "verify", "--json")
 
+    (examined,) = outcome.data["examined"]
     assert 1 == outcome.code
     assert [
-        "bad: solution, check 'report': out.md is not there",
-        "bad: solution, check 'input': in.txt was changed",
-        "breaks: solution: the solution's command ended with exit code 3; its output ends:",
-        "why",
-        "easy: nothing: all checks pass, though nothing was done",
-        "4 samples examined, 3 with problems; 1 sample without a solution",
-    ] == outcome.stdout.splitlines()
-    assert [("solution", True)] * 4 + [("nothing", True)] == [
-        (row["examination"], row["passed"]) for row in rows if row["sample"] == "good"
+        ("bad", "solution, check 'report': out.md is not there"),
+        ("bad", "solution, check 'input': in.txt was changed"),
+        ("breaks", "solution: the solution's command ended with exit code 3; its output ends:\nwhy"),
+        ("easy", "nothing: all checks pass, though nothing was done"),
+    ] == [(defect["sample"], defect["problem"]) for defect in examined["defects"]]
+    assert [("solutions", 0.5, 4), ("untouched", 0.75, 4), ("unsolved", 1, 5)] == [
+        (figure["name"], figure["value"], figure["n"]) for figure in examined["figures"]
     ]
     assert not (project.root / "results").exists()
 
@@ -104,9 +102,10 @@ def test_the_oracle_passes_a_config_whose_solutions_do_what_is_asked(project: Pr
     text = (project.root / "questions.yaml").read_text(encoding="utf-8")
     project.write("questions.yaml", text.partition("- {id: bad")[0])
 
-    outcome = project.keval("check", "eval.yaml", "--condition", "with")
+    outcome = project.keval("check", "eval.yaml", "--only", "verify", "--condition", "with")
 
-    assert (0, "1 sample examined without problems\n") == (outcome.code, outcome.stdout)
+    assert 0 == outcome.code
+    assert "solutions 1.00 n=1" in outcome.stdout
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_a_config_that_cannot_be_examined_says_why(
     if "no check" in expected:
         project.write("eval.yaml", "{dataset: {path: questions.yaml}, agents: {echo: {type: testing/echo}}}")
 
-    outcome = project.keval("check", "eval.yaml", *arguments)
+    outcome = project.keval("check", "eval.yaml", "--only", "verify", *arguments)
 
     assert 2 == outcome.code
     assert expected in outcome.stderr

@@ -33,10 +33,12 @@ class Recorded:
 
     Several lines for one `id` are repetitions. `condition` in a line ties it to one condition; a line without it
     counts for every one. `model` (`provider/name`) says which model answered, so that what its tokens cost is known.
+    With `partial`, a sample without an answer is left out; else its trial fails.
     """
 
     path: Path
     model: str | None = attrs.field(default=None, validator=_is_model)
+    partial: bool = False
     digest: str = attrs.field(default="", init=False, eq=False)
     """The SHA-256 of the file, once it was checked."""
     _starts: dict[str | None, dict[str, MutableSequence[int]]] = attrs.field(

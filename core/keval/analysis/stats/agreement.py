@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
 import attrs
 import numpy as np
 
+from keval.analysis.stats.findings import Findings
+from keval.analysis.stats.judge_bias import NOT_BLIND, NOT_RANDOM, OUTDATED, JudgeLabels, Label
 from keval.analysis.stats.paired import Differences, paired_effects
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
 from keval.findings.draws import Labels, drawn_arms
@@ -235,6 +237,7 @@ class _Answer:
 
     agent: str
     condition: str
+    sample: str
     question: str
     reviews: list[Review]
     scores: dict[Scorer, list[float]] = attrs.field(factory=lambda: defaultdict(list))
@@ -250,6 +253,8 @@ class ReviewTally:
             if review.kind != "skip":
                 self._by_trial[review.trial].append(review)
         self._answers: dict[str, _Answer] = {}
+        self._drawn = {(each.trial, each.answer) for draw in labels.draws for each in draw.answers}
+        self._whole: set[str] = set()
         self._outdated = sum(map(len, self._by_trial.values()))
 
     def add_trial(self, trial: Trial) -> None:
@@ -262,7 +267,7 @@ class ReviewTally:
             key = self._manifest.dataset.cluster_key
             source = None if key is None else trial.sample.metadata.get(key)
             question = f"sample {trial.sample.id}" if source is None else f"source {source}"
-            self._answers[trial.id] = _Answer(trial.agent, trial.condition, question, found)
+            self._answers[trial.id] = _Answer(trial.agent, trial.condition, trial.sample.id, question, found)
             self._outdated -= len(found)
 
     def add_score(self, line: ScoreLine) -> None:
@@ -273,13 +278,20 @@ class ReviewTally:
         if not line.score.neutral or self._manifest.neutral == "count":
             answer.scores[line.scorer].append(line.score.value)
 
-    def findings(self) -> ReviewFindings | None:
-        """Return what the reviews come to; `None` if nobody reviewed anything, and nothing was drawn."""
+    def findings(self, findings: Callable[[], Findings], answered: int) -> ReviewFindings | None:
+        """Return what the reviews come to; `None` if nobody reviewed anything, and nothing was drawn.
+
+        `answered` is how many trials have an answer. The `findings` of the run are asked for if there are labels enough
+        to correct an effect.
+        """
         if not self._by_trial and not self._labels.draws:
             return None
         answers = self._answers.values()
         rubrics = {entry.rubric: entry.metric for entry in self._manifest.scorers if entry.rubric is not None}
+        # Who reviewed all answers chose none of them.
+        self._whole = {rubric for rubric in rubrics if len([*self._by_rubric(rubric)]) >= max(1, answered)}
         graded = [entry for entry in self._manifest.scorers if entry.judge is not None]
+        labels = [self._judge_labels(entry) for entry in graded]
         judges = (
             judge_with_people(entry, self._graded(entry), [*self._manifest.rubrics[entry.rubric or ""].levels])
             for entry in graded
@@ -292,23 +304,67 @@ class ReviewTally:
             notes=sum(review.kind == "note" for answer in answers for review in answer.reviews),
             outdated=self._outdated,
             reviewers=tuple(_reviewers(answers)),
-            chosen=_chosen(answers),
-            judges=tuple(found for found in judges if found is not None),
+            chosen=_chosen(answer.reviews for answer in answers),
+            uncounted={}
+            if self._whole
+            else _chosen([each for each in answer.reviews if not self._is_random(each)] for answer in answers),
+            judges=tuple(
+                attrs.evolve(found, arms=tuple(each.arms(self._manifest)))
+                for found, each in zip(judges, labels, strict=True)
+                if found is not None
+            ),
             people=tuple(found for found in people if found is not None),
             thumbs=tuple(_thumbs(self._manifest.scorers, answers)),
             arms=tuple(self._arms(answers, rubrics)),
             drawn=tuple(drawn_arms(self._labels.draws, self._labels.reviews)),
+            corrected=tuple(effect for each in labels for effect in each.effects(self._manifest, findings)),
         )
 
+    def _by_rubric(self, rubric: str | None) -> Iterator[tuple[str, _Answer, list[Review]]]:
+        """Yield the answers with a level by a rubric: the trial, the answer, and the reviews that give one."""
+        for trial, answer in self._answers.items():
+            if found := [each for each in answer.reviews if each.level is not None and each.rubric == rubric]:
+                yield trial, answer, found
+
+    def _is_random(self, review: Review) -> bool:
+        """Return whether nothing about an answer decided that it was reviewed."""
+        drawn = review.chosen == "random" or (review.trial, review.answer) in self._drawn
+        return drawn or review.rubric in self._whole
+
     def _graded(self, entry: ScorerEntry) -> list[Graded]:
-        """Return the answers that both people and a judge graded by a rubric."""
+        """Return the answers that both people and a judge graded by a rubric, as far as they were drawn at random."""
         return [
             Graded(trial, answer.question, review.reviewer, review.level, given)
-            for trial, answer in self._answers.items()
+            for trial, answer, reviews in self._by_rubric(entry.rubric)
             if (given := answer.scores.get(entry.scorer))
-            for review in answer.reviews
-            if review.level is not None and review.rubric == entry.rubric
+            for review in reviews
+            if review.level is not None and self._is_random(review)
         ]
+
+    def _judge_labels(self, entry: ScorerEntry) -> JudgeLabels:
+        """Return the labels of answers that a judge graded: those that count for effects, and how many do not."""
+        found = JudgeLabels(entry)
+        changed = {
+            (answer.trial, answer.answer)
+            for draw in self._labels.draws
+            if (draw.metric, draw.judge) == entry.scorer and draw.digest != entry.digest
+            for answer in draw.answers
+        }
+        for _, answer, reviews in self._by_rubric(entry.rubric):
+            arm, given = (answer.agent, answer.condition), answer.scores.get(entry.scorer)
+            drawn = [each for each in reviews if self._is_random(each)]
+            blind = [float(each.level or 0) for each in drawn if each.blind]
+            if given is None:
+                continue
+            if not drawn:
+                found.left_out[arm][NOT_RANDOM] += 1
+            elif not blind:
+                found.left_out[arm][NOT_BLIND] += 1
+            elif (reviews[0].trial, reviews[0].answer) in changed:
+                found.left_out[arm][OUTDATED] += 1
+            else:
+                found.counted[arm].append(Label(answer.sample, answer.question, _mean(blind), _mean(given)))
+        return found
 
     def _arms(self, answers: Iterable[_Answer], rubrics: dict[str, str]) -> Iterator[ReviewedArm]:
         by_arm: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
@@ -389,10 +445,11 @@ def _reviewers(answers: Iterable[_Answer]) -> Iterator[ReviewerCount]:
         yield ReviewerCount(name, count, blind[name])
 
 
-def _chosen(answers: Iterable[_Answer]) -> dict[str, int]:
+def _chosen(answers: Iterable[Sequence[Review]]) -> dict[str, int]:
+    """Count by the way in which answers were chosen, given the reviews of each, how often a person reviewed one."""
     counts: Counter[str] = Counter()
-    for answer in answers:
-        counts.update({review.reviewer: review.chosen or "unknown" for review in answer.reviews}.values())
+    for reviews in answers:
+        counts.update({review.reviewer: review.chosen or "unknown" for review in reviews}.values())
     return dict(counts)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, combinations, compress
 from operator import sub
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -20,6 +21,9 @@ from keval.analysis.stats.score_sums import SampleValues
 from keval.findings.effects import Arm, ArmAverage, AverageDifference, Averages
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
+
+if TYPE_CHECKING:  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.looking import Looking
 
 
 @attrs.frozen(eq=False)
@@ -31,7 +35,10 @@ class Influence:
 
 
 def averages_of(
-    scorers: Sequence[ScorerEntry], values: Mapping[Arm, Sequence[SampleValues]], clusters: Sequence[int] | None
+    scorers: Sequence[ScorerEntry],
+    values: Mapping[Arm, Sequence[SampleValues]],
+    clusters: Sequence[int] | None,
+    looking: Looking | None = None,
 ) -> Averages:
     """Return the average of each arm, and the differences of arms that share their agent or their condition.
 
@@ -58,10 +65,12 @@ def averages_of(
         ArmAverage(arm.agent, arm.condition, each.average, *((end.low, end.high) if end else (None, None)))
         for (arm, each), end in zip(influences.items(), ends, strict=True)
     )
-    return Averages(metrics, left_out, arms, tuple(_differences(influences, of)))
+    return Averages(metrics, left_out, arms, tuple(_differences(influences, of, looking)))
 
 
-def _differences(influences: Mapping[Arm, Influence], clusters: Sequence[int] | None) -> Iterator[AverageDifference]:
+def _differences(
+    influences: Mapping[Arm, Influence], clusters: Sequence[int] | None, looking: Looking | None
+) -> Iterator[AverageDifference]:
     pairs = [*_pairs([*influences])]
     if not pairs:
         return
@@ -71,7 +80,7 @@ def _differences(influences: Mapping[Arm, Influence], clusters: Sequence[int] | 
         Differences(array("d", map(sub, influences[arm].by_sample, influences[against].by_sample)), clusters, 1.0)
         for arm, against in pairs
     ]
-    for (arm, against), found in zip(pairs, paired_effects(rows), strict=True):
+    for (arm, against), found in zip(pairs, paired_effects(rows, looking=looking), strict=True):
         yield AverageDifference(arm.agent, arm.condition, against, found.difference or 0.0, found.low, found.high)
 
 

@@ -69,7 +69,7 @@ def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> 
     found = Differences(
         np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs],
         None if measure.clusters is None else np.asarray(measure.clusters)[shared],
-        measure.scale.high - measure.scale.low,
+        measure.span,
     )
     return found, shared
 

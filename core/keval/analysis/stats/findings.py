@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import compress, product
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
+from keval.analysis.stats.win_rates import compared_with
 from keval.findings.effects import (
     EXPENSES,
     AgentProperty,
@@ -32,11 +33,30 @@ from keval.findings.effects import (
     VarianceComponents,
 )
 from keval.findings.summary import ArmScore
-from keval.records.manifest import ScorerEntry
+from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
 
 if TYPE_CHECKING:
     from keval.analysis.stats.looking import Looking
+
+
+def _compared(manifest: Manifest) -> dict[tuple[str, str], Arm]:
+    """Return the arms that are compared with others of the run."""
+    # A condition that lacks one part is compared with the one that has it; more would only dilute the others' p.
+    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    arms = product(manifest.agents, (condition for condition in manifest.conditions if condition not in made))
+    return {arm: Arm(*arm, manifest.run) for arm in arms}
+
+
+def compared_arms(manifest: Manifest) -> Iterator[tuple[Kind, Arm, Arm]]:
+    """Yield the arms that a run compares: a kind, an arm, and the one that it is held against."""
+    arms, first, baseline = _compared(manifest), next(iter(manifest.agents)), manifest.baseline
+    for (agent, condition), arm in arms.items():
+        if condition != baseline:
+            yield "condition", arm, arms[agent, baseline]
+    for (agent, condition), arm in arms.items():
+        if agent != first:
+            yield "agent", arm, arms[first, condition]
 
 
 class Findings:
@@ -54,13 +74,13 @@ class Findings:
         self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
         self._beyond = observed.beyond
         self._clusters = observed.clusters
+        self.number = observed.number
         self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
-        # A condition that lacks one part is compared with the one that has it; more would only dilute the others' p.
-        made = {label for tools in ablated(self.manifest).values() for label in tools.values()}
-        self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
+        self._compared = _compared(self.manifest)
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
         self.unfinished = self._is_unfinished()
         self._properties = self._find_properties()
+        self._compared_with = compared_with(self.manifest)
         self._compared_scorers = [entry for entry in self._scorers if entry.scorer not in self._properties]
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
@@ -77,8 +97,14 @@ class Findings:
             )
         return self._values[arm, scorer]
 
-    def measure(self, entry: ScorerEntry) -> Measure:
-        """Return how a scorer's values are compared."""
+    def unit(self, sample: int) -> int:
+        """Return the number of what is independent of others, by the number of a sample: its source, or itself."""
+        return sample if self._clusters is None else self._clusters[sample]
+
+    def measure(self, entry: ScorerEntry, against: Arm | None = None) -> Measure:
+        """Return how a scorer's values are compared, with those of an arm if it is given."""
+        if against is not None and against.condition == self._compared_with.get(entry.scorer):
+            return Measure(entry.scorer, entry.scale, self._clusters, span=entry.scale.high)  # all of those are 0
         return Measure(entry.scorer, entry.scale, self._clusters)
 
     def families(self, *others: Findings) -> Families:
@@ -91,9 +117,11 @@ class Findings:
     def pairs(self, arms: Iterable[tuple[Kind, Arm, Arm]]) -> list[Pair]:
         """Return the first arm of each pair with the second, by each scorer."""
         return [
-            Pair(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
+            Pair(kind, self.measure(entry, against), self.values(arm, entry.scorer), self.values(against, entry.scorer))
             for kind, arm, against in arms
             for entry in self._compared_scorers
+            # Answers that a judge compares with are not compared with each other.
+            if not arm.condition == against.condition == self._compared_with.get(entry.scorer)
         ]
 
     def arms(self) -> tuple[ArmScore, ...]:
@@ -113,11 +141,11 @@ class Findings:
         values = {
             arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
         }
-        return averages_of(self._scorers, values, self._clusters)
+        return averages_of(self._scorers, values, self._clusters, self._looking)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
-        return self.between(self._pairs())
+        return self.between(compared_arms(self.manifest))
 
     def between(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second, by each scorer."""
@@ -138,7 +166,7 @@ class Findings:
 
     def expenses(self) -> tuple[Effect, ...]:
         """Return the same effects on what an answer takes, as far as both arms are known."""
-        return self.spent(self._pairs())
+        return self.spent(compared_arms(self.manifest))
 
     def spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second on what an answer takes."""
@@ -206,23 +234,14 @@ class Findings:
                 kinds.setdefault(each.scorer, {}).setdefault(each.kind, []).append(each.stderr**2 * each.n)
         found = []
         for entry in self._scorers:
-            arms = [self.values(arm, entry.scorer).values for arm in self._observed]
+            unasked = self._compared_with.get(entry.scorer)
+            arms = [self.values(arm, entry.scorer).values for arm in self._observed if arm.condition != unasked]
             if any(len(arm.samples) for arm in arms):
                 # Conditions are what a run is about; agents are compared where there is one condition.
                 differences = next(iter(kinds.get(entry.scorer, {}).values()), None)
                 mean = None if differences is None else math.fsum(differences) / len(differences)
                 found.append(variance(entry, arms, mean))
         return tuple(found)
-
-    def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
-        """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""
-        first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
-        for (agent, condition), arm in self._compared.items():
-            if condition != baseline:
-                yield "condition", arm, self._arms[agent, baseline]
-        for (agent, condition), arm in self._compared.items():
-            if agent != first:
-                yield "agent", arm, self._arms[first, condition]
 
     def _valued(self, values: SampleValues, entry: ScorerEntry) -> Values:
         of = self._clusters

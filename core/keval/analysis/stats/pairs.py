@@ -37,12 +37,18 @@ class ArmValues:
 class Measure:
     """How values are compared: by whom they were scored, on which scale, and which samples share a source.
 
-    `clusters` has a number for each sample, or is `None` if every sample is a source of its own.
+    `clusters` has a number for each sample, or is `None` if every sample is a source of its own. `span` is the largest
+    difference that there can be.
     """
 
     scorer: Scorer
     scale: Scale
     clusters: Sequence[int] | None
+    span: float = attrs.field()
+
+    @span.default
+    def _width(self) -> float:
+        return self.scale.high - self.scale.low
 
 
 @attrs.frozen(eq=False)

@@ -12,7 +12,7 @@ from keval.analysis.stats.judge_agreement import JudgeAgreement
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
-from keval.analysis.stats.win_rates import Preferences
+from keval.analysis.stats.win_rates import Preferences, compared_with
 from keval.findings.draws import NO_LABELS, Labels
 from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.findings.vendors import same_vendors
@@ -85,7 +85,7 @@ class Summariser:
             arm: defaultdict(JudgingTally) for arm in self.observed.arms
         }
         self._agreement = JudgeAgreement(manifest.scorers)
-        self._preferences = Preferences.of(manifest)
+        self._preferences = Preferences(compared_with(manifest))
         self._last: tuple[str, str, Judgement] | None = None
         self._reviews = _review_tally(manifest, labels)
         self._activation: ActivationTally | None = None
@@ -178,7 +178,7 @@ class Summariser:
             variance=findings.variance(effects),
             judging=self.judging(),
             agreement=self._agreement.summary(),
-            reviews=self._reviews.findings() if self._reviews else None,
+            reviews=self._reviews.findings(lambda: findings, findings.answered) if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
             elapsed=manifest.elapsed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -13,28 +13,28 @@ from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine, Scorer
 
 
+def compared_with(manifest: Manifest) -> dict[Scorer, str]:
+    """Return by scorer the condition that a judge compares the others with, whose own answers get 0 unasked."""
+    found: dict[Scorer, str] = {}
+    for entry in manifest.scorers:
+        if entry.judge is not None and entry.rubric and manifest.rubrics[entry.rubric].kind == "preference":
+            judge = manifest.judges[entry.judge]
+            label = str(judge.options.get("against", judge.defaults.get("against", manifest.baseline)))
+            found[entry.scorer] = label if label in manifest.conditions else manifest.baseline
+    return found
+
+
 @attrs.define
 class Preferences:
-    """Counts the comparisons of judges, arm by arm. A trial that no judge was asked about was compared with."""
+    """Counts the comparisons of judges, arm by arm; `_against` is as `compared_with` returns it."""
 
-    _scorers: frozenset[Scorer]
-    _against: dict[Scorer, str] = attrs.field(factory=dict, init=False)
+    _against: Mapping[Scorer, str]
     _counts: dict[tuple[str, str, Scorer], Counter[float]] = attrs.field(factory=dict, init=False)
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> Preferences:
-        """Return an empty count of the comparisons of a run."""
-        kinds = {digest: rubric.kind for digest, rubric in manifest.rubrics.items()}
-        return cls(frozenset(each.scorer for each in manifest.scorers if kinds.get(each.rubric or "") == "preference"))
 
     def add(self, line: ScoreLine) -> None:
         """Count a score, if it is a preference."""
-        value = line.score.value
-        if line.scorer not in self._scorers or value is None or line.judgement is None:
-            return
-        if line.judgement.model_calls == 0:
-            self._against[line.scorer] = line.condition
-        else:
+        against, value = self._against.get(line.scorer), line.score.value
+        if against not in (None, line.condition) and value is not None:
             self._counts.setdefault((line.agent, line.condition, line.scorer), Counter())[value] += 1
 
     def win_rates(self, arms: Iterable[ArmScore], effects: Iterable[Effect]) -> Iterator[WinRate]:
@@ -50,8 +50,8 @@ class Preferences:
         for arm in arms:
             key = (arm.agent, arm.condition, arm.scorer)
             counts, effect = self._counts.get(key), decided.get(key)
-            against, mean = self._against.get(arm.scorer), arm.mean if effect is None else effect.difference
-            if counts is None or against is None or mean is None:
+            mean = arm.mean if effect is None else effect.difference
+            if counts is None or mean is None:
                 continue
             found = arm if effect is None else effect
             yield WinRate(
@@ -59,7 +59,7 @@ class Preferences:
                 judge=arm.judge,
                 agent=arm.agent,
                 condition=arm.condition,
-                against=against,
+                against=self._against[arm.scorer],
                 n=found.n,
                 rate=_rate(mean),
                 ci_low=None if found.ci_low is None else _rate(found.ci_low),

@@ -2,5 +2,6 @@
 
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.material import Material
+from keval_instrument.written import WrittenAnswer
 
-__all__ = ["Defect", "Examined", "Figure", "Material"]
+__all__ = ["Defect", "Examined", "Figure", "Material", "WrittenAnswer"]

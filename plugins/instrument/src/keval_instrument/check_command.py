@@ -1,44 +1,76 @@
-"""`keval check`: whether the checks of a config can be passed, and are not passed by doing nothing."""
+"""`keval check`: whether an evaluation can be trusted, before money is spent on it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import attrs
 import click
 
-from keval.plugin import RunOptions, counted, foreign, learn_config, load, print_json, redactor, run_to_end, to_plain
+from keval.plugin import Selection, budget_option, choice_options, json_option, results_option
+from keval_instrument.examinations import EXAMINATIONS
+
+_POSITIVE = click.IntRange(min=1)
 
 
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path))
-@click.option("--condition", metavar="NAME", help="Examine under this condition.  [default: the first one]")
-@click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-def check(*, config: Path, condition: str | None, as_json: bool) -> None:
-    """Run the checks of CONFIG on every sample's solution, and on nothing done, without a model.
+@click.argument("target", metavar="CONFIG|RUN")
+@click.option("--only", multiple=True, type=click.Choice([*EXAMINATIONS]), help="Only this examination. Repeatable.")
+@click.option("--samples", type=_POSITIVE, metavar="N", help="Draw N samples, in place of `check.samples`.")
+@click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask each N times, in place of `check.repetitions`.")
+@budget_option
+@choice_options
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page to this file.")
+@results_option
+@json_option
+def check(
+    *,
+    target: str,
+    only: tuple[str, ...],
+    samples: int | None,
+    repetitions: int | None,
+    budget: tuple[tuple[str, float], ...],
+    selection: Selection,
+    html: Path | None,
+    output_dir: Path,
+    as_json: bool,
+) -> None:
+    """Examine an evaluation as an instrument: its checks, metrics, judges and samples.
 
-    A sample's `solution:` is done in a fresh workspace, and every check must pass; in another one nothing is done, and
-    at least one check must fail. What is not so is named, and the exit code is 1.
+    Of a CONFIG, samples are drawn and asked, and golden answers and damaged ones are scored, within `check.budget`.
+    These are ordinary runs, in the folder EVALUATION-check of the results directory. Of a RUN, or of the folder of an
+    earlier check, what is there is examined, and nothing is asked. The exit code is 1 if a check or a bound of
+    `check.bounds` is not met.
     """
-    from keval_checks.examination import narrowed, oracle  # it takes what a run takes
+    from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain, were_all_made
+    from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
+    from keval_instrument.table import print_checked
 
-    evaluation = load(config)
-    learn_config(redactor(), evaluation)
-    examination = run_to_end(oracle(narrowed(evaluation, condition), RunOptions(redactor=redactor())))
-    if as_json:
-        print_json(
-            {
-                "rows": [to_plain(row) for row in examination.rows],
-                "wrong": len(examination.wrong),
-                "without_solution": examination.without_solution,
-            }
-        )
+    names = [name for name in EXAMINATIONS if name in (only or EXAMINATIONS)]
+    if Path(target).is_file() or Path(target).suffix in (".yaml", ".yml"):
+        evaluation = select(load(Path(target)), selection)
+        learn_config(redactor(), evaluation)
+        given: dict[str, Any] = {
+            key: n for key, n in (("samples", samples), ("repetitions", repetitions)) if n is not None
+        }
+        caps: dict[str, Any] = dict(budget)
+        settings = evaluation.header.check
+        settings = attrs.evolve(settings, **given, budget=attrs.evolve(settings.budget, **caps))
+        evaluation = attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, check=settings))
+        checked, material = check_config(evaluation, names, output_dir)
     else:
-        for row in examination.wrong:
-            which = f", check {row.check!r}" if row.check is not None else ""
-            click.echo(foreign(f"{row.sample}: {row.examination}{which}: {row.reason}"))
-        samples, wrong = (len({row.sample for row in rows}) for rows in (examination.rows, examination.wrong))
-        found = f", {wrong} with problems" if wrong else " without problems"
-        rest = f"; {counted(examination.without_solution, 'sample')} without a solution"
-        click.echo(f"{counted(samples, 'sample')} examined{found}{rest if examination.without_solution else ''}")
-    if examination.wrong:
+        checked, material = check_run(target, names, output_dir)
+    if html is not None:
+        from keval_instrument.page import write_page
+
+        write_page(html, checked, material)
+    if as_json:
+        print_json(to_plain(checked))
+    else:
+        print_checked(checked, data_console())
+    if not checked.passed:
         raise SystemExit(1)
+    runs = filter(None, (material.asked, material.damaged, material.restyled))
+    if not all(were_all_made(run.written_summary() or run.summary()) for run in runs):
+        raise SystemExit(3)

@@ -30,6 +30,23 @@ class Figure:
             raise ValueError("a figure without a value needs a reason")
 
 
+def share_figure(
+    name: str, of: Mapping[str, str], samples: Mapping[str, bool], lacks: str, sources: Mapping[str, int] | None = None
+) -> Figure:
+    """Return the share of samples for which something is so; if there are none, what it `lacks` is the reason.
+
+    Samples with the same number in `sources` are not independent.
+    """
+    from keval.plugin import Values, mean_intervals  # the command line does not wait for them
+
+    if not samples:
+        return Figure(name, of, None, 0, reason=lacks)
+    row = Values([*map(float, samples.values())], [sources[name] for name in samples] if sources else None, 0, 1)
+    (interval,) = mean_intervals([row])
+    ends = (None, None) if interval is None else (interval.low, interval.high)
+    return Figure(name, of, row.estimate.mean, len(samples), *ends)
+
+
 @attrs.frozen
 class Defect:
     """Something wrong with the instrument: what, with what to do about it, and which sample it is in, if it is one."""
@@ -46,3 +63,28 @@ class Examined:
     figures: tuple[Figure, ...] = ()
     defects: tuple[Defect, ...] = ()
     reason: str | None = None
+
+
+@attrs.frozen
+class BoundResult:
+    """Whether a bound is met, with the reason; `met` is `None` where its figure could not be examined this time."""
+
+    bound: str
+    met: bool | None
+    reason: str
+
+
+@attrs.frozen
+class Checked:
+    """All that a check found: of which evaluation, in which runs by name, and which bounds are met."""
+
+    evaluation: str
+    runs: Mapping[str, str]
+    examined: tuple[Examined, ...]
+    bounds: tuple[BoundResult, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no bound is broken, and checks tell solutions from nothing done."""
+        wrong = any(each.examination == "verify" and each.defects for each in self.examined)
+        return not wrong and all(bound.met is not False for bound in self.bounds)

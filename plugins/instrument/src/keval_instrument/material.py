@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from keval import Run
+if TYPE_CHECKING:  # the command line does not wait for them
+    from keval import Run
+    from keval.plugin import Plan
+
+RunName: TypeAlias = Literal["asked", "damaged", "restyled"]
+RUNS: tuple[RunName, ...] = ("asked", "damaged", "restyled")
 
 
 @attrs.frozen
@@ -17,9 +23,16 @@ class Material:
     golden answers and what was made of them, and `restyled` answers of `asked` and what was made of these, both scored
     by the same scorers: each condition is one way of making answers (see `keval_instrument.damages`), and the baseline
     is the answers as they were. A run is `None` where there is none, and `reasons` says why, by its name.
+    `plan` is that of the evaluation as it is configured, with all its samples; `None` where only a run is examined.
     """
 
     asked: Run | None = None
     damaged: Run | None = None
     restyled: Run | None = None
+    plan: Plan | None = None
     reasons: Mapping[str, str] = attrs.field(factory=dict)
+
+    def run(self, name: RunName) -> Run | None:
+        """Return a run by its name."""
+        found: Run | None = getattr(self, name)
+        return found

@@ -10,6 +10,7 @@ import attrs
 import orjson
 
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
+from keval_simulator.alterations import alterations
 from keval_simulator.conversation import Conversation, stated_in, states_preference, subject, understand
 from keval_simulator.documents import findings
 from keval_simulator.judge import Sections, claims, judge, preference, sections_of, suggestions
@@ -120,7 +121,7 @@ class SimulatedModel:
         """Return a call that must be made: filled from the conversation, or else with whatever its schema allows."""
         place = conversation.places[0] if conversation.places else None
         filled = fill_arguments(tool.parameters, conversation, place)
-        writes = Brief.of(request, tool.parameters) is not None
+        writes = bool(Brief.of(request, tool.parameters) or alterations(request, tool.parameters))
         if writes or _prompt_sections(request, conversation).judging or filled.missing:
             return ChatCall(tool.name, self._structured(request, tool.parameters, conversation))
         return ChatCall(tool.name, filled.arguments)
@@ -130,6 +131,8 @@ class SimulatedModel:
         rng = self._rng(request, "structure")
         if (brief := Brief.of(request, schema)) is not None:
             return written(brief, rng)
+        if (altered := alterations(request, schema)) is not None:
+            return altered
         sections = _prompt_sections(request, conversation)
         if sections.second is not None:
             return conform(schema, preference(sections), rng)

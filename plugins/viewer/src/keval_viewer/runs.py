@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.plugin import Cost, Headline, ListedRun, Report, fetch_run, mirror_of, total_cost
+from keval.plugin import Cost, Headline, ListedRun, Report, fetch_run, mirror_of, review_findings, total_cost
 
 T = TypeVar("T")
 _OPEN = 4
@@ -132,11 +132,17 @@ def read_ahead(run: Run) -> None:
 
 
 def _summary(run: Run) -> Summary:
-    """Return what a run found, as it was written down, or anew if there are other trials than it tells of."""
+    """Return what a run found, as it was written down, or anew if there are other trials than it tells of.
+
+    What people's reviews come to is found anew if there are later ones.
+    """
     written = run.written_summary()
-    if written is not None and sum(arm.trials for arm in written.trials) == run.count_trials():
-        return written
-    return run.summary()
+    if written is None or sum(arm.trials for arm in written.trials) != run.count_trials():
+        return run.summary()
+    times = [
+        path.stat().st_mtime_ns if path.exists() else 0 for path in (run.reviews_file.path, run.path / "summary.json")
+    ]
+    return attrs.evolve(written, reviews=review_findings(run)) if times[0] > times[1] else written
 
 
 def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:

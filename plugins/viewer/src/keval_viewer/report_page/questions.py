@@ -362,6 +362,7 @@ def reviews(report: Report) -> Markup:
         found=found,
         reviewed=texts.reviewed if texts else "",
         warnings=texts.warnings if texts else [],
+        by_arm=texts.by_arm if texts else [],
         heads=texts.heads if texts else (),
         cells=texts.cells if texts else None,
         plain=texts.rubric if texts else None,

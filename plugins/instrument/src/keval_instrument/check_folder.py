@@ -1,0 +1,118 @@
+"""The folder of a check: which runs it made, and the answers that were written for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import attrs
+import orjson
+
+from keval import Run, RunError, Sample
+from keval.plugin import dump, explained, replacing
+from keval_instrument.material import RUNS, Material, RunName
+from keval_instrument.written import WrittenAnswer
+
+_RECORD = "check.json"
+
+
+@attrs.frozen
+class CheckFolder:
+    """The folder of one check, beside its runs: `check.json` says which runs these are, or why one was not made.
+
+    It keeps the answers that were written, a file for each run of them, with the samples that they answer.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, runs: Path) -> CheckFolder:
+        """Make the folder of a new check, whose runs will be in `runs`. Raises RunError."""
+        path = runs / f"check-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
+        with explained(path):
+            path.mkdir(parents=True)
+        return cls(path)
+
+    @classmethod
+    def find(cls, place: Path) -> CheckFolder | None:
+        """Return the folder of a check, or of the latest one in a folder of checks; `None` if there is none."""
+        records = [place / _RECORD] if (place / _RECORD).is_file() else sorted(place.glob(f"check-*/{_RECORD}"))
+        return cls(records[-1].parent) if records else None
+
+    @classmethod
+    def of(cls, run: Run) -> CheckFolder | None:
+        """Return the folder of the check that a run was made for; `None` if it was made for none. Raises RunError."""
+        folders = (cls(record.parent) for record in run.path.parent.glob(f"check-*/{_RECORD}"))
+        return next((each for each in folders if run.id in map(each._record().get, RUNS)), None)
+
+    def keep(self, material: Material) -> None:
+        """Write which runs there are so far. Raises RunError."""
+        runs = {name: run.id for name in RUNS if (run := material.run(name))}
+        with replacing(self.path / _RECORD) as file:
+            file.write(dump({**runs, "reasons": dict(material.reasons)}) + b"\n")
+
+    def material(self) -> Material:
+        """Return the runs of the check. Raises RunError."""
+        record = self._record()
+        runs: dict[str, Any] = {name: Run(self.path.parent / record[name]) for name in RUNS if name in record}
+        absent: dict[str, str] = {name: "the check made no such run" for name in RUNS if name not in record}
+        return Material(**runs, reasons={**absent, **record.get("reasons", {})})
+
+    def write_samples(self, name: RunName, samples: Iterable[Sample]) -> Path:
+        """Write the samples of written answers, without what trials work in and leave. Raises RunError."""
+        return self._write(f"{name}-samples.jsonl", map(_sample_record, samples))
+
+    def write_answers(self, name: RunName, answers: Iterable[WrittenAnswer], asked: Run | None) -> Path:
+        """Write answers as the agent `recorded` reads them; `asked` has the trials that they were made of.
+
+        Raises RunError.
+        """
+        return self._write(f"{name}.jsonl", (_answer_record(answer, asked) for answer in answers))
+
+    def notes(self, name: RunName) -> Mapping[tuple[str, str], str]:
+        """Return what was done to each answer, by sample and condition. Raises RunError."""
+        path = self.path / f"{name}.jsonl"
+        records = [_read(path, line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+        return {(each["id"], each["condition"]): each["note"] for each in records}
+
+    def _write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
+        path = self.path.absolute() / name
+        with replacing(path) as file:
+            file.writelines(dump(record) + b"\n" for record in records)
+        return path
+
+    def _record(self) -> dict[str, Any]:
+        path = self.path / _RECORD
+        with explained(path):
+            return _read(path, path.read_bytes())
+
+
+def _read(path: Path, line: bytes) -> dict[str, Any]:
+    """Return the object of a line. Raises RunError."""
+    try:
+        data = orjson.loads(line)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise RunError(f"{path} is damaged: a line is no JSON object; examine the runs beside it one by one")
+    return data
+
+
+def _sample_record(sample: Sample) -> dict[str, Any]:
+    history = [{"role": message.role, "content": message.text} for message in sample.history]
+    found = {"turns": sample.asked, "answer": sample.answer, "history": history}
+    return {"id": sample.id, **found, "facts": dict(sample.facts), "metadata": dict(sample.metadata)}
+
+
+def _answer_record(answer: WrittenAnswer, asked: Run | None) -> dict[str, Any]:
+    """Return a line for the agent `recorded`; what was made of a trial's answer has the tool calls of that trial."""
+    record = {"id": answer.sample, "condition": answer.condition, "response": answer.text, "note": answer.note}
+    transcript = asked.trial(answer.of).transcript if asked is not None and answer.of is not None else None
+    if transcript is None:
+        return record
+    kept = ("name", "arguments", "result", "error", "duration", "server", "turn")
+    calls = [{key: getattr(call, key) for key in kept} for call in transcript.tool_calls]
+    return {**record, "of": answer.of, "tool_calls": calls if transcript.unlisted_calls == 0 else None}

@@ -1,0 +1,73 @@
+"""What a check found, as one HTML file that needs nothing from elsewhere: all figures, defects and missed answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import attrs
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from keval.plugin import interval, number, redactor, replacing
+from keval_instrument.check_folder import CheckFolder
+from keval_instrument.examinations import figures_of
+from keval_instrument.findings import Checked, Figure
+from keval_instrument.material import Material
+
+
+@attrs.frozen
+class MissedAnswer:
+    """A damaged golden answer that no scorer noticed: its text, and what was done to it, as far as that is known."""
+
+    sample: str
+    condition: str
+    text: str
+    note: str
+    golden: str
+
+
+def write_page(path: Path, checked: Checked, material: Material) -> None:
+    """Write the page. Raises RunError."""
+    environment = Environment(
+        loader=PackageLoader("keval_instrument"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"by_keys": _by_keys, "number": number}
+    environment.globals["interval"] = interval
+    found = {figure.name for each in checked.examined for figure in each.figures}
+    page = environment.get_template("check.html").render(
+        checked=checked,
+        unnoticed=[*_missed(material)],
+        said={
+            name: told
+            for name, told in figures_of(each.examination for each in checked.examined).items()
+            if name in found
+        },
+        style=Markup(files("keval_instrument").joinpath("templates/check.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
+    )
+    with replacing(path) as file:
+        file.write(redactor().text(page).encode("utf-8", "replace"))
+
+
+def _by_keys(figures: Sequence[Figure]) -> list[tuple[tuple[str, ...], list[Figure]]]:
+    """Return figures by the kinds of things that they are of, a table each."""
+    found: dict[tuple[str, ...], list[Figure]] = {}
+    for figure in figures:
+        found.setdefault((*figure.of,), []).append(figure)
+    return [*found.items()]
+
+
+def _missed(material: Material) -> Iterator[MissedAnswer]:
+    """Yield the damaged answers that no scorer noticed. Raises RunError."""
+    from keval_instrument.golden import unnoticed  # only a check with golden answers needs it
+
+    run = material.damaged
+    if run is None:
+        return
+    folder = CheckFolder.of(run)
+    notes: Mapping[tuple[str, str], str] = folder.notes("damaged") if folder else {}
+    missed = {*unnoticed(run)}
+    for trial in run.trials():
+        if (key := (trial.sample.id, trial.condition)) in missed:
+            yield MissedAnswer(*key, trial.output, notes.get(key, ""), trial.sample.answer or "")

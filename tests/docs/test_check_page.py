@@ -1,0 +1,42 @@
+"""The files of docs/check.md are an evaluation, of which `keval check` prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from keval.config.evaluation import CheckSettings
+from keval_instrument.examinations import EXAMINATIONS, figures_of
+from tests.conftest import Project
+
+PAGE = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_a_check_finds(project: Project) -> None:
+    for name, text in re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        (project.root / name).write_text(text, encoding="utf-8")
+    (command,) = re.findall(r"^```console\nkeval (.*?)\n```", PAGE, re.MULTILINE)
+    (printed,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+    outcome = project.keval(*command.split())
+
+    assert (1, printed) == (outcome.code, re.sub(r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN", outcome.stdout))
+
+
+def test_the_page_says_what_each_figure_and_key_is() -> None:
+    told = {
+        name: (examination, text.casefold())
+        for name, examination, text in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?)\.? \|$", PAGE, re.MULTILINE)
+    }
+    figures = {
+        name: (examination, text.casefold().rstrip("."))
+        for examination in EXAMINATIONS
+        for name, text in figures_of([examination]).items()
+    }
+
+    assert figures == {name: each for name, each in told.items() if each[0] in EXAMINATIONS}
+    assert [] == [name for name in (*EXAMINATIONS, *attrs.fields_dict(CheckSettings)) if f"\n| `{name}` |" not in PAGE]

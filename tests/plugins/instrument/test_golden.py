@@ -1,0 +1,223 @@
+"""Golden answers and damaged ones, as scorers see them: planted judges are named by what is wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval import Run, Sample, open_run
+from keval.plugin import StructuredRequest, TrialError
+from keval_instrument import Examined, Material
+from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
+from keval_instrument.golden import examine, unnoticed
+from keval_instrument.modelled import modelled_answers
+from keval_instrument.written import WrittenAnswer
+from tests.conftest import Project
+from tests.instruments import run_of_answers
+
+SCORERS = """
+judges:
+  sound: {type: planted/judge}
+  lenient: {type: planted/judge, lenient: 2}
+  always: {type: planted/judge, always: 5}
+  random: {type: planted/judge, chance: 0.3}
+  strict: {type: planted/judge, strict: true}
+rubrics: [factual_adherence]
+metrics: [basic/equals, basic/latency, number/effort, {basic/regex: {pattern: '^'}}]
+"""
+FORMS = (
+    "The server in {} listens on port {}. It is not reloaded by itself; it waits {} minutes for that.",
+    "Sign in at {}, where {} people are known. The code cannot be read again after {} hours.",
+    "Boats leave {} at noon and carry {} guests. Tickets are sold on board; they are good for {} days.",
+)
+PLACES = ("Oslo or Riga", "Rome or Bari", "Lima or Cusco", "Kyoto or Nara", "Bergen or Narvik", "Turku or Rauma")
+GOLDENS = {
+    f"q{place}": FORMS[place % 3].format(names, 7000 + 11 * place, place + 2) for place, names in enumerate(PLACES)
+}
+
+
+def damaged_run(project: Project, scorers: str = SCORERS, goldens: dict[str, str] = GOLDENS, **options: Any) -> Run:
+    samples = [Sample(name, f"What of {name}?", golden) for name, golden in goldens.items()]
+    answers = [(each.sample, each.condition, each.text) for each in written_answers(samples, seed=0)]
+    return run_of_answers(project, "damaged", answers, scorers, golden=goldens, **options)
+
+
+def values(examined: Examined, name: str, scorer: str) -> dict[str, float | None]:
+    """The values of a figure of a scorer, by the condition; that of all of them stands under an empty text."""
+    return {
+        figure.of.get("damage", ""): figure.value
+        for figure in examined.figures
+        if figure.name == name and figure.of.get("scorer", "").endswith(scorer)
+    }
+
+
+def test_each_planted_scorer_is_named_by_what_is_wrong_with_it(project: Project) -> None:
+    run = damaged_run(project)
+
+    found = examine(Material(damaged=run))
+
+    harmful = {name for name, damage in CONDITIONS.items() if damage.harmful}
+    sound = values(found, "detection", "by sound")
+    assert sound.keys() == {"", *harmful} - {"left_out-half"}
+    assert {name: value for name, value in sound.items() if name and value != 1.0} == {}
+    assert set(values(found, "false_alarm", "by sound").values()) == {0.0}
+    lenient = values(found, "detection", "by lenient")
+    assert (lenient["number-1"], lenient["negation"], lenient["other"], lenient["empty"]) == (0.0, 0.0, 1.0, 1.0)
+    assert set(values(found, "detection", "by always").values()) == {0.0}
+    assert values(found, "golden", "by strict") == {"": 1.0}
+    assert values(found, "false_alarm", "by strict") == {"padded": 1.0, "reworded": 1.0}
+    told = "\n".join(defect.problem for defect in found.defects)
+    assert "by sound" not in told
+    assert "factual_adherence by always gives every answer 5, damaged and empty ones as well" in told
+    assert "factual_adherence by strict scores reworded golden answers worse, 100 % of 6" in told
+    random = [defect.sample for defect in found.defects if "by random gives the golden answer" in defect.problem]
+    share = values(found, "golden", "by random")[""]
+    assert 0 < len(random) == round(6 * (1 - (share or 0)))
+    assert None not in random
+    reasons = {
+        figure.of["scorer"]: figure.reason
+        for figure in found.figures
+        if figure.value is None and not figure.of.get("damage")
+    }
+    assert reasons == {
+        "basic/latency": "it scored no golden answer: it is not known how long the trial took",
+        "number/effort": "it is about the agent, not about the answer",
+        "basic/regex": "it gives all answers to a question the same score: it is not about the answer",
+    }
+    assert [*unnoticed(run)] == []
+
+
+def test_what_no_scorer_notices_is_told_and_can_be_read(project: Project) -> None:
+    run = damaged_run(project, "judges: {lenient: {type: planted/judge, lenient: 2}}\nrubrics: [factual_adherence]")
+
+    found = examine(Material(damaged=run))
+
+    kinds = {defect.problem.split("'")[1] for defect in found.defects if defect.problem.startswith("no scorer notices")}
+    assert {"number-1", "name-1", "negation"} <= kinds
+    assert {"q0", "q5"} <= {sample for sample, condition in unnoticed(run) if condition == "number-1"}
+
+
+def test_few_answers_give_no_share_and_samples_of_one_source_are_one_unit(project: Project) -> None:
+    few = examine(Material(damaged=damaged_run(project, goldens={key: GOLDENS[key] for key in ("q0", "q1", "q2")})))
+    (project.root / "damaged.yaml").unlink()
+    clustered = run_of_answers(
+        project,
+        "clustered",
+        [(each, condition, text) for each in GOLDENS for condition, text in ((GOLDEN, GOLDENS[each]), ("empty", ""))],
+        "metrics: [basic/equals]",
+        golden=GOLDENS,
+        cluster=", cluster_key: source",
+    )
+
+    shares = {figure.name: figure for figure in few.figures if figure.of == {"scorer": "basic/equals"}}
+    assert (shares["golden"].value, shares["golden"].reason) == (None, "3 answers, and a share or mean takes 5")
+    figures = examine(Material(damaged=clustered)).figures
+    assert {(figure.value, figure.low) for figure in figures if figure.name == "detection"} == {(1.0, None)}
+
+
+def test_the_better_end_of_a_scale_counts_and_what_was_not_scored_does_not(project: Project) -> None:
+    goldens = {f"q{number}": "0.9" for number in range(8)}
+    damaged = ["0.8", "0.80", "1.0", "neutral", "unscored", "0.8", "0.8", "0.8"]
+    answers = [
+        (sample, condition, text)
+        for sample, other in zip(goldens, damaged, strict=True)
+        for condition, text in ((GOLDEN, "0.9"), ("number-1", other))
+    ]
+    run = run_of_answers(
+        project, "low", answers, "metrics: [number/rating, double/characters, number/waste]", golden=goldens
+    )
+
+    found = examine(Material(damaged=run))
+
+    assert values(found, "detection", "number/rating") == {"number-1": pytest.approx(5 / 6), "": pytest.approx(5 / 6)}
+    assert values(found, "drop", "number/rating") == {"number-1": pytest.approx(0.4 / 6)}
+    assert values(found, "unscored", "number/rating") == {"": 2.0}
+    assert (
+        values(found, "detection", "number/waste")[""] == values(found, "detection", "double/characters")[""] == 3 / 8
+    )
+    assert values(found, "drop", "double/characters") == {"number-1": pytest.approx(3.0 * (1 + 4 + 5) / 8)}
+    assert values(found, "golden", "double/characters") == {"": 1.0}
+    assert values(found, "golden", "number/waste") == {"": 0.0}
+    (told,) = [defect.problem for defect in found.defects if "number/waste" in defect.problem]
+    assert told.startswith("number/waste gives 8 of 8 golden answers a worse score than 0")
+
+
+def test_without_a_run_or_scores_there_is_a_reason(project: Project) -> None:
+    assert examine(Material(reasons={"damaged": "no key"})) == Examined("golden", reason="no key")
+    unscored = damaged_run(project, "metrics: [basic/latency]")
+    assert examine(Material(damaged=unscored)) == Examined("golden", reason="no golden answer was scored")
+
+
+def test_a_model_damages_golden_answers_where_it_is_asked_to(project: Project, simulated_here: None) -> None:
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.jsonl}
+        agents: {echo: {type: recorded, path: answers.jsonl}}
+        metrics: [basic/equals]
+        judges: {j: {model: simulated/judge}}
+        check: {model: simulated/writer, samples: 4}
+        """
+    )
+    records = [{"id": key, "question": f"What of {key}?", "answer": golden} for key, golden in GOLDENS.items()]
+    for name, lines in {"questions": records, "answers": [{"id": key, "response": "Yes."} for key in GOLDENS]}.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (project.root / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+    outcome = project.keval("check", "eval.yaml", "--only", "golden", "--json")
+
+    assert "simulated/writer made 16 answers" in outcome.stderr
+    run = open_run(Path(outcome.data["runs"]["damaged"]))
+    reworded = [trial.output for trial in run.trials() if trial.condition == "reworded"]
+    assert len(reworded) == 4
+    assert all(text.startswith("As for what was asked: ") for text in reworded)
+
+
+class Replies:
+    """A served model that has its replies already; one that is an error is raised."""
+
+    name = "provider/model"
+
+    def __init__(self, *replies: str | TrialError) -> None:
+        self.replies = iter(replies)
+
+    async def ask(self, request: StructuredRequest, key: str) -> str:
+        reply = next(self.replies)
+        if isinstance(reply, TrialError):
+            raise reply
+        return reply
+
+
+def test_what_a_model_makes_is_used_only_if_it_is_what_was_asked_for() -> None:
+    golden = "Tarn listens on port 7443. It waits 5 minutes."
+    versions = {
+        "reworded": "Tarn can be reached at port 7444, and waits 5 minutes.",
+        "left_out": golden,
+        "added": "Tarn listens on port 7443. It waits 5 minutes. It is written in Fortran.",
+        "negation": " ",
+    }
+    reply = json.dumps({way: {"text": text, "change": "a change"} for way, text in versions.items()})
+    samples = [Sample(f"q{number}", "Which port?", golden) for number in range(4)]
+    answers = [*written_answers(samples, seed=0)]
+    model: Any = Replies(
+        reply, "no JSON", TrialError("cut short", kind="bad_reply"), TrialError("used up", kind="budget")
+    )
+
+    found = asyncio.run(modelled_answers(answers, samples, model))
+
+    by_rules = {(each.sample, each.condition): each for each in answers}
+    changed = [each for each in found.answers if each != by_rules[each.sample, each.condition]]
+    assert changed == [WrittenAnswer("q0", "added-1", versions["added"], "a change (by provider/model)")]
+    assert len(found.answers) == len(answers)
+    assert (found.made, found.stopped) == (1, "used up")
+    assert found.rejected == {
+        "reworded: numbers or names are not those of the golden answer": 1,
+        "left_out-1: it is not what was asked for": 1,
+        "negation: no text": 1,
+        "a reply that cannot be read": 2,
+    }
+    assert found.told.startswith("provider/model made 1 answer, and 5 others could not be used (1: reworded: numbers")
+    assert found.told.endswith("; it was not asked for more: used up; rules made the rest")
