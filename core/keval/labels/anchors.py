@@ -45,9 +45,6 @@ def read_anchors(evaluation: Evaluation, scorers: Scorers) -> tuple[Sequence[Sam
     found, problems = [*dataset.samples], list[Problem]()
     for anchor in found:
         problems += [Problem(dataset.place(anchor.id), told) for told in _wrong(anchor, rubrics)]
-    if not scorers.judges:
-        told = "anchors are graded by judges, and the config has none; add `judges:`, or remove `anchors`"
-        problems.append(evaluation.source.problem(("anchors",), told, at_key=True))
     return found, problems
 
 

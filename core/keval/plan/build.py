@@ -60,7 +60,7 @@ def make_plan(
         problems += wrong
         constructor.notices += reader.notices()
     anchors: Sequence[Sample] = ()
-    if evaluation.header.anchors is not None and not played and not samples_checked:
+    if evaluation.header.anchors is not None and scorers.judges and not played and not samples_checked:
         from keval.labels.anchors import read_anchors  # only such a run needs it
 
         anchors, wrong = read_anchors(evaluation, scorers)
@@ -117,7 +117,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     """
     needed = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, primary=(), thresholds={}, anchors=None),
+        header=attrs.evolve(evaluation.header, primary=(), thresholds={}),
         dataset=None,
         metrics=(),
         judges=(),
@@ -389,6 +389,8 @@ def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers
     if not evaluation.judges:
         if evaluation.rubrics:
             yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
+        if evaluation.header.anchors is not None:
+            yield source.problem(("anchors",), "no judge grades anchors; add `judges:`", at_key=True)
         if "judge_repetitions" in (source.data.get("execution") or {}):
             problem = "there is no judge to ask repeatedly; add `judges:`"
             yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)

@@ -213,7 +213,7 @@ def test_what_cannot_be_had_of_anchors_is_said(project: Project) -> None:
         return f"{done.code} {' '.join(done.stderr.split())}"
 
     unjudged = re.sub("(rubrics|judges):.*\n", "", CONFIG)
-    assert "2 error: eval.yaml:6:1: anchors are graded by judges, and the config has none" in problem(unjudged)
+    assert "0 note: eval.yaml:6:1: no judge grades anchors; add `judges:`" in problem(unjudged)
     assert "there is no file" in problem(CONFIG.replace("anchors.jsonl", "nowhere.jsonl"))
     told = "'judge_drift' is of judges: it takes neither an agent, nor a condition, nor a sign"
     assert told in problem(f"{CONFIG}gates: ['terse/judge_drift <= 0.1']\n")
