@@ -221,3 +221,13 @@ def test_what_cannot_be_had_of_anchors_is_said(project: Project) -> None:
     written(project, f"{CONFIG.replace('anchors: anchors.jsonl', '')}gates: ['judge_drift <= 0.1']\n")
     assert "undecided (the run has no anchors" in " ".join(project.run("eval.yaml").stdout.split())
     assert not (project.run_directory() / "anchors.jsonl").exists()
+
+
+def test_workers_elsewhere_grade_anchors_too(project: Project) -> None:
+    written(project, f"{CONFIG}execution: {{executor: double/apart}}\n")
+
+    assert 0 == project.run("eval.yaml", "-q").code
+
+    (found,) = project.keval("report", "latest", "--json").data["anchors"]
+    assert (12, 0, 0.0) == (found["graded"], found["failed"], found["bias"])
+    assert 16 == len(project.lines("scores.jsonl"))
