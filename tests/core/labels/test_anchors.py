@@ -88,8 +88,15 @@ def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(projec
     last = runs(project)
     told = project.keval("report", "latest", "--json").data
     page = " ".join(project.keval("report", "latest", "--explain").stdout.split())
+    written(project, gated)
+    fourth = project.run("eval.yaml")
+    back = project.keval("report", "latest", "--json").data
 
-    assert [0, 0, 1] == [done.code for done in (first, second, third)]
+    assert [0, 0, 1, 1] == [done.code for done in (first, second, third, fourth)]
+    assert (-1.0, ["failed"] * 2) == (
+        back["anchors"][0]["drift"]["difference"],
+        [gate["verdict"] for gate in back["gates"]],
+    )
     assert "no earlier run of the evaluation had this judge grade anchors" in " ".join(first.stdout.split())
     assert "judge drift" not in second.stdout
     drift = told["anchors"][0]["drift"]
