@@ -180,10 +180,6 @@ def options_class(group: str, name: str) -> type | None:
     return target if isinstance(target, type) and attrs.has(target) else None
 
 
-def _as_list(instance: object, attribute: object, value: Any) -> Any:
-    return [*value] if isinstance(value, tuple) else value
-
-
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
     """Complete data by the class's defaults: single keys of a nested record, paths, and the provider of a model.
 
@@ -193,7 +189,7 @@ def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
     for field in attrs.fields(cls):
         given = data.get(field.name)
         if isinstance(given, dict) and attrs.has(type(field.default)):
-            merged[field.name] = {**attrs.asdict(field.default, value_serializer=_as_list), **given}
+            merged[field.name] = {**attrs.asdict(field.default), **given}
         elif given is None and field.init and isinstance(field.default, Path):
             merged[field.name] = str(field.default)
         elif isinstance(given, str) and given and "/" not in given and "provider" in field.metadata:
@@ -320,7 +316,7 @@ def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
     fill = list_structure_factory(wanted, converter)
 
     def hook(value: Any, _: Any) -> Any:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):  # which defaults are
             raise TypeError(f"expected a list, got {shown(value)}")
         if size is not None and len(value) != size:
             raise ValueError(f"expected a list of {size}, got {shown(value)}")

@@ -24,8 +24,9 @@ dataset: {path: questions.jsonl}
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)\n```$", README, re.DOTALL | re.MULTILINE)
-    return str(found)
+    """Return the first block of a language."""
+    first, *_ = re.findall(rf"^```{language}\n(.*?)\n```$", README, re.DOTALL | re.MULTILINE)
+    return str(first)
 
 
 def test_the_prompt_looks_as_shown() -> None:

@@ -18,12 +18,14 @@ _RULE = r"[ \t]*\|?[ \t]*:?-{2,}[-|: \t]*"
 _NO_STATEMENT = re.compile(rf"[ \t]*(?:#{{1,6}} .*|[-=*_ ]{{3,}}|)|{_RULE}")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*(?:[ \t]+|(?<=[。！？]))(?=\S)")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|No|Nr|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z])\.$"
+    r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z])\.$"
 )
 _BREAK = re.compile(
     r"; +|, +(?:and|but|so|because|which|while|where|und|aber|weil|mais|pero)\b |, +(?=\S)|(?<=\w) +(?=\()|(?<=\)) +"
 )
-_SUBORDINATE = re.compile(r"(?i:since|if|when|while|as|because|although|though|unless|once|wenn|da|weil|si|quand)\b")
+_LEADS_IN = re.compile(
+    r"(?i:since|if|when|while|as|because|although|though|unless|once|on|in|at|by|for|with|after|before|wenn|da|weil|si)\b"
+)
 _COMMON = """
     the a an is are was were of to in it its with and for by on at not this that be can you as from or if no yes i all
     any some how what when where which who why here there then also now my your our we they he she do does
@@ -113,13 +115,15 @@ def clauses(text: str, statement: Part) -> list[Part]:
 
     The first one begins where the statement does, and the last one ends before its full stop.
     """
-    if _SUBORDINATE.match(text, statement.start):
-        return [statement]
     covered = prose(text)
+    leads_in = _LEADS_IN.match(text, statement.start) is not None
     stop = re.search(r"[.!?…。！？\"'”’)\]*_]*$", covered[statement.start : statement.end])
     end = statement.start + (stop.start() if stop else statement.end - statement.start)
     begins = [statement.start]
     for found in _BREAK.finditer(covered, statement.start, end):
+        if leads_in and found[0][0] == ",":
+            leads_in = False  # what stands before the comma says nothing without what comes after it
+            continue
         before, after = covered[begins[-1] : found.start()], covered[found.end() : end]
         if len(before.split()) >= 3 and len(after.split()) >= 3 and before.count("(") <= before.count(")"):
             begins.append(found.start())

@@ -10,7 +10,16 @@ from random import Random
 import attrs
 
 from keval_instrument import name_damage, number_damage
-from keval_instrument.answer_parts import Part, clauses, is_data, is_function_word, marker_of, statements, without
+from keval_instrument.answer_parts import (
+    Part,
+    clauses,
+    is_data,
+    is_english,
+    is_function_word,
+    marker_of,
+    statements,
+    without,
+)
 from keval_instrument.name_damage import Known
 from keval_instrument.negation import negated
 
@@ -88,6 +97,7 @@ def added(text: str, known: Known, rng: Random, *, count: int) -> tuple[str, lis
     foreign = (
         wrong
         for other in rng.sample(known.others, len(known.others))
+        if not is_data(other) and is_english(other) == is_english(text)
         for part in statements(other)[:1]
         for wrong in _wrong(part.of(other), attrs.evolve(known, question=other), rng, claims=False)[:1]
     )

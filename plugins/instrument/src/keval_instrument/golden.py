@@ -16,12 +16,12 @@ from keval_instrument.gradings import gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material
 
 FIGURES: Mapping[str, str] = {
-    "golden": "the share of golden answers that a scorer gives the best score",
-    "detection": "the share of damaged answers that a scorer gives a worse score than the golden answer",
-    "drop": "how much worse a damaged answer is scored than the golden one, on average",
-    "false_alarm": "the share of answers that say the same as the golden one and are scored worse",
-    "noticed": "the share of damaged answers that at least one scorer gives a worse score than the golden answer",
-    "unscored": "how many answers a scorer gave no score, or had nothing to judge in",
+    "golden": "The share of golden answers that a scorer gives the best score.",
+    "detection": "The share of damaged answers that a scorer gives a worse score than the golden answer.",
+    "drop": "How much worse a damaged answer is scored than the golden one, on average.",
+    "false_alarm": "The share of answers that say the same as the golden one and are scored worse.",
+    "noticed": "The share of damaged answers that at least one scorer gives a worse score than the golden answer.",
+    "unscored": "How many answers a scorer gave no score, or had nothing to judge in.",
 }
 _FEWEST = 5
 """Answers from which on a share of them is told."""

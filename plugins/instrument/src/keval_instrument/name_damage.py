@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from random import Random
 
 import attrs
@@ -69,7 +70,9 @@ class Vocabulary:
         outside = outside_blocks(text)
         ignored = [*_EXAMPLE.finditer(prose(outside))]
         found: list[Name] = []
-        for name in (*_code(outside), *_tokens(prose(outside)), *self._proper(prose(outside))):
+        proper = [*self._proper(prose(outside))]
+        rows = [name for name in proper if " " in name.text]
+        for name in (*_code(outside), *rows, *_tokens(prose(outside)), *proper):
             if any(name.start < other.end and other.start < name.end for other in found):
                 continue
             if not any(each.start() <= name.start < each.end() for each in ignored):
@@ -89,8 +92,9 @@ class Vocabulary:
 def _rows(text: str, proper: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield rows of capitalised words, with their offsets: those within sentences, and those of `proper` names."""
     for found in _CAPITAL.finditer(text):
-        words, at = found[0].split(" "), found.start()
-        if not found[0][0].isupper():
+        words = [*takewhile(lambda word: word[0].isupper() or word in _PARTICLES, found[0].split(" "))]
+        at = found.start()
+        if not words:
             continue
         line = text[text.rfind("\n", 0, at) + 1 : at]
         if _BEGINS.search(line) and words[0] not in proper and " ".join(words[:2]) not in proper:
@@ -133,7 +137,7 @@ def _class_of(said: str) -> str:
 def _code(text: str) -> Iterator[Name]:
     for found in _CODE.finditer(text):
         said = found[1]
-        if re.search(r"[^\W\d_]{2}", said):
+        if re.search(r"[^\W\d_]{2}", said) and said.lower() not in ("true", "false", "none", "null"):
             yield Name(found.start(1), found.end(1), said, _code_class(said))
 
 

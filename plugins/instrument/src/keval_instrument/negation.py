@@ -98,7 +98,7 @@ _INSERTIONS: list[_Rule] = [
         ),
         lambda m: f"{m[1]} not",
     ),
-    (re.compile(r"\bcan(?= (?!not\b|it\b|I\b|you\b|we\b|they\b))"), lambda m: "cannot"),
+    (re.compile(r"\bcan(?= (?!not\b|only\b|it\b|I\b|you\b|we\b|they\b))"), lambda m: "cannot"),
     (re.compile(r"\bhas(?= (?!been\b|to\b|not\b|no\b|\w+(?:ed|en|ne)\b))"), lambda m: "does not have"),
     (
         re.compile(rf"(?<=[\w{HIDDEN}] ){_SUBJECT}(?:{'|'.join(_SINGULAR)})\b(?= [\w(*{HIDDEN}-])"),

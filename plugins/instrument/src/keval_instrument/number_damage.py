@@ -39,6 +39,8 @@ _DOWNWARDS = re.compile(
     r"|\b(?:less|fewer|larger|greater|older|longer|higher|bigger) than) +$",
     re.IGNORECASE,
 )
+_JOINED = re.compile(r"[A-Za-zÀ-ɏ_][\w.-]*-$")
+_OF_A_PROGRAM = re.compile(r"\b(?i:version|release|python|node(?:\.js)?|java|ruby|php|django|postgres\w*|mysql) $")
 _IN_A_YEAR = "in|since|from|until|till|by|of|year|before|after|im|seit"
 _FACTORS = (0.4, 0.5, 0.6, 0.7, 1.4, 1.5, 1.6, 1.8, 2.0, 2.4)
 _LEAST = 0.25
@@ -72,6 +74,7 @@ def numbers(text: str) -> list[Number]:
         number
         for number in (_number(text, match) for match in _NUMBER.finditer(text))
         if not any(each.start() <= number.start < each.end() for each in ignored)
+        and not _JOINED.search(text[max(0, number.start - 24) : number.start])
     ]
     outside = outside_blocks(text)
     return [number for number in found if not outside[number.start].isspace()] or found
@@ -89,6 +92,8 @@ def _number(text: str, match: re.Match[str]) -> Number:
 def _form(group: str, said: str, before: str, after: str) -> Form:
     if group in ("date", "time", "version", "word"):
         return group  # type: ignore[return-value]
+    if re.fullmatch(r"\d+\.\d+", said) and _OF_A_PROGRAM.search(before):
+        return "version"
     if re.match(r"[ \u00a0\u202f]?(?:%|percent\b|per cent\b|Prozent\b)", after):
         return "percent"
     if re.match(r"[ \u00a0\u202f]?(?:°|degrees\b|Grad\b)|[CF]\b", after):

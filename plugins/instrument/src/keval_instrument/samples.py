@@ -34,7 +34,10 @@ _Arms: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
 
 
 def examine(material: Material) -> Examined:
-    """Examine the samples of a run by the scores of their answers, and by their texts. Raises RunError."""
+    """Examine the samples of a run by the scores of their answers, and all that are known by their texts.
+
+    Raises RunError.
+    """
     run = material.asked
     if run is None:
         return Examined("samples", reason=material.reasons.get("asked", "there is no run of the evaluation"))
@@ -54,11 +57,12 @@ def examine(material: Material) -> Examined:
     for name, by in found.items():
         lacks = "no question has two repetitions in each of two arms" if name == "noisy" else "no answer has a score"
         figures += [share_figure(name, {"scorer": scorer_name(of)}, each, lacks, sources) for of, each in by.items()]
-    failed, texts = _failed(run), {sample.id: _Text.of(sample) for sample in _asked(run)}
+    known = _asked(run) if material.plan is None else material.plan.samples
+    failed, texts = _failed(run), {sample.id: _Text.of(sample) for sample in known}
     copies = _copies(texts)
     repeated = dict.fromkeys(texts, False) | {sample: True for pair in copies for sample in pair}
     figures.append(share_figure("unanswered", {}, failed, "there is no trial", sources))
-    figures.append(share_figure("duplicates", {}, repeated, "there is no sample", sources))
+    figures.append(share_figure("duplicates", {}, repeated, "there is no sample"))
     return Examined("samples", tuple(figures), (*_copy_defects(texts, copies), *_defects(found, failed)))
 
 
