@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from keval import Run
@@ -33,6 +35,29 @@ def restyled(project: Project, asked: Run, scorers: str) -> Run:
     written = [(each.sample, each.condition, each.text) for each in restyled_answers(asked, seed=1)]
     assert [*dict.fromkeys(condition for _, condition, _ in written)] == ["plain", "padded", "format", "style"]
     return run_of_answers(project, "restyled", written, scorers.replace("with_docs", "baseline"), golden=GOLDEN)
+
+
+TOLD = [
+    "Set `listen_port` to 7001, as 2**3 and 3**2 are taken; `__init__` does the rest. It takes -5 ms.",
+    "# Ports\n\n1. **Tarn** takes 7001.\n2. Set it\n   - and reload\n\n```sh\ntarn reload  # now\n```\nThat is all.",
+    "| port | of |\n|---|---|\n| 7001 | Tarn |\n\nSee **the manual**, e.g. page 3. It is long.",
+    '{"port": 7001}',
+]
+
+
+def test_restyled_answers_say_all_that_they_said_before(project: Project) -> None:
+    answers = [(f"q{place}", "baseline", text) for place, text in enumerate(TOLD)]
+    golden = {sample: "x" for sample, *_ in answers}
+    run = run_of_answers(project, "asked", answers, "metrics: [double/length]", golden=golden)
+    written = {(each.sample, each.condition): each.text for each in restyled_answers(run, seed=1)}
+
+    assert {"plain"} == {condition for sample, condition in written if sample == "q3"}
+    for (sample, condition), text in written.items():
+        said, before = (re.findall(r"\w+|-5|\*\*\d", each) for each in (text, written[sample, "plain"]))
+        rest = iter(said)
+        missing = [word for word in before if word not in ("1", "2", "sh") and word not in rest]
+        assert (condition, []) == (condition, missing)
+        assert (condition == "plain") == (text == written[sample, "plain"])
 
 
 @pytest.mark.parametrize(

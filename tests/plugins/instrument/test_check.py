@@ -12,7 +12,7 @@ from keval.testing import Project
 from tests.viewing import chromium, needs_chromium, open_all, serious
 
 CONFIG = """
-dataset: {path: questions.jsonl}
+dataset: {path: questions.jsonl, cluster_key: source}
 agents: {echo: {type: testing/echo}}
 conditions: {baseline: {}, with_docs: {}}
 metrics: [testing/words]
@@ -44,7 +44,7 @@ def write(project: Project, *questions: dict[str, Any], config: str = CONFIG) ->
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     project = Project.new(tmp_path)
-    write(project, *map(question, range(14)))
+    write(project, *map(question, range(13)), question(13, source="one"))
     return project
 
 
@@ -116,8 +116,10 @@ def test_the_runs_of_a_check_ask_no_more_than_it_says_and_have_no_gates(project:
     assert (True, True) == (manifest["recording"] is not None, manifest["config"]["execution"]["keep_requests"])
 
 
-def test_the_budget_is_for_all_runs_together(project: Project) -> None:
-    outcome = project.keval("check", "eval.yaml", "--budget", "trials=100", "--json")
+def test_the_budget_is_for_all_runs_together_and_by_default_that_of_the_evaluation(project: Project) -> None:
+    project.write("eval.yaml", CONFIG + "budget: {trials: 100}\n")
+
+    outcome = project.keval("check", "eval.yaml", "--json")
     told = {each["examination"]: each["reason"] for each in outcome.data["examined"]}
 
     assert {"damaged"} == outcome.data["runs"].keys()
@@ -131,7 +133,7 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
         question(1, question=asked),
         question(2, question=f"{asked} Please?"),
         question(3, question=asked.upper().replace("?", ".")),
-        question(4, question="Is it raining?", answer="Rain?"),
+        question(4, question="Is it raining?", answer="Rain?", source="sky"),
     )
 
     outcome = project.keval("check", "eval.yaml", "--only", "samples", "--samples", "1", "--json")
@@ -207,7 +209,8 @@ def test_a_bound_that_is_none_is_told_before_anything_is_asked(project: Project,
 def test_too_little_is_said_and_is_no_number(
     project: Project, questions: list[dict[str, Any]], config: str, expected: dict[str, str | None]
 ) -> None:
-    write(project, *questions, config=config.partition("check:")[0].replace("x-judges: {it", "# {it"))
+    config = config.partition("check:")[0].replace(", cluster_key: source", "")
+    write(project, *questions, config=config.replace("x-judges: {it", "# {it"))
 
     outcome = project.keval("check", "eval.yaml", "--json")
     told = {each["examination"]: each["reason"] for each in outcome.data["examined"]}

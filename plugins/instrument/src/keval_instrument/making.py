@@ -11,7 +11,7 @@ from keval import Run
 from keval.plugin import Budget, Plan, ServedModel, redactor, run_to_end, tell
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
-from keval_instrument.runs import asked_plan, budget_left, draw_samples, written_plan
+from keval_instrument.runs import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
 from keval_instrument.written import WrittenAnswer
 
 
@@ -33,7 +33,8 @@ class RunMaker:
 
     def __attrs_post_init__(self) -> None:
         self.material = Material(plan=self.plan)
-        self.budget = self.plan.evaluation.header.check.budget
+        own = self.plan.evaluation.header.check.budget
+        self.budget = own if own != Budget() else self.plan.evaluation.budget
 
     def make(self, wanted: Collection[RunName]) -> Material:
         """Make the runs that are wanted; `restyled` needs `asked`. Raises KevalError."""
@@ -41,7 +42,7 @@ class RunMaker:
         if "damaged" in wanted:
             self._make("damaged", lambda: self._damaged(samples))
         if {"asked", "restyled"} & {*wanted}:
-            self._make("asked", lambda: asked_plan(self.plan.evaluation, samples, self.budget))
+            self._make("asked", lambda: asked_plan(self.plan, samples, self.budget))
         if "restyled" in wanted:
             self._make("restyled", self._restyled)
         return self.material
@@ -54,14 +55,14 @@ class RunMaker:
             self.material = attrs.evolve(self.material, reasons={**self.material.reasons, name: found})
             self.folder.keep(self.material)
             return
-        self._note(name, self.perform(found, lambda run: self._note(name, run), record=name == "asked"))
+        run = self.perform(found, lambda run: self._note(name, run), record=name == "asked")
+        self._note(name, run)
+        self.budget = budget_left(self.budget, run)
 
     def _note(self, name: RunName, run: Run) -> None:
-        """Note a run, and what it has left of the budget."""
         noted: dict[str, Any] = {name: run}
         self.material = attrs.evolve(self.material, **noted)
         self.folder.keep(self.material)
-        self.budget = budget_left(self.budget, run)
 
     def _damaged(self, samples: Sequence[str]) -> Plan | str:
         from keval_instrument.damages import written_answers  # as all that only some checks need
@@ -92,12 +93,15 @@ class RunMaker:
         if self._lacks_scorers:
             return "only checks of what trials leave score the answers; `verify` examines these"
         conditions = dict.fromkeys([baseline, *(answer.condition for answer in answers)])
-        answered = {answer.sample for answer in answers}
+        answered = tuple(dict.fromkeys(answer.sample for answer in answers))
         if len(conditions) < 2:
             return "no answer can be changed in any way"
-        samples = self.folder.write_samples(name, (each for each in self.plan.samples if each.id in answered))
-        written = self.folder.write_answers(name, answers, self.material.asked)
-        return written_plan(self.plan, samples, written, (*conditions,), self.budget)
+        found = WrittenFiles(
+            self.folder.write_samples(name, map(self.plan.samples.named, answered)),
+            self.folder.write_answers(name, answers, self.material.asked),
+            (*conditions,),
+        )
+        return written_plan(self.plan, answered, found, self.budget)
 
     async def _by_model(self, answers: Sequence[WrittenAnswer], samples: Sequence[str]) -> list[WrittenAnswer]:
         """Have the model that the config names damage golden answers, and count what that takes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
@@ -33,7 +34,9 @@ FIGURES = {
     "visible": "The smallest difference that the evaluation, as it is configured, shows with a power of 80 %.",
 }
 
-_SPLITS = 200
+_SPLITS, _FEWEST_SPLITS = 200, 20
+_MOST_VALUES = 4_000_000
+"""Scores in all splits together; of a run so large that there would be more, there are fewer splits."""
 _AT_ONCE = 2_000
 """Rows of differences for which p is computed at a time."""
 
@@ -115,7 +118,8 @@ class _Repeated:
         """
         rng = np.random.default_rng(self.run.manifest.seed % 2**64)
         shape = next((table.shape for table in self.tables.values()), (0, 0, 1))
-        order = np.argsort(rng.random((_SPLITS + 1, *shape)), axis=-1)
+        many = max(_FEWEST_SPLITS, min(_SPLITS, _MOST_VALUES // max(1, math.prod(shape))))
+        order = np.argsort(rng.random((many + 1, *shape)), axis=-1)
         order[0] = np.arange(shape[-1])
         scales = {entry.scorer: entry.scale for entry in self.run.manifest.scorers}
         splits = {

@@ -94,7 +94,7 @@ def _styled(text: str, other: str, habits: _Habits) -> str | None:
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _MARKER = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#:]*$")
-_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_STRONG = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
 
 
 def _reformatted(text: str) -> str | None:
@@ -121,9 +121,9 @@ def _without_markdown(text: str) -> str:
             continue
         heading, marker = _HEADING.match(line), _MARKER.match(line)
         said = f"{heading[1]}:" if heading else line[marker.end() :] if marker else line
-        said = _EMPHASIS.sub(r"\2", said)
+        said = _STRONG.sub(r"\1", said)
         if marker and in_list:
-            lines[-1] += f" {said}"
+            lines[-1] += f" {said}" if re.search(r"[.!?:;,]$", lines[-1]) else f"; {said}"
         else:
             lines.append(said)
         in_list = bool(marker)

@@ -31,9 +31,9 @@ def draw_samples(plan: Plan) -> tuple[str, ...]:
     return tuple(ids[position] for position in sorted(drawn))
 
 
-def asked_plan(evaluation: Evaluation, samples: tuple[str, ...], budget: Budget) -> Plan:
+def asked_plan(plan: Plan, samples: tuple[str, ...], budget: Budget) -> Plan:
     """Return the plan to ask samples as often as the config says for checks, with no gate. Raises ConfigError."""
-    settings = evaluation.header.check
+    evaluation, settings = plan.evaluation, plan.evaluation.header.check
     data = _without(effective(evaluation), "ablate", "anchors", "gates")
     data["execution"] |= {
         "num_repetitions": settings.repetitions,
@@ -41,27 +41,40 @@ def asked_plan(evaluation: Evaluation, samples: tuple[str, ...], budget: Budget)
         "keep_requests": True,
         "until": None,
     }
+    if not _cluster_key(plan, samples):
+        data["dataset"] = _without(data["dataset"], "cluster_key")
     found = with_data(evaluation, {**data, "name": _checked_name(evaluation), "budget": attrs.asdict(budget)})
     return make_plan(attrs.evolve(found, sample_ids=samples, limit=None))
 
 
-def written_plan(plan: Plan, samples: Path, answers: Path, conditions: tuple[str, ...], budget: Budget) -> Plan:
+@attrs.frozen
+class WrittenFiles:
+    """The files of samples and of written answers; each of the conditions is one way of making these.
+
+    The first condition is the baseline.
+    """
+
+    samples: Path
+    answers: Path
+    conditions: tuple[str, ...]
+
+
+def written_plan(plan: Plan, samples: tuple[str, ...], files: WrittenFiles, budget: Budget) -> Plan:
     """Return the plan to score written answers to samples, by the scorers of the evaluation that `plan` is of.
 
-    Each of the conditions is one way of making answers, and the first is the baseline. Raises ConfigError.
+    Raises ConfigError.
     """
     evaluation = plan.evaluation
     data = _without(effective(evaluation), *_TASKS, *_OF_ARMS)
     for judge in plan.scorers.judges:
         if isinstance(judge.plugin, ComparingJudge):
-            data["judges"][judge.label]["against"] = conditions[0]
-    cluster_key = evaluation.dataset.cluster_key if evaluation.dataset else None
+            data["judges"][judge.label]["against"] = files.conditions[0]
     data["execution"] |= {"num_repetitions": 1, "judge_repetitions": 1, "until": None, "executor": "local"}
     data |= {
         "name": _checked_name(evaluation),
-        "dataset": {"path": str(samples), **({"cluster_key": cluster_key} if cluster_key else {})},
-        "agents": {_WRITER: {"type": "recorded", "path": str(answers), "partial": True}},
-        "conditions": dict.fromkeys(conditions),
+        "dataset": {"path": str(files.samples), **_cluster_key(plan, samples)},
+        "agents": {_WRITER: {"type": "recorded", "path": str(files.answers), "partial": True}},
+        "conditions": dict.fromkeys(files.conditions),
         "budget": attrs.asdict(budget),
     }
     return make_plan(attrs.evolve(with_data(evaluation, data), sample_ids=(), limit=None))
@@ -85,6 +98,13 @@ def budget_left(budget: Budget, run: Run) -> Budget:
 
 def _checked_name(evaluation: Evaluation) -> str:
     return f"{evaluation.name}-check"
+
+
+def _cluster_key(plan: Plan, samples: tuple[str, ...]) -> dict[str, str]:
+    """Return the key under which samples have their sources, as a config writes it; nothing if none of them has one."""
+    key = plan.evaluation.dataset.cluster_key if plan.evaluation.dataset else None
+    has = any(key in plan.samples.named(sample).metadata for sample in samples)
+    return {"cluster_key": key} if key is not None and has else {}
 
 
 def _without(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:
