@@ -112,6 +112,9 @@ class Constructor:
         if label not in known:
             hint = suggestion(label, known, "conditions")
             self.problem((*judge.path, "against"), f"no condition named {label!r}{hint}")
+        elif {*self.evaluation.conditions} == {label}:
+            told = f"the judge {judge.label!r} compares conditions, and there is none besides {label!r}; add one"
+            self.notices.append(self.evaluation.source.problem(judge.path, told))
         return attrs.evolve(judge, plugin=attrs.evolve(judge.plugin, against=label))
 
     def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:

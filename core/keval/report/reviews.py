@@ -75,6 +75,7 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
 _MOST_CLAIMS = 5
+_MOST_REASONS = 3
 _NOT_RANDOM = {
     "draw": "answers drawn before the run had its present questions",
     "all": "all answers, of which some are not reviewed",
@@ -124,12 +125,13 @@ def _arm_bias(arm: ArmBias) -> str:
 
 
 def correction_texts(found: ReviewFindings) -> Iterator[str]:
-    """Yield each effect that labels correct with what the judge's bias adds to it, or why they do not."""
+    """Yield each effect that labels correct with what the judge's bias adds to it, and the first reasons for none."""
+    refused: dict[str, list[str]] = {}
     for each in found.corrected:
         against = f"{each.against.agent} {each.against.condition}"
         what = f"{rubric_name(each.metric)} by {each.judge}, {each.agent} {each.condition} against {against}"
         if each.difference is None:
-            yield one_line(f"{what}: no effect is corrected, because {each.reason}")
+            refused.setdefault(each.reason or "", []).append(what)
             continue
         how = f", {each.pairs} pairs" if each.pairs is not None else ""
         alone = "" if each.tuning else "; the judge's levels do not rise with people's, so that labels alone count"
@@ -137,6 +139,9 @@ def correction_texts(found: ReviewFindings) -> Iterator[str]:
         bias = f"{signed(each.bias_difference)} {interval(each.bias_low, each.bias_high, signs=True)}"
         whole = f"{what}: corrected by {each.labels} labels{how} {told}; judge - people differs by {bias}{alone}"
         yield one_line(whole)
+    for reason, effects in [*refused.items()][:_MOST_REASONS]:
+        more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
+        yield one_line(f"{effects[0]}{more}: no effect is corrected, because {reason}")
 
 
 def reviewed_text(found: ReviewFindings) -> str:

@@ -18,6 +18,7 @@ from keval.findings.reviews import Review
 from keval.labels.drawing import draw_answers
 from keval.plugin import Report
 from keval_viewer.report_page import FRAGMENTS
+from keval_viewer.runs import Runs
 from tests.conftest import Project
 from tests.reviewing import level
 
@@ -124,12 +125,15 @@ def test_labels_correct_the_effect_of_a_judge_that_favours_an_arm(run: Run, proj
 
 
 def test_later_labels_are_in_the_page_of_a_run_that_was_summarised_before(run: Run) -> None:
-    before = run.written_summary()
+    runs = Runs(run.path.parents[1])
+    before = runs.report(run)
     run.reviews_file.append(labels(run, true_levels(), range(LABELLED)))
+    after = runs.report(run)
 
-    assert before is not None
-    assert None is before.reviews
-    assert "corrected by 30 labels" in str(FRAGMENTS["reviews"](Report(run, before)))
+    assert None is before.summary.reviews
+    assert "corrected by 30 labels" in str(FRAGMENTS["effects"](after))
+    assert "corrected by 30 labels" in str(FRAGMENTS["reviews"](before))
+    assert before.summary == attrs.evolve(after.summary, reviews=None)
 
 
 @pytest.mark.parametrize(

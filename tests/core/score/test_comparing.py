@@ -156,3 +156,14 @@ def test_what_cannot_be_compared_is_told_where_it_stands(compared: Project) -> N
     assert 2 == outcome.code
     assert "eval.yaml:5:49: no condition named 'wth_docs'; did you mean 'with_docs'?" in outcome.stderr
     assert "the levels of a rubric of the kind preference are -1, 0 and 1" in outcome.stderr
+
+
+def test_a_single_condition_leaves_nothing_to_compare(compared: Project) -> None:
+    plain = [line for line in answers().splitlines() if "plain" in line]
+    compared.write(
+        eval_yaml=CONFIG.replace("{plain: {}, with_docs: {}}", "{plain: {}}"), old_jsonl="\n".join(plain) + "\n"
+    )
+
+    outcome = compared.keval("validate", "eval.yaml")
+
+    assert "the judge 'longer' compares conditions, and there is none besides 'plain'; add one" in outcome.stderr

@@ -87,6 +87,13 @@ def test_scores_say_what_was_found_and_mark_it_in_the_answer(grade: Grade) -> No
     assert {"golden_claims": GOLDEN} == scores["coverage"].details
 
 
+def test_a_claim_that_one_source_contradicts_is_not_grounded_in_the_other(grade: Grade) -> None:
+    scores = grade([{**GOOD, "claims": [{**WARM, "results": "contradicted"}]}], trial=TRIAL, rubrics=RUBRICS).scores
+
+    assert (0.0, 0.0) == (scores["grounded"].value, scores["uncontradicted"].value)
+    assert "contradicted by get_weather #1" == scores["grounded"].details["marks"][0]["label"]
+
+
 def but(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
     return {**GOOD, "claims": [WARM, {**entry, **changed}]}
 
