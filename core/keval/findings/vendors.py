@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # who reads a summary needs no plan
 
 _FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
 """The word that a model's name begins with before its version or size."""
+_VERSIONED = re.compile(r"[-\d]")
 
 
 @attrs.frozen
@@ -34,6 +35,8 @@ def vendors_of(model: str) -> tuple[str, ...]:
     name begins with, as models of one family are of one vendor. It is nothing if the name tells nothing.
     """
     *owners, name = model.lower().split("/")
+    if not owners[1:] and not _VERSIONED.search(name):
+        return ()
     for part in dict.fromkeys((name, *name.split("."))):  # a host may write us.vendor.model-1
         if provider := provider_of(part):
             return (provider,)
