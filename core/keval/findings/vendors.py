@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from keval.config.structure import provider_of
 from keval.errors import Problem
+from keval.findings.summary import SameVendor
 
 if TYPE_CHECKING:  # who reads a summary needs no plan
     from keval.plan.plan import ResolvedPlugin
@@ -17,15 +16,6 @@ if TYPE_CHECKING:  # who reads a summary needs no plan
 _FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
 """The word that a model's name begins with before its version or size."""
 _VERSIONED = re.compile(r"[-\d]")
-
-
-@attrs.frozen
-class SameVendor:
-    """A judge whose model is of the same vendor as those of some agents, by their labels."""
-
-    judge: str
-    agents: tuple[str, ...]
-    vendor: str
 
 
 def vendors_of(model: str) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def make_plan(
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
-    if any(item.models for item in scorers.judges):
+    if not samples_checked and any(item.models for item in scorers.judges):
         from keval.findings.vendors import vendor_notices  # only a judge with a model has a vendor
 
         idle += vendor_notices(agents, scorers.judges)
