@@ -32,7 +32,7 @@ QUESTIONS = 30
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder with a run of 30 questions in two arms, of which one question failed in one arm."""
+    """A results folder with a run of 30 questions in two arms; the second one differs on some."""
     project = Project(tmp_path_factory.mktemp("drawn"))
     rng, answers, samples = random.Random(7), [], []
     for place in range(QUESTIONS):
@@ -156,6 +156,17 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(run: Run, project: Proj
     project.write(bare_yaml="dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nmetrics: [double/characters]\n")
     assert 0 == project.run("bare.yaml", "-q").code
     assert "has no judge that gives levels" in refused("latest", "--sample", "4")
+
+
+def test_a_question_that_an_arm_did_not_answer_is_drawn_with_the_answers_that_there_are(run: Run) -> None:
+    trials = run.trials_file.read_text("utf-8").splitlines(keepends=True)
+    run.trials_file.write_text("".join(line for line in trials if "scripted/terse/q3/1" not in line), "utf-8")
+
+    draw = drawn(Run(run.path), 60, 1)
+
+    assert 59 == len(draw.answers)
+    assert [30, 29] == [arm.answers for arm in draw.frame]
+    assert ["baseline"] == [each.condition for each in draw.answers if each.sample == "q3"]
 
 
 def test_a_draw_from_other_questions_does_not_count(run: Run) -> None:
