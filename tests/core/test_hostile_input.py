@@ -288,7 +288,7 @@ RECORDED = Path(__file__).parents[2] / "examples" / "context-ab" / "recording"
 RECORDED_TRIAL = "openai/with_docs/prune-default/1"
 RUN_FILES = (
     *("manifest.json", "samples.jsonl", "trials.jsonl", "scores.jsonl", "reviews.jsonl", "retried.jsonl"),
-    *("summary.json", "recording/traffic.jsonl.zst"),
+    *("draws.jsonl", "anchors.jsonl", "anchor_scores.jsonl", "summary.json", "recording/traffic.jsonl.zst"),
 )
 TRIM = ("record", "trim", "run", "-o", "small")
 READING = (
@@ -315,7 +315,7 @@ SCORING = ("score", "run", "--metric", "basic/turns", "-q")
 
 @pytest.fixture
 def recorded(project: Project) -> Path:
-    """A recorded run with everything that a run may have: a review, and a trial that was run again."""
+    """A recorded run with all that a run may have: a review, a draw, an anchor, and a trial that was run again."""
     folder = project.root / "run"
     shutil.copytree(RECORDED, folder)
     trial = json.loads((folder / "trials.jsonl").read_bytes().splitlines()[0])
@@ -323,6 +323,12 @@ def recorded(project: Project) -> Path:
     (folder / "retried.jsonl").write_bytes(line({**trial, "failure": failure}))
     said = {"reviewer": "ann", "at": "2026-11-23T00:00:00+00:00", "kind": "thumb", "thumb": "up"}
     (folder / "reviews.jsonl").write_bytes(line({"trial": trial["id"], "answer": "0" * 64, **said}))
+    assert 0 == project.keval("review", "run", "--sample", "4").code
+    labelled = {"metadata": {"response": "Never.", "levels": {"completeness": 1}}, "question": "When?", "id": "a"}
+    (folder / "anchors.jsonl").write_bytes(line(labelled))
+    scores = map(json.loads, (folder / "scores.jsonl").read_bytes().splitlines())
+    score = next(each for each in scores if each["metric"] == "completeness")
+    (folder / "anchor_scores.jsonl").write_bytes(line({**score, "trial": "/anchor/a", "sample": "a"}))
     assert 0 == project.keval(*TRIM).code
     shutil.rmtree(project.root / "small")
     return folder

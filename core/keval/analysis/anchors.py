@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import attrs
 import numpy as np
@@ -35,9 +36,9 @@ def anchor_findings(run: Run) -> tuple[AnchorFindings, ...]:
     """
     if not anchor_scores_file(run.path).exists():
         return ()
-    here, rubrics = _Anchored(run), run.manifest.rubrics
+    here, earlier, rubrics = _Anchored(run), _Earlier(run), run.manifest.rubrics
     graded = (each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind != "preference")
-    return tuple(_found(here, entry) for entry in graded)
+    return tuple(_found(here, earlier, entry) for entry in graded)
 
 
 class _Anchored:
@@ -56,11 +57,38 @@ class _Anchored:
                 found[line.sample].append(line.score.value)
         return {name: sum(values) / len(values) for name, values in found.items() if name in self.anchors}
 
+    def digest(self, anchor: str) -> str:
+        """Return the digest of all that a judge sees of an anchor."""
+        return anchor_digest(self.anchors[anchor])
+
     def failed(self, entry: ScorerEntry) -> int:
         return sum(line.failure is not None for line in self.lines if line.scorer == entry.scorer)
 
 
-def _found(here: _Anchored, entry: ScorerEntry) -> AnchorFindings:
+class _Earlier:
+    """The finished runs of the evaluation beside a run, the latest before it first, each read when it is asked for."""
+
+    def __init__(self, run: Run) -> None:
+        folder = run.path.absolute().parent
+        runs = [each for each in list_runs(folder.parent) if each.path.parent == folder]
+        before = itertools.takewhile(lambda each: each.id != run.id, runs)
+        self._evaluation = run.manifest.evaluation
+        self._left = itertools.islice(reversed([*before]), _EARLIER)
+        self._read: list[_Anchored] = []
+
+    def __iter__(self) -> Iterator[_Anchored]:
+        yield from self._read
+        for run in self._left:
+            fetch_run(run.path)
+            if not anchor_scores_file(run.path).exists() or run.is_locked:
+                continue
+            with suppress(RunError):  # what is damaged is told where that run is read for its own sake
+                if run.manifest.replay is None and run.manifest.evaluation == self._evaluation:
+                    self._read.append(found := _Anchored(run))
+                    yield found
+
+
+def _found(here: _Anchored, earlier: _Earlier, entry: ScorerEntry) -> AnchorFindings:
     levels = here.levels(entry)
     people = {name: anchor_level(here.anchors[name], entry.metric) for name in levels}
     above = np.array([levels[name] - level for name, level in people.items() if level is not None])
@@ -69,46 +97,27 @@ def _found(here: _Anchored, entry: ScorerEntry) -> AnchorFindings:
         effect = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
         same = float(np.mean(above == 0))
         found = attrs.evolve(found, same=same, bias=effect.difference, bias_low=effect.low, bias_high=effect.high)
-    return attrs.evolve(found, drift=_drift(here, entry, levels))
+    return attrs.evolve(found, drift=_drift(here, earlier, entry, levels))
 
 
-def _drift(here: _Anchored, entry: ScorerEntry, levels: Mapping[str, float]) -> JudgeDrift:
+def _drift(here: _Anchored, earlier: _Earlier, entry: ScorerEntry, levels: Mapping[str, float]) -> JudgeDrift:
     manifest = here.run.manifest
     if manifest.replay is not None:
         return JudgeDrift(reason="the judge was not asked: the run is a replay")
     if not levels:
         return JudgeDrift(reason="the judge graded no anchor")
-    for earlier in itertools.islice(_earlier_runs(here.run), _EARLIER):
-        before = _same_scorer(earlier.manifest, manifest, entry)
-        if before is None or not (had := (there := _Anchored(earlier)).levels(before)):
+    for there in earlier:
+        run, before = there.run, _same_scorer(there.run.manifest, manifest, entry)
+        if before is None or not (had := there.levels(before)):
             continue
-        same = [
-            name
-            for name in levels
-            if name in had and anchor_digest(here.anchors[name]) == anchor_digest(there.anchors[name])
-        ]
+        same = [name for name in levels if name in had and here.digest(name) == there.digest(name)]
         if not same:
-            return JudgeDrift(earlier.id, reason=f"no anchor is the same as in {earlier.id}")
+            return JudgeDrift(run.id, reason=f"no anchor is the same as in {run.id}")
         differences = np.array([levels[name] - had[name] for name in same])
         effect = paired_effects([Differences(differences, span=entry.scale.high - entry.scale.low)])[0]
-        changes = tuple(_changes(earlier.manifest, manifest, before, entry))
-        return JudgeDrift(earlier.id, len(same), effect.difference, effect.low, effect.high, changes=changes)
+        changes = tuple(_changes(run.manifest, manifest, before, entry))
+        return JudgeDrift(run.id, len(same), effect.difference, effect.low, effect.high, changes=changes)
     return JudgeDrift(reason="no earlier run of the evaluation had this judge grade anchors by this rubric")
-
-
-def _earlier_runs(run: Run) -> Iterator[Run]:
-    """Yield the finished runs of the evaluation beside a run, the latest before it first."""
-    beside = [each for each in list_runs(run.path.parents[1]) if each.path.parent == run.path.parent]
-    before = itertools.takewhile(lambda each: each.id != run.id, beside)
-    for earlier in reversed([*before]):
-        fetch_run(earlier.path)
-        if anchor_scores_file(earlier.path).exists() and not earlier.is_locked:
-            try:
-                manifest = earlier.manifest
-            except RunError:  # told where that run is read for its own sake
-                continue
-            if manifest.replay is None and manifest.evaluation == run.manifest.evaluation:
-                yield earlier
 
 
 def _same_scorer(before: Manifest, now: Manifest, entry: ScorerEntry) -> ScorerEntry | None:

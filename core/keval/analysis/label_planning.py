@@ -141,10 +141,12 @@ class _Basis:
     def _reach(self, labelled: int, tuning: float, residual: float) -> float:
         """Return the reach of the interval, as it is where the same questions are labelled in both arms.
 
-        Source: as `keval.analysis.stats.corrected`. What the labels leave does not go with the judge's differences.
+        Source: as `keval.analysis.stats.corrected`; what λ leaves does not go with the judge's differences.
         """
-        variance = tuning**2 * float(np.var(self.mean, ddof=1)) / len(self.mean) + residual / labelled
-        return float(t_quantile(labelled - 2, 0.95)) * float(np.sqrt(variance))
+        left = residual * (labelled - 2) / labelled  # as λ and a mean are estimated
+        variance = tuning**2 * float(np.var(self.mean)) / len(self.mean) + left / labelled
+        stderr = float(np.sqrt(variance * 2 * labelled / (2 * labelled - 3)))
+        return float(t_quantile(labelled - 2, 0.95)) * stderr
 
 
 def _judged(run: Run, scorer: ScorerEntry) -> dict[Arm, dict[tuple[str, int], float]]:

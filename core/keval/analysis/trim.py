@@ -14,9 +14,10 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
+from keval.findings.anchors import ANCHOR_SCORES
 from keval.findings.draws import read_draw
 from keval.findings.reviews import read_review
-from keval.labels.anchors import anchor_scores_file, anchors_file, is_anchor
+from keval.labels.anchors import anchors_file, is_anchor, read_anchor
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import LookingEntry, Manifest, SelectionEntry
@@ -100,9 +101,10 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
     if (run.path / "draws.jsonl").exists():
         _copy_lines(run, writer, "draws.jsonl", read_draw, lambda draw: trials >= {each.trial for each in draw.answers})
-    for path in (anchors_file(run.path), anchor_scores_file(run.path)):
-        if path.exists():
-            _copy_lines(run, writer, path.name, bytes, lambda _: True)
+    if (anchors := anchors_file(run.path)).exists():
+        _copy_lines(run, writer, anchors.name, read_anchor, lambda _: True)
+    if (run.path / ANCHOR_SCORES).exists():
+        _copy_lines(run, writer, ANCHOR_SCORES, read_score, lambda _: True)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
         writer.write_manifest(manifest)

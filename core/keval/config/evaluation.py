@@ -253,7 +253,7 @@ class Header:
     workspace: Mapping[str, Any] | None = None
     sandbox: str | Mapping[str, Any] = "none"
     verify: tuple[Any, ...] = ()
-    check: CheckSettings = CheckSettings()
+    check: CheckSettings | None = None
     anchors: Path | None = None
 
 
@@ -343,6 +343,11 @@ class Evaluation:
     def baseline(self) -> str:
         """The condition that the others are compared with."""
         return self.header.baseline or next(iter(self.conditions))
+
+    @property
+    def check(self) -> CheckSettings:
+        """What `keval check` does: as given, or by default."""
+        return self.header.check or CheckSettings()
 
     def labels(self, section: Literal["agents", "conditions", "judges"]) -> tuple[str, ...]:
         """Return the labels that the config or a flag gives; a flag may have left some of them out."""

@@ -289,11 +289,11 @@ def _one_of(value: Any, wanted: Any) -> Any:
 def _union(wanted: Any, converter: cattrs.Converter) -> Hook:
     parts = [part for part in get_args(wanted) if part is not type(None)]
     nested = [part for part in parts if attrs.has(part) and part is not Model]
-    hooks = [(part, converter.get_structure_hook(part)) for part in parts]
 
     def hook(value: Any, _: Any) -> Any:
         if value is None and type(None) in get_args(wanted):
             return None
+        hooks = [(part, converter.get_structure_hook(part)) for part in parts]  # not before they are needed
         if len(hooks) == 1:
             return hooks[0][1](value, hooks[0][0])
         if isinstance(value, dict) and nested:

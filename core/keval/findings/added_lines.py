@@ -39,7 +39,7 @@ class AddedLines(Generic[T]):
         lines = b"".join(dump(record) + b"\n" for record in records)
         with explained(self.path):
             try:
-                mirror = mirror_of(self.path.parents[2])
+                mirror = mirror_of(self.path.parent.parent.parent)
                 with (
                     FileLock(self.path.with_name(f".{self.path.stem}.lock"), timeout=_PATIENCE),
                     mirror.adding(self.path) if mirror else nullcontext(),

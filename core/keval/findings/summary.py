@@ -20,7 +20,6 @@ from keval.findings.effects import (
     WinRate,
 )
 from keval.findings.reviews import ReviewFindings
-from keval.findings.vendors import SameVendor
 from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
@@ -338,6 +337,15 @@ class ScorerScale(Scored):
     judge: str | None
     scale: Scale
     category: str | None = None
+
+
+@attrs.frozen
+class SameVendor:
+    """A judge whose model is of the same vendor as those of some agents, by their labels."""
+
+    judge: str
+    agents: tuple[str, ...]
+    vendor: str
 
 
 @attrs.frozen

@@ -6,25 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from keval.config.structure import provider_of
 from keval.errors import Problem
+from keval.findings.summary import SameVendor
 
 if TYPE_CHECKING:  # who reads a summary needs no plan
     from keval.plan.plan import ResolvedPlugin
 
 _FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
 """The word that a model's name begins with before its version or size."""
-
-
-@attrs.frozen
-class SameVendor:
-    """A judge whose model is of the same vendor as those of some agents, by their labels."""
-
-    judge: str
-    agents: tuple[str, ...]
-    vendor: str
+_VERSIONED = re.compile(r"[-\d]")
 
 
 def vendors_of(model: str) -> tuple[str, ...]:
@@ -34,6 +25,8 @@ def vendors_of(model: str) -> tuple[str, ...]:
     name begins with, as models of one family are of one vendor. It is nothing if the name tells nothing.
     """
     *owners, name = model.lower().split("/")
+    if not owners[1:] and not _VERSIONED.search(name):
+        return ()
     for part in dict.fromkeys((name, *name.split("."))):  # a host may write us.vendor.model-1
         if provider := provider_of(part):
             return (provider,)

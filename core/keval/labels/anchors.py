@@ -45,9 +45,6 @@ def read_anchors(evaluation: Evaluation, scorers: Scorers) -> tuple[Sequence[Sam
     found, problems = [*dataset.samples], list[Problem]()
     for anchor in found:
         problems += [Problem(dataset.place(anchor.id), told) for told in _wrong(anchor, rubrics)]
-    if not scorers.judges:
-        told = "anchors are graded by judges, and the config has none; add `judges:`, or remove `anchors`"
-        problems.append(evaluation.source.problem(("anchors",), told, at_key=True))
     return found, problems
 
 
@@ -62,21 +59,25 @@ def _wrong(anchor: Sample, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
         yield "an anchor has the levels that people gave it, such as `levels: {completeness: 4}`"
         return
     for name, level in levels.items():
-        rubric = rubrics.get(name)
-        if rubric is None:
-            hint = suggestion(str(name), rubrics) or f"; judges grade by {', '.join(rubrics)}"
-            if rubrics:
-                yield f"no judge grades by a rubric {name!r}{hint}"
-        elif rubric.kind == "preference":
-            yield f"{name!r} compares two answers, and an anchor is one; remove the level"
-        elif rubric.needs_answer and anchor.answer is None:
-            yield f"{name!r} compares with the golden answer, and the anchor has none; add an `answer`"
-        elif isinstance(level, bool) or not isinstance(level, int | float):
+        if isinstance(level, bool) or not isinstance(level, int | float):
             yield f"the level of {name!r} is a number, got {level!r}"
-        elif rubric.kind == "levels" and level not in rubric.levels:
-            yield f"{level:g} is no level of {name!r}; it has {', '.join(map(str, rubric.levels))}"
-        elif not rubric.scale.low <= level <= rubric.scale.high:
-            yield f"{level:g} is beyond the scale of {name!r}, {rubric.scale.low:g} to {rubric.scale.high:g}"
+        elif rubrics:
+            yield from _wrong_level(anchor, name, level, rubrics)
+
+
+def _wrong_level(anchor: Sample, name: str, level: float, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
+    rubric = rubrics.get(name)
+    if rubric is None:
+        hint = suggestion(name, rubrics) or f"; judges grade by {', '.join(rubrics)}"
+        yield f"no judge grades by a rubric {name!r}{hint}"
+    elif rubric.kind == "preference":
+        yield f"{name!r} compares two answers, and an anchor is one; remove the level"
+    elif rubric.needs_answer and anchor.answer is None:
+        yield f"{name!r} compares with the golden answer, and the anchor has none; add an `answer`"
+    elif rubric.kind == "levels" and level not in rubric.levels:
+        yield f"{level:g} is no level of {name!r}; it has {', '.join(map(str, rubric.levels))}"
+    elif not rubric.scale.low <= level <= rubric.scale.high:
+        yield f"{level:g} is beyond the scale of {name!r}, {rubric.scale.low:g} to {rubric.scale.high:g}"
 
 
 def anchor_trial(anchor: Sample, agent: str, condition: str) -> Trial:
@@ -119,7 +120,7 @@ def anchor_scores_file(folder: Path) -> Path:
 
 def read_kept_anchors(folder: Path) -> list[Sample]:
     """Read the anchors of a run. Raises RunError."""
-    return [*read_lines(anchors_file(folder), _read_anchor)]
+    return [*read_lines(anchors_file(folder), read_anchor)]
 
 
 def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
@@ -134,7 +135,8 @@ def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
     ]
 
 
-def _read_anchor(line: bytes) -> Sample:
+def read_anchor(line: bytes) -> Sample:
+    """Read a line of the anchors of a run. Raises LookupError, TypeError or ValueError."""
     anchor = read_sample(line)
     if [*_wrong(anchor, {})]:
         raise ValueError(f"the anchor {anchor.id!r} lacks its response or its levels")

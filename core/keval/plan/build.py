@@ -60,7 +60,7 @@ def make_plan(
         problems += wrong
         constructor.notices += reader.notices()
     anchors: Sequence[Sample] = ()
-    if evaluation.header.anchors is not None and not played and not samples_checked:
+    if evaluation.header.anchors is not None and scorers.judges and not played and not samples_checked:
         from keval.labels.anchors import read_anchors  # only such a run needs it
 
         anchors, wrong = read_anchors(evaluation, scorers)
@@ -80,7 +80,7 @@ def make_plan(
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
-    if any(item.models for item in scorers.judges):
+    if not samples_checked and any(item.models for item in scorers.judges):
         from keval.findings.vendors import vendor_notices  # only a judge with a model has a vendor
 
         idle += vendor_notices(agents, scorers.judges)
@@ -389,6 +389,8 @@ def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers
     if not evaluation.judges:
         if evaluation.rubrics:
             yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
+        if evaluation.header.anchors is not None:
+            yield source.problem(("anchors",), "no judge grades anchors; add `judges:`", at_key=True)
         if "judge_repetitions" in (source.data.get("execution") or {}):
             problem = "there is no judge to ask repeatedly; add `judges:`"
             yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)

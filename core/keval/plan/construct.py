@@ -104,7 +104,11 @@ class Constructor:
     def _comparing(self, judge: ResolvedPlugin) -> ResolvedPlugin:
         """Return a judge that compares with the label of the condition in place of `baseline`."""
         known, plugin = self.evaluation.labels("conditions"), judge.plugin
-        if not isinstance(plugin, ComparingJudge) or not self.evaluation.conditions:
+        if "preference" not in kinds_of(plugin) or not self.evaluation.conditions:
+            return judge
+        if not isinstance(plugin, ComparingJudge):
+            told = f"{judge.component.target} of {judge.component.distribution} has no attribute `against`"
+            self.problem(judge.path, f"{told}, and grades by preference")
             return judge
         label = plugin.against
         if label == "baseline" and label not in known:

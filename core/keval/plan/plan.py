@@ -118,7 +118,8 @@ class Scorers:
 
     def graded_by(self, judge: ResolvedPlugin) -> list[Rubric]:
         """Return the rubrics that a judge grades by: those of its kinds."""
-        return [rubric for rubric in self.rubrics if rubric.kind in kinds_of(judge.plugin)]
+        kinds = kinds_of(judge.plugin)
+        return [rubric for rubric in self.rubrics if rubric.kind in kinds]
 
     def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
         """Return how often each scorer grades an answer: a metric once, a judge as in `earlier` or `of_judges`."""

@@ -10,6 +10,7 @@ from keval.analysis.question_comparisons import QuestionComparison
 from keval.findings.formats import interval_of, number, signed
 from keval.findings.summary import Summary
 from keval.report.activation import HEADS, activation_rows, reading_sentences
+from keval.report.anchors import anchor_lines
 from keval.report.blocks import Block
 from keval.report.cautions import cautions
 from keval.report.claims import Claim
@@ -78,6 +79,7 @@ def markdown(report: Report) -> str:
         ("All effects", _effects(summary, report.blocks)),
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
+        ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in anchor_lines(summary))),
         ("Use of tools", _tools(summary)),
         ("Instructions and skills", _texts(summary)),
         ("What was changed", _changed(report)),

@@ -17,6 +17,7 @@ from keval.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.findings.summary import ArmScore, Summary, ToolUse
 from keval.records.scores import Scale, Scorer
 from keval.report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
+from keval.report.anchors import anchor_lines
 from keval.report.blocks import Block, property_rows
 from keval.report.cautions import cautions
 from keval.report.contexts import ServerDifference, server_differences
@@ -164,8 +165,8 @@ class Report:
 
     @property
     def judging(self) -> Sequence[str]:
-        """How far judges agree with each other and with themselves, a line each."""
-        return [*judging_lines(self.summary)]
+        """How far judges agree with each other, with themselves, and with anchors, a line each."""
+        return [*judging_lines(self.summary), *anchor_lines(self.summary)]
 
     def cost_effectiveness(self, arm: ArmScore, *, short: bool = False) -> str:
         """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""

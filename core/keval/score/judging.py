@@ -99,7 +99,12 @@ class JudgeRunner:
     exchange: ModelExchange
     run_budget: RunBudget
     keep: KeepJudgement | None = None
+    _against: str | None = attrs.field(init=False)
     _wants_trial: bool = attrs.field(init=False)
+
+    @_against.default
+    def _condition_that_it_compares_with(self) -> str | None:
+        return self.judge.against if isinstance(self.judge, ComparingJudge) else None
 
     @_wants_trial.default
     def _asks_who_wants_the_trial(self) -> bool:
@@ -115,8 +120,7 @@ class JudgeRunner:
         trial of the condition that it compares with, and about none without an answer to compare with.
         """
         against = None
-        if isinstance(self.judge, ComparingJudge):
-            label = self.judge.against
+        if (label := self._against) is not None:
             against = None if trial.condition == label else self.counterpart(trial, label)
             if (verdict := _uncompared(trial, label, against)) is not None:
                 return [verdict] * len(rubrics), Judgement(repetition, model_calls=0)
@@ -149,12 +153,11 @@ class JudgeRunner:
     ) -> tuple[Judgement, dict[str, Verdict]]:
         builder = JudgementBuilder()
         failures: list[Failure] = []
-        seed, other = judge_seed(self.execution.seed, trial.sample.id, repetition), against and _blinded(against)
-        blinded, context = _blinded(trial), JudgeContext(repetition, seed=seed, against=other, builder=builder)
+        blinded, other = _blinded(trial), against and _blinded(against)
         while True:
             number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            outcome = await self._attempt(asker, blinded, rubrics, context, log)
+            outcome = await self._attempt(asker, (blinded, other), rubrics, builder, log)
             if outcome.error is None:
                 return builder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
@@ -166,22 +169,32 @@ class JudgeRunner:
             await self.retry_policy.wait(number, outcome.error)
 
     async def _attempt(
-        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext, log: TrafficLog | None
+        self,
+        asker: Asker,
+        blinded: tuple[Trial, Trial | None],
+        rubrics: Sequence[Rubric],
+        builder: JudgementBuilder,
+        log: TrafficLog | None,
     ) -> AttemptOutcome[Mapping[str, Score | TrialError]]:
-        """Ask once: live, or from the cassette of the attempt."""
-        seconds, stopwatch = self.execution.timeout_seconds, Stopwatch()
+        """Ask once about a trial, and the one to compare it with: live, or from the cassette of the attempt."""
+        seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with (
             self.exchange.playing(asker, stopwatch) as cassette,
-            self.exchange.request_scope(
-                asker, context.builder.refused, stopwatch, log=log, cassette=cassette
-            ) as headers,
+            self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette) as headers,
         ):
-            told = {**self._headers(context.repetition), **headers}
-            attempt = attrs.evolve(context, attempt=asker.attempt or 1, model_headers=told)
+            trial, against = blinded
+            context = JudgeContext(
+                repetition=repetition,
+                attempt=asker.attempt or 1,
+                seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
+                model_headers={**self._headers(repetition), **headers},
+                against=against,
+                builder=builder,
+            )
             limit = seconds if cassette is None else cassette.limit(seconds)
             outcome = await run_attempt(
-                lambda: self.judge.grade(trial, rubrics, attempt), seconds=limit, late=late, stopwatch=stopwatch
+                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
             )
             error = None if cassette is None else cassette.overruled(outcome.failure, late)
             return outcome if error is None else AttemptOutcome.failed(error)

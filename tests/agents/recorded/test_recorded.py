@@ -528,3 +528,13 @@ def test_a_report_says_that_agents_had_unlike_pasts(project: Project) -> None:
     assert NOTE in (project.root / "report.md").read_text(encoding="utf-8").replace("\\", "")
     assert "user (earlier): How is Helsinki?" in " ".join(shown.split())
     assert "own pasts" not in same
+
+
+def test_a_sample_without_an_answer_is_left_out_if_the_answers_are_partial(project: Project) -> None:
+    partial = CONFIG.replace("path: gadk.jsonl", "path: gadk.jsonl, partial: true")
+    write(project, lines({"id": "helsinki", "response": RAIN}), config=partial)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert (0, 3) == (outcome.code, outcome.data["planned"])
+    assert "has no answer" not in outcome.stderr

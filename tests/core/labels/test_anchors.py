@@ -88,8 +88,16 @@ def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(projec
     last = runs(project)
     told = project.keval("report", "latest", "--json").data
     page = " ".join(project.keval("report", "latest", "--explain").stdout.split())
+    markdown = project.keval("report", "latest", "--markdown").stdout
+    written(project, gated)
+    fourth = project.run("eval.yaml")
+    back = project.keval("report", "latest", "--json").data
 
-    assert [0, 0, 1] == [done.code for done in (first, second, third)]
+    assert [0, 0, 1, 1] == [done.code for done in (first, second, third, fourth)]
+    assert (-1.0, ["failed"] * 2) == (
+        back["anchors"][0]["drift"]["difference"],
+        [gate["verdict"] for gate in back["gates"]],
+    )
     assert "no earlier run of the evaluation had this judge grade anchors" in " ".join(first.stdout.split())
     assert "judge drift" not in second.stdout
     drift = told["anchors"][0]["drift"]
@@ -98,6 +106,8 @@ def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(projec
     assert 0 < drift["ci_low"] < 1 <= drift["ci_high"]
     assert ["the option shift"] == drift["changes"]
     assert f"since {last[1].id}: tone by digit; changed since then: the option shift" in page
+    agreement = r"Anchors, tone by digit: 8 % of 13 on the level of people, judge - people \+0.92 .*?; drift \+1.00"
+    assert [True, True] == [bool(re.search(agreement, text)) for text in (page, markdown)]
     assert re.search(r"judge drift \+1\.00 \[\+0\.\d\d, \+1\.00\] on 11 anchors since", page)
     gates = [(gate["verdict"], gate["value"], gate["against"]) for gate in told["gates"]]
     assert [("failed", 1.0, last[1].id)] * 2 == gates
@@ -235,7 +245,7 @@ def test_what_cannot_be_had_of_anchors_is_said(project: Project) -> None:
         return f"{done.code} {' '.join(done.stderr.split())}"
 
     unjudged = re.sub("(rubrics|judges):.*\n", "", CONFIG)
-    assert "2 error: eval.yaml:6:1: anchors are graded by judges, and the config has none" in problem(unjudged)
+    assert "0 note: eval.yaml:6:1: no judge grades anchors; add `judges:`" in problem(unjudged)
     assert "there is no file" in problem(CONFIG.replace("anchors.jsonl", "nowhere.jsonl"))
     told = "'judge_drift' is of judges: it takes neither an agent, nor a condition, nor a sign"
     assert told in problem(f"{CONFIG}gates: ['terse/judge_drift <= 0.1']\n")
@@ -243,3 +253,13 @@ def test_what_cannot_be_had_of_anchors_is_said(project: Project) -> None:
     written(project, f"{CONFIG.replace('anchors: anchors.jsonl', '')}gates: ['judge_drift <= 0.1']\n")
     assert "undecided (the run has no anchors" in " ".join(project.run("eval.yaml").stdout.split())
     assert not (project.run_directory() / "anchors.jsonl").exists()
+
+
+def test_workers_elsewhere_grade_anchors_too(project: Project) -> None:
+    written(project, f"{CONFIG}execution: {{executor: double/apart}}\n")
+
+    assert 0 == project.run("eval.yaml", "-q").code
+
+    (found,) = project.keval("report", "latest", "--json").data["anchors"]
+    assert (12, 0, 0.0) == (found["graded"], found["failed"], found["bias"])
+    assert 16 == len(project.lines("scores.jsonl"))

@@ -213,6 +213,7 @@ def test_a_claim_becomes_its_opposite(text: str, opposite: str) -> None:
         "Das ist der Hafen, und er ist nicht offen.",
         "`is not`",
         "30 °C",
+        "It may snow.",
     ],
 )
 def test_what_claims_nothing_or_is_not_english_is_not_negated(text: str) -> None:

@@ -24,13 +24,19 @@ rubrics: [factual_adherence]
 GOLDEN = "Tarn listens on port 7443."
 
 
-def asked(project: Project, *samples: Mapping[str, object], prompt: str = "Be brief.", config: str = CONFIG) -> Run:
+def asked(
+    project: Project,
+    *samples: Mapping[str, object],
+    prompt: str = "Be brief.",
+    config: str = CONFIG,
+    flags: tuple[str, ...] = (),
+) -> Run:
     project.write(leaky_yaml=config.format(prompt=prompt))
     lines = [
         {"id": f"q{place}", "question": "Which port?", "answer": GOLDEN, **each} for place, each in enumerate(samples)
     ]
     project.write(q_jsonl="".join(json.dumps(line) + "\n" for line in lines))
-    done = project.keval("run", "leaky.yaml", "-q", env={"OPENAI_API_KEY": "a-key"})
+    done = project.keval("run", "leaky.yaml", "-q", *flags, env={"OPENAI_API_KEY": "a-key"})
     assert 0 == done.code, done.stderr
     return open_run(project.run_directory())
 
@@ -101,3 +107,15 @@ def test_an_answer_that_names_its_model_leaks(project: Project, said: str, leaks
     found = examine(Material(asked=asked(project, {"metadata": {"says": said}}, config=config)))
 
     assert leaks == counts(found)["model"]
+
+
+@pytest.mark.usefixtures("simulated_here")
+def test_a_label_in_the_recorded_request_of_a_judge_leaks(project: Project) -> None:
+    # What stands between the judge and its model adds the label of one arm.
+    config = CONFIG.replace("it: {{type: planted/judge}}", "it: {{model: simulated/judge}}")
+    config += "middleware: [{{double/rewriting: {{old: Zq, new: 'with_docs '}}}}]"
+    found = examine(Material(asked=asked(project, {}, prompt="Zq", config=config, flags=("--record",))))
+
+    assert 1 == counts(found)["condition"]
+    (defect,) = found.defects
+    assert defect.problem.startswith("the condition 'with_docs' stands in the judge's request in 1 sample; ")

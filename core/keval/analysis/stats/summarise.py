@@ -14,8 +14,7 @@ from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval.analysis.stats.win_rates import Preferences, compared_with
 from keval.findings.draws import NO_LABELS, Labels
-from keval.findings.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
-from keval.findings.vendors import same_vendors
+from keval.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, Summary
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
@@ -53,6 +52,15 @@ def _review_tally(manifest: Manifest, labels: Labels) -> ReviewTally | None:
 def _live_models(entries: Mapping[str, AgentEntry | JudgeEntry]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the models of agents or judges that are not simulated, by label."""
     return [(label, (each.model,)) for label, each in entries.items() if each.model and not each.simulated]
+
+
+def _same_vendors(manifest: Manifest) -> tuple[SameVendor, ...]:
+    agents, judges = _live_models(manifest.agents), _live_models(manifest.judges)
+    if not agents or not judges:
+        return ()
+    from keval.findings.vendors import same_vendors  # for models that somebody made
+
+    return tuple(same_vendors(agents, judges))
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
@@ -159,7 +167,7 @@ class Summariser:
             properties=findings.properties(),
             averages=findings.averages(),
             unfinished=findings.unfinished,
-            same_vendor=tuple(same_vendors(*(_live_models(each) for each in (manifest.agents, manifest.judges)))),
+            same_vendor=_same_vendors(manifest),
             unpriced=self.observed.rates.unpriced,
             scorers=tuple(
                 ScorerScale(entry.metric, entry.judge, entry.scale, entry.category) for entry in manifest.scorers

@@ -37,9 +37,9 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
+    yield from map(safe, anchor_lines(summary))
     yield from claim_lines(claims, width)
     yield from map(safe, review_lines(summary))
-    yield from map(safe, anchor_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
 

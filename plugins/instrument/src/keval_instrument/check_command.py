@@ -55,7 +55,7 @@ def check(
             key: n for key, n in (("samples", samples), ("repetitions", repetitions)) if n is not None
         }
         caps: dict[str, Any] = dict(budget)
-        settings = evaluation.header.check
+        settings = evaluation.check
         settings = attrs.evolve(settings, **given, budget=attrs.evolve(settings.budget, **caps))
         evaluation = attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, check=settings))
         checked, material = check_config(evaluation, names, output_dir)

@@ -38,7 +38,7 @@ def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) ->
 
     Raises KevalError.
     """
-    bounds = _bounds(evaluation.source, evaluation.header.check.bounds, names)
+    bounds = _bounds(evaluation.source, evaluation.check.bounds, names)
     found: list[Examined] = []
     plan = make_plan(evaluation) if [*names] != [VERIFY] else None
     if VERIFY in names:

@@ -24,7 +24,7 @@ FIGURES: Mapping[str, str] = {
     "unscored": "How many answers a scorer gave no score, or had nothing to judge in.",
 }
 _FEWEST = 5
-"""Answers from which on a share of them is told."""
+"""Answers from which on something is said of all of them."""
 _ALARMING = 0.1
 """The share of answers scored worse though they say the same, above which a scorer reads the form, not the facts."""
 _LONGEST = 160
@@ -220,8 +220,8 @@ def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
 
 def _unnoticed_kinds(scored: Sequence[_Scored]) -> Iterator[Defect]:
     for condition, values in _noticed(scored).items():
-        if not any(values.values()):
-            told = f"no scorer notices {condition!r} in {_any_of(len(values))}"
+        if len(values) >= _FEWEST and not any(values.values()):
+            told = f"no scorer notices {condition!r} in any of {len(values)} answers"
             yield Defect(f"{told}; add one that compares answers with the golden one, such as a judge")
 
 
@@ -238,8 +238,9 @@ def _defects(scored: _Scored, figures: Sequence[Figure]) -> Iterator[Defect]:
         yield Defect(
             f"{name} gives every answer {short_number(same)}, damaged and empty ones as well; it tells nothing apart"
         )
-    elif noticed and not any(noticed):
-        yield Defect(f"{name} scores no damaged answer worse than the golden one, in {_any_of(len(noticed))}")
+    elif len(noticed) >= _FEWEST and not any(noticed):
+        told = f"{name} scores none of {len(noticed)} damaged answers worse than the golden one"
+        yield Defect(f"{told}; see whether what it measures is part of a right answer")
     for figure in figures:
         condition = figure.of.get("damage", "")
         reads_form = figure.name == "false_alarm" and figure.of.get("scorer") == name and (figure.low or 0) > _ALARMING
@@ -269,10 +270,6 @@ def _not_at_top(scored: _Scored) -> Iterator[Defect]:
             given = f"{short_number(scored.values[GOLDEN][sample])}, and not {short_number(scored.top)}"
             why = f": {_short(scored.reasons[sample])}" if sample in scored.reasons else ""
             yield Defect(f"{name} gives the golden answer {given}; mend the answer or the scorer{why}", sample)
-
-
-def _any_of(count: int) -> str:
-    return "the one answer that has it" if count == 1 else f"any of {count} answers"
 
 
 def _short(text: str) -> str:

@@ -33,7 +33,7 @@ class RunMaker:
 
     def __attrs_post_init__(self) -> None:
         self.material = Material(plan=self.plan)
-        own = self.plan.evaluation.header.check.budget
+        own = self.plan.evaluation.check.budget
         self.budget = own if own != Budget() else self.plan.evaluation.budget
 
     def make(self, wanted: Collection[RunName]) -> Material:
@@ -71,7 +71,7 @@ class RunMaker:
         if all(sample.answer is None for sample in found):
             return "no sample has a golden answer; `dataset.answer_key` names its key"
         answers = [*written_answers(found, seed=evaluation.execution.seed)]
-        if evaluation.header.check.model is not None and not self._lacks_scorers:
+        if evaluation.check.model is not None and not self._lacks_scorers:
             answers = run_to_end(self._by_model(answers, samples))
         return self._written("damaged", "golden", answers)
 
@@ -109,7 +109,7 @@ class RunMaker:
 
         evaluation = attrs.evolve(self.plan.evaluation, budget=self.budget)
         found = [self.plan.samples.named(name) for name in samples]
-        async with ServedModel.open(evaluation, evaluation.header.check.model, redactor()) as model:
+        async with ServedModel.open(evaluation, evaluation.check.model, redactor()) as model:
             made = await modelled_answers(answers, found, model)
             tokens, usd = self.budget.tokens, self.budget.usd
             self.budget = attrs.evolve(

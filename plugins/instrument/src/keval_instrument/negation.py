@@ -34,7 +34,8 @@ _PHRASES = {
     "less than": "more than",
     "up to": "at least",
 }
-_AUXILIARY = "is|are|was|were|can|could|will|would|should|must|may|might|do|does|did|has|have|had"
+_AUXILIARY = "is|are|was|were|can|could|will|would|should|must|do|does|did|has|have|had"
+"""Not those that leave both open: what may be may also not be."""
 _SHORT = {"can't": "can", "cannot": "can", "won't": "will"}
 _VERBS = """
     keep need require use support contain include return allow take make run start stop delete remove create store write
@@ -92,7 +93,7 @@ _OPPOSITE: list[_Rule] = [
 _INSERTIONS: list[_Rule] = [
     (
         re.compile(
-            r"\b(is|are|was|were|could|will|would|should|must|may|might)\b"
+            r"\b(is|are|was|were|could|will|would|should|must)\b"
             r"(?= )(?! (?:not|no|never|it|this|that|there|they|you|we|he|she|I|as follows)\b)",
             re.IGNORECASE,
         ),
