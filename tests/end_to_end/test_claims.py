@@ -35,6 +35,7 @@ ANSWERS = [
         "tool_calls": [{"name": "get_weather", "arguments": {"city": "Bergen"}, "result": "11 °C, light rain"}],
     },
 ]
+GOLDEN = "There is no way to recover a lost passphrase."
 CONFIG = """
     name: claims
     dataset: {path: questions.jsonl}
@@ -63,6 +64,19 @@ def asked(project: Project) -> Project:
     outcome = project.run("eval.yaml", "--record")
     assert 0 == outcome.code, outcome.stderr
     return project
+
+
+def test_the_simulated_judge_names_the_words_that_cover_a_golden_claim(project: Project) -> None:
+    project.write(
+        eval_yaml=CONFIG,
+        questions_jsonl=json.dumps({"id": "lost", "question": "Can it be recovered?", "answer": GOLDEN}) + "\n",
+        old_jsonl=json.dumps({"id": "lost", "response": f"Based on what I looked up: {GOLDEN}"}) + "\n",
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert 0 == outcome.code, outcome.stderr
+    assert [1.0] == [each["value"] for each in project.lines("scores.jsonl") if each["metric"] == "coverage"]
 
 
 def found(lines: list[dict[str, Any]]) -> dict[tuple[str, str], float | None]:

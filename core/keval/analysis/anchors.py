@@ -29,15 +29,16 @@ _EARLIER = 100
 
 
 def anchor_findings(run: Run) -> tuple[AnchorFindings, ...]:
-    """Return what each judge gave to the anchors of a run, by each of its rubrics; none without anchors.
+    """Return what each judge that does not compare gave to the anchors of a run, by each of its rubrics.
 
     The earlier run is the latest finished one of the same evaluation beside it in which the same model, as the same
     judge, graded anchors by the same rubric. Raises RunError.
     """
     if not anchor_scores_file(run.path).exists():
         return ()
-    here, earlier = _Anchored(run), _Earlier(run)
-    return tuple(_found(here, earlier, entry) for entry in run.manifest.scorers if entry.judge is not None)
+    here, earlier, rubrics = _Anchored(run), _Earlier(run), run.manifest.rubrics
+    graded = (each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind != "preference")
+    return tuple(_found(here, earlier, entry) for entry in graded)
 
 
 class _Anchored:

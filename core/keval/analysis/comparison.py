@@ -252,7 +252,7 @@ def _unlike_pasts(now: Findings, before: Findings, arms: Iterable[tuple[Arm, Arm
 
 def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
     """Yield how many trials were answered, if a run has others: they failed, or were not run, or not yet."""
-    told = [(found.answered, found.manifest.trials) for found in (now, before)]
+    told = [(found.answered, found.manifest.trials - found.beyond) for found in (now, before)]
     if any(answered < planned for answered, planned in told):
         yield Difference("trials answered", *(f"{answered:,} of {planned:,}" for answered, planned in told))
 

@@ -321,9 +321,10 @@ def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
     """Return what the config names, and what flags add to it."""
     data = evaluation.source.data
     known: dict[Scorer, Scale | None] = {(metric, None): None for metric in _metrics(data)}
-    judges, conditions = evaluation.labels("judges"), evaluation.labels("conditions")
-    rubrics = scorers.rubrics if judges else ()
-    known |= {(rubric.name, judge): rubric.scale for rubric in rubrics for judge in judges}
+    conditions, made = evaluation.labels("conditions"), {judge.label for judge in scorers.judges}
+    # A judge that was not made may grade by any rubric.
+    others = [judge for judge in evaluation.labels("judges") if judge not in made]
+    known |= {(rubric.name, judge): rubric.scale for rubric in scorers.rubrics for judge in others}
     return Names(
         agents=evaluation.labels("agents"),
         conditions=conditions,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from keval.analysis.stats.corrected import FEWEST
+from keval.analysis.stats.corrected import FEWEST, MAY_END
 from keval.analysis.stats.units import FloatArray, t_quantile
 from keval.findings.draws import Labels
 from keval.findings.reviews import standing
@@ -69,6 +69,8 @@ def plan_labels(
         for condition in others:
             basis = _Basis.of(judged, people, (agent, condition), (agent, manifest.baseline))
             widths = tuple(basis.width(extra, extra // arms) for extra in more)
+            if manifest.looking is not None:
+                widths = tuple(ExpectedWidth(each.more, each.questions, reason=MAY_END) for each in widths)
             plans.append(LabelPlan(agent, condition, *scorer.scorer, basis.is_assumed, widths))
     return plans
 

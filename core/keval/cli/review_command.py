@@ -108,7 +108,11 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
     if not judged:
         raise RunError(f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run")
     if metric is not None:
-        return named_scorers(judged, metric)[0]
+        named = named_scorers([each for each in run.manifest.scorers if each.rubric], metric)
+        if found := next((each for each in named if each in judged), None):
+            return found
+        known = ", ".join(dict.fromkeys(each.metric for each in judged))
+        raise RunError(f"people give levels, and {named[0].metric!r} is scored without: draw by one of {known}")
     return next((entry for entry in judged if entry.metric in run.manifest.primary), judged[0])
 
 

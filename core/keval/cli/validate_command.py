@@ -25,13 +25,21 @@ def command(config: Path, selection: Selection) -> None:
     """
     from keval.findings.formats import counted
     from keval.plan.build import make_plan
+    from keval.seams.interfaces import ComparingJudge
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     plan = make_plan(select(evaluation, selection))
     print_notices(plan, message_console())
     judges = len(plan.scorers.judges)
-    judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
+    asked = (
+        # No judge compares a trial with itself.
+        sum(key.condition != item.plugin.against for key in plan.trials())
+        if isinstance(item.plugin, ComparingJudge)
+        else plan.trial_count
+        for item in plan.scorers.judges
+    )
+    judged = sum(asked) * plan.evaluation.execution.judge_repetitions
     more = "".join(f", and those of {of} without each of its parts" for of in plan.evaluation.header.ablate)
     more += (
         f", {counted(judged, 'judgement')} by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""

@@ -61,7 +61,8 @@ class Stop:
 class Admission:
     """Hands out the keys of trials that may begin, and tells `begins` of each.
 
-    `max_failures` counts trials that fail from now on. `ended` says whether no further trial is needed.
+    `max_failures` counts trials that fail from now on. `ended` says whether no further trial is needed, and
+    `behind` whether none may begin until more are scored.
     """
 
     keys: Iterator[TrialKey]
@@ -70,13 +71,17 @@ class Admission:
     max_failures: int | None = None
     begins: Callable[[TrialKey], object] | None = None
     ended: Callable[[], bool] = lambda: False
+    behind: Callable[[], bool] = lambda: False
     _failed: int = attrs.field(default=0, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _waits: bool = attrs.field(default=False, init=False)
 
     @property
     def waits(self) -> bool:
-        """Whether trials that could not begin may do so now: what was in flight cost less than was reserved for it."""
+        """Whether trials that could not begin may do so now.
+
+        What was in flight cost less than was reserved for it, or was scored.
+        """
         return self._waits and self._admits
 
     def admitted(self) -> Iterator[TrialKey]:
@@ -111,7 +116,8 @@ class Admission:
 
     @property
     def _admits(self) -> bool:
-        return not (self.stop.asked or self._too_many_failed or self.ended()) and self.run_budget.admits_trial()
+        halted = self.stop.asked or self._too_many_failed or self.ended() or self.behind()
+        return not halted and self.run_budget.admits_trial()
 
     @property
     def _too_many_failed(self) -> bool:

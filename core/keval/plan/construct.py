@@ -116,6 +116,9 @@ class Constructor:
         if label not in known:
             hint = suggestion(label, known, "conditions")
             self.problem((*judge.path, "against"), f"no condition named {label!r}{hint}")
+        elif label not in self.evaluation.conditions:
+            told = f"the judge {judge.label!r} compares with {label!r}, which is left out, and will score nothing"
+            self.notices.append(self.evaluation.source.problem(judge.path, told))
         elif {*self.evaluation.conditions} == {label}:
             told = f"the judge {judge.label!r} compares conditions, and there is none besides {label!r}; add one"
             self.notices.append(self.evaluation.source.problem(judge.path, told))

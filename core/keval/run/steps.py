@@ -28,7 +28,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
-from keval.score.backlog import UNSCORED, Backlog, Submit, late_judges
+from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.distribution import CrewExecutor, Job
 from keval.store.journal import Journal
@@ -189,8 +189,7 @@ async def execute_and_score(
         if run.monitor is not None:
             run.monitor.begin(written, late)
             await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
-        async with backlog.as_they_finish() as submit:
-            told = await _execute(run, written, plan, done, submit)
+        told = await _execute(run, written, plan, done, backlog)
         run.ready.exchange.try_again("judge", backlog.down)
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
@@ -234,8 +233,8 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
     return summary
 
 
-async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], submit: Submit) -> str:
-    """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
+async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], backlog: Backlog) -> str:
+    """Run the trials that are not `done`, and score them as they finish; returns why trials were left out, if any."""
     execution, stop = plan.evaluation.execution, run.options.stop
     count = sum(key not in done for key in plan.trials()) if done else plan.trial_count
     admission = Admission(
@@ -246,13 +245,17 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         run.live_state.begins,
     )
     if run.monitor is not None and (run.replaying is None or run.replaying.live is not None):
-        admission.ended = run.monitor.has_ended  # all that was recorded is played
+        # All that was recorded is played.
+        admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
     executor = run.crew or (Local() if isinstance(chosen, CrewExecutor) else chosen)
-    async with Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal:
+    async with (
+        backlog.as_they_finish() as submit,
+        Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal,
+    ):
         outbox = RunOutbox(
             run.writer, journal, run.redact, run.hooks, admission, recording, submit, written.ranking.entry
         )
@@ -267,6 +270,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
                 max_concurrent=_max_concurrent(plan),
             )
             await stop.run(executor.execute(job), execution.grace_seconds)
+            if admission.behind():
+                await stop.run(backlog.catch_up(), execution.grace_seconds)
             if not admission.waits:
                 return admission.close()
 

@@ -96,11 +96,12 @@ class Backlog:
     left: bytearray
     all_at_once: bool = False
     down: set[str] = attrs.field(factory=set, init=False)
+    _waiting: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
     async def as_they_finish(self) -> AsyncIterator[Submit]:
         """Yield what takes trials; the block ends when those that it took are scored."""
-        slots, waiting = asyncio.Semaphore(self.at_once), set[asyncio.Task[None]]()
+        slots, waiting = asyncio.Semaphore(self.at_once), self._waiting
 
         async def score(place: int, line: bytes) -> None:
             async with slots:
@@ -120,6 +121,15 @@ class Backlog:
 
         async with asyncio.TaskGroup() as group:
             yield submit
+
+    def is_behind(self) -> bool:
+        """Return whether as many trials wait as are scored concurrently."""
+        return len(self._waiting) >= 2 * self.at_once
+
+    async def catch_up(self) -> None:
+        """Wait until fewer trials wait to be scored."""
+        while self.is_behind():
+            await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
 
     async def score_left(self, trials: Iterable[Trial]) -> None:
         """Score by all scorers what is left of the trials of the run's file, given in the order of the file."""

@@ -216,6 +216,18 @@ def test_an_anchor_that_is_wrong_is_told_at_its_line_before_anything_is_run(
     assert [] == runs(project)
 
 
+def test_a_judge_that_compares_has_no_drift(project: Project) -> None:
+    written(
+        project, f"{CONFIG.replace('judges: {', 'judges: {longer: {type: double/longer}, ')}gates: [judge_drift <= 5]\n"
+    )
+
+    project.run("eval.yaml")
+
+    summary = project.read("summary.json")
+    assert [("tone", "digit")] == [(found["metric"], found["judge"]) for found in summary["anchors"]]
+    assert ["digit"] == [gate["judge"] for gate in summary["gates"]]
+
+
 def test_what_cannot_be_had_of_anchors_is_said(project: Project) -> None:
     def problem(config: str) -> str:
         written(project, config)

@@ -169,6 +169,29 @@ def test_a_question_that_an_arm_did_not_answer_is_drawn_with_the_answers_that_th
     assert ["baseline"] == [each.condition for each in draw.answers if each.sample == "q3"]
 
 
+def test_a_draw_is_for_a_rubric_whose_levels_people_give(run: Run, project: Project) -> None:
+    config = (project.root / "eval.yaml").read_text("utf-8")
+    project.write(eval_yaml=config.replace("judges: {", "judges: {longer: {type: double/longer}, "))
+    assert 0 == project.run("eval.yaml", "-q").code
+
+    outcome = project.keval("review", "latest", "--sample", "4", "--metric", "preference")
+
+    told = "people give levels, and 'preference' is scored without: draw by one of tone"
+    assert (2, True) == (outcome.code, told in outcome.stderr)
+
+
+def test_no_width_is_promised_where_a_run_may_end_early(run: Run, project: Project) -> None:
+    config = (project.root / "eval.yaml").read_text("utf-8")
+    project.write(eval_yaml=f"{config}execution: {{until: {{effect: terse/tone, decided: true}}}}\n")
+    assert 0 == project.run("eval.yaml", "-q").code
+
+    outcome = project.keval("review", "latest", "--sample", "24", "--json")
+
+    (plan,) = outcome.data["plans"]
+    told = {"the run may end early, when its effect is decided"}
+    assert told == {width["reason"] for width in plan["widths"]}
+
+
 def test_a_draw_from_other_questions_does_not_count(run: Run) -> None:
     draws_file(run.path).append([drawn(run, 6, 1)])
     counted = len(run.labels().draws)

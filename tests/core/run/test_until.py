@@ -83,6 +83,35 @@ def test_a_run_ends_when_its_effect_is_decided(project: Project) -> None:
     assert 0.005 < effect.p_adjusted <= 0.05
 
 
+def test_preferences_are_counted_on_the_questions_that_count(project: Project) -> None:
+    looked_at(project)
+    config = (project.root / "eval.yaml").read_text(encoding="utf-8")
+    project.write(eval_yaml=f"{config}judges: {{longer: {{type: double/longer}}}}\n")
+
+    _, run = ran(project)
+
+    summary, looking = run.written_summary(), run.manifest.looking
+    assert summary is not None
+    assert looking is not None
+    for rate in summary.win_rates:
+        assert (rate.n, 2 * rate.n) == (len(looking.asked), rate.wins + rate.ties + rate.losses)
+    assert 2 == len(summary.win_rates)
+    assert any(trial.sample.id not in looking.asked for trial in run.trials())
+
+
+def test_a_comparison_takes_no_trial_of_an_ended_run_for_a_lost_one(project: Project) -> None:
+    looked_at(project)
+    (_, first), (_, second) = ran(project), ran(project)
+    looking = first.manifest.looking
+    assert looking is not None
+    assert any(each.sample.id not in looking.asked for each in first.trials())
+
+    compared = project.keval("compare", str(first.path), str(second.path))
+
+    assert 0 == compared.code
+    assert "trials answered" not in compared.stdout
+
+
 def test_a_run_without_an_effect_goes_to_its_end(project: Project) -> None:
     looked_at(project, shift=0.0)
 
@@ -292,7 +321,7 @@ def test_few_questions_are_a_notice(project: Project) -> None:
     assert (8, None, "unknown") == (effect.n, effect.ci_low, effect.verdict)
 
 
-def test_recorded_answers_are_looked_at_however_many_are_read_at_once(project: Project) -> None:
+def test_a_run_ends_early_however_fast_its_answers_are_read(project: Project) -> None:
     looked_at(project, "null")
     _, asked = ran(project)
     lines = [
@@ -309,5 +338,6 @@ def test_recorded_answers_are_looked_at_however_many_are_read_at_once(project: P
 
     looking, effect = recorded.manifest.looking, the_effect(recorded)
     assert looking is not None
-    assert (0, "better", len(looking.asked) or QUESTIONS) == (done.code, effect.verdict, effect.n)
+    assert (0, "better", len(looking.asked)) == (done.code, effect.verdict, effect.n)
+    assert 10 <= effect.n < QUESTIONS / 2
     assert "intervals hold at every look" in done.stdout

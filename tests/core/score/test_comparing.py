@@ -66,6 +66,12 @@ def test_each_answer_is_compared_with_that_of_the_baseline(compared: Project, ex
     assert 0.75 == pytest.approx(rate["rate"])
 
 
+def test_only_answers_that_are_compared_count_as_judgements(compared: Project) -> None:
+    outcome = compared.keval("validate", "eval.yaml")
+
+    assert "valid; 12 trials (6 samples), 6 judgements by longer" in outcome.stdout
+
+
 def test_a_report_tells_the_win_rate_and_no_worst_scores_of_the_baseline(compared: Project) -> None:
     compared.keval("run", "eval.yaml")
 
@@ -158,6 +164,18 @@ def test_what_cannot_be_compared_is_told_where_it_stands(compared: Project) -> N
     assert "the levels of a rubric of the kind preference are -1, 0 and 1" in outcome.stderr
 
 
+def test_a_judge_is_named_only_with_rubrics_of_its_kinds(compared: Project) -> None:
+    tone = "rubrics: [{tone: {instructions: Is it polite?, levels: {1: No., 2: Yes.}}}]\n"
+    compared.write(eval_yaml=CONFIG.replace("}}\n", "}, digit: {type: double/digit}}\n") + tone)
+
+    gates = ("--fail-under", "with_docs/preference@digit >= 0", "--fail-under", "tone@longer >= 1")
+    outcome = compared.keval("run", "eval.yaml", "--dry-run", *gates)
+
+    assert 2 == outcome.code
+    assert "no judge named 'digit'; its judges: longer" in outcome.stderr
+    assert "no judge named 'longer'; its judges: digit" in outcome.stderr
+
+
 def test_a_single_condition_leaves_nothing_to_compare(compared: Project) -> None:
     plain = [line for line in answers().splitlines() if "plain" in line]
     compared.write(
@@ -167,3 +185,12 @@ def test_a_single_condition_leaves_nothing_to_compare(compared: Project) -> None
     outcome = compared.keval("validate", "eval.yaml")
 
     assert "the judge 'longer' compares conditions, and there is none besides 'plain'; add one" in outcome.stderr
+
+
+def test_a_condition_that_is_compared_with_and_left_out_is_a_notice(compared: Project) -> None:
+    compared.write(eval_yaml=CONFIG.replace("journal: journal.txt", "against: plain"))
+
+    outcome = compared.keval("run", "eval.yaml", "--dry-run", "--condition", "with_docs")
+
+    assert 0 == outcome.code
+    assert "the judge 'longer' compares with 'plain', which is left out, and will score nothing" in outcome.stderr

@@ -19,7 +19,8 @@ from keval import Judgement, Message, Rubric, Sample, Score, Transcript, Trial
 from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import Anthropic, OpenAI, Pairwise
+from keval_judges import Anthropic, OpenAI
+from keval_judges.pairwise import Pairwise
 from keval_loopback.serving import serve
 
 KINDS: Mapping[str, Callable[..., OpenAI | Anthropic | Pairwise]] = {

@@ -15,7 +15,8 @@ from keval import Message, Rubric, Score, Transcript, Trial
 from keval.plugin import JudgeContext, Model, TrialError
 from keval.score.rubrics import preference
 from keval_gateway import ChatReply, ChatRequest, ModelFault
-from keval_judges import Pairwise, attacks
+from keval_judges import attacks
+from keval_judges.pairwise import Pairwise
 from keval_judges.prompt import shown
 from tests.conftest import Project
 from tests.judges.llm.conftest import TRIAL, Grade, Scene, Staged, said

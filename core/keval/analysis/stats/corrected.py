@@ -14,6 +14,8 @@ import numpy as np
 
 from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
 
+MAY_END = "the run may end early, when its effect is decided"
+"""Why no effect of such a run is corrected: an interval would have to hold at every look."""
 FEWEST = 10
 """The fewest labelled questions of each arm."""
 FEWEST_OF_TWO = 30

@@ -62,8 +62,8 @@ def compared_arms(manifest: Manifest) -> Iterator[tuple[Kind, Arm, Arm]]:
 class Findings:
     """What the scorers of a run found, by arm.
 
-    `own_pasts` are what agents had of their own, `answered` is how many trials did not fail, and `unfinished` says that
-    trials or scores are yet to be made.
+    `own_pasts` are what agents had of their own, `answered` is how many trials did not fail, `beyond` is as in
+    `Observations`, and `unfinished` says that trials or scores are yet to be made.
     """
 
     def __init__(self, observed: Observations) -> None:
@@ -72,7 +72,7 @@ class Findings:
         self._observed = {each.arm: each for each in observed.arms.values()}
         self.answered = sum(each.answered for each in self._observed.values())
         self.own_pasts = {arm: each.own_pasts for arm, each in self._observed.items()}
-        self._beyond = observed.beyond
+        self.beyond = observed.beyond
         self._clusters = observed.clusters
         self.number = observed.number
         self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
@@ -255,7 +255,7 @@ class Findings:
 
     def _is_unfinished(self) -> bool:
         """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
-        tried = self._beyond + self.answered + sum(each.failed.total() for each in self._observed.values())
+        tried = self.beyond + self.answered + sum(each.failed.total() for each in self._observed.values())
         missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
         return self.manifest.play or tried < self.manifest.trials or any(missing)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from keval.analysis.stats.corrected import Judged, Labelled, bias_difference, corrected, refusal
+from keval.analysis.stats.corrected import MAY_END, Judged, Labelled, bias_difference, corrected, refusal
 from keval.analysis.stats.effects import paired_values
 from keval.analysis.stats.findings import Findings, compared_arms
 from keval.analysis.stats.intervals import Values, mean_intervals
@@ -93,7 +93,7 @@ class JudgeLabels:
         if found.unfinished:
             return attrs.evolve(whose, reason="the run is unfinished")
         if found.manifest.looking is not None:
-            return attrs.evolve(whose, reason="the run may end early, when its effect is decided")
+            return attrs.evolve(whose, reason=MAY_END)
         arm, against = (
             found.values(each, self.entry.scorer)
             for each in (Arm(whose.agent, whose.condition, whose.against.run), whose.against)

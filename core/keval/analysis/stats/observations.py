@@ -82,9 +82,13 @@ class Observations:
     def clusters(self) -> Sequence[int] | None:
         return self._clusters if self._cluster_numbers else None
 
+    def counts(self, sample: str) -> bool:
+        """Return whether a question is in the figures. In a run that ended early, those are not that began last."""
+        return not self._asked or sample in self._asked
+
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
-        if self._asked and trial.sample.id not in self._asked:
+        if not self.counts(trial.sample.id):
             self.beyond += 1
             return
         found, sample = self.arms[trial.agent, trial.condition], self.number(trial.sample.id)
@@ -106,7 +110,7 @@ class Observations:
         scorer = line.scorer
         if not is_current(line, self._scorers.get(scorer)):
             return False
-        if self._asked and line.sample not in self._asked:
+        if not self.counts(line.sample):
             return True
         found, sample = self.arms[line.agent, line.condition], self.number(line.sample)
         found.cells[scorer].add(line, sample)

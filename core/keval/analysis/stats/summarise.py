@@ -122,7 +122,8 @@ class Summariser:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:
             self._agreement.add(line)
-            self._preferences.add(line)
+            if self.observed.counts(line.sample):
+                self._preferences.add(line)
             # A judgement is repeated by each of its scores, which follow each other; it is counted once.
             judged = (line.trial, line.judge, line.judgement)
             if judged != self._last:

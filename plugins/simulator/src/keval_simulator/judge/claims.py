@@ -57,7 +57,7 @@ def _golden_claims(sections: Sections) -> Iterator[dict[str, Any]]:
         near = max(
             said,
             key=lambda each: (any(covers(each[1], fact, ()) for fact in read.facts), share(read.words, each[1].words)),
-            default=("", whole),
+            default=(sections.response or "", whole),
         )
         yield {"text": claim, "covered": covered, "by": near[0] if covered else ""}
 
