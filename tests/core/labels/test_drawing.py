@@ -158,6 +158,17 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(run: Run, project: Proj
     assert "has no judge that gives levels" in refused("latest", "--sample", "4")
 
 
+def test_a_question_that_an_arm_did_not_answer_is_drawn_with_the_answers_that_there_are(run: Run) -> None:
+    trials = run.trials_file.read_text("utf-8").splitlines(keepends=True)
+    run.trials_file.write_text("".join(line for line in trials if "scripted/terse/q3/1" not in line), "utf-8")
+
+    draw = drawn(Run(run.path), 60, 1)
+
+    assert 59 == len(draw.answers)
+    assert [30, 29] == [arm.answers for arm in draw.frame]
+    assert ["baseline"] == [each.condition for each in draw.answers if each.sample == "q3"]
+
+
 def test_a_draw_is_for_a_rubric_whose_levels_people_give(run: Run, project: Project) -> None:
     config = (project.root / "eval.yaml").read_text("utf-8")
     project.write(eval_yaml=config.replace("judges: {", "judges: {longer: {type: double/longer}, "))
@@ -179,17 +190,6 @@ def test_no_width_is_promised_where_a_run_may_end_early(run: Run, project: Proje
     (plan,) = outcome.data["plans"]
     told = {"the run may end early, when its effect is decided"}
     assert told == {width["reason"] for width in plan["widths"]}
-
-
-def test_a_question_that_an_arm_did_not_answer_is_drawn_with_the_answers_that_there_are(run: Run) -> None:
-    trials = run.trials_file.read_text("utf-8").splitlines(keepends=True)
-    run.trials_file.write_text("".join(line for line in trials if "scripted/terse/q3/1" not in line), "utf-8")
-
-    draw = drawn(Run(run.path), 60, 1)
-
-    assert 59 == len(draw.answers)
-    assert [30, 29] == [arm.answers for arm in draw.frame]
-    assert ["baseline"] == [each.condition for each in draw.answers if each.sample == "q3"]
 
 
 def test_a_draw_from_other_questions_does_not_count(run: Run) -> None:
