@@ -168,7 +168,7 @@ def _origin(text: Text, place: Place) -> bool:
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     """Count the words of the place that a user's message names at a place of its words; 0 if none."""
     word = text.words[at]
-    if (word in NEVER_PLACES and word != "the") or not word[0].isalpha() or is_code(text, at):
+    if (word in NEVER_PLACES and word != "the") or not word[:1].isalpha() or is_code(text, at):
         return 0
     known = gazetteer()
     count = known.longest(text.words, at)
