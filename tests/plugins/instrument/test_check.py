@@ -63,6 +63,7 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     checked = outcome.data
     asked = Path(checked["runs"]["asked"])
     again = [project.keval("check", place, "--json") for place in (asked.name, str(asked.parent))]
+    narrow = project.keval("check", asked.name, env={"COLUMNS": "60"}).stdout
 
     assert 1 == outcome.code, outcome.stderr
     assert {"asked", "damaged", "restyled"} == checked["runs"].keys()
@@ -77,6 +78,8 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     for each in again:
         assert [False, True, True] == [bound["met"] for bound in each.data["bounds"]]
         assert checked["examined"][1] == each.data["examined"][1]
+    tables = [line for line in narrow.partition("\nruns ")[0].splitlines() if line.startswith("  ")]
+    assert max(map(len, tables)) <= 60
     listed = project.keval("list", "--json").data
     assert 3 == len(listed) == len({each["run"] for each in listed})
     page = (project.root / "check.html").read_text(encoding="utf-8")
@@ -124,6 +127,13 @@ def test_the_budget_is_for_all_runs_together_and_by_default_that_of_the_evaluati
 
     assert {"damaged"} == outcome.data["runs"].keys()
     assert "the budget of the check has no trials left; see `check.budget`" == told["repeats"]
+    assert told["repeats"] == outcome.data["bounds"][2]["reason"]
+
+    unable = project.keval("check", "eval.yaml", "--budget", "usd=0", "--json")
+    again = project.keval("check", "results/eval-check", "--json")
+
+    assert {} == unable.data["runs"]
+    assert outcome.data["runs"] == again.data["runs"]
 
 
 def test_samples_that_tell_nothing_are_named(project: Project) -> None:
@@ -155,6 +165,7 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
     [
         ("duplicates >= 0.5", False, "0.00"),
         ("saturated of factual_adherence by it <= 1", True, "factual_adherence by it 1.00"),
+        ("unanswered of nothing <= 1", False, "no such figure was found"),
         ("noisy <= 1", False, "no value: no question has two repetitions in each of two arms"),
         (
             "saturated of factual_adherence <= 1",
@@ -243,3 +254,12 @@ def test_an_ordinary_run_is_examined_by_what_it_has(project: Project) -> None:
     assert "golden: only `keval check CONFIG` has answers written" in outcome.stdout
     assert "detection of factual_adherence by it >= 0.99 not examined" in " ".join(outcome.stdout.split())
     assert "\nsamples\n" in outcome.stdout
+
+
+def test_a_judge_that_graded_nothing_is_not_said_to_have_graded_once(project: Project) -> None:
+    write(project, question(1, answer=None), config=CONFIG.partition("check:")[0].replace(", cluster_key: source", ""))
+
+    outcome = project.keval("check", "eval.yaml", "--only", "bias", "--json")
+
+    figures = [figure for each in outcome.data["examined"] for figure in each["figures"]]
+    assert ["it graded no answer"] == [figure["reason"] for figure in figures if figure["name"] == "repeat"]

@@ -38,9 +38,13 @@ class CheckFolder:
 
     @classmethod
     def find(cls, place: Path) -> CheckFolder | None:
-        """Return the folder of a check, or of the latest one in a folder of checks; `None` if there is none."""
+        """Return the folder of a check, or of the latest one in a folder of checks; `None` if there is none.
+
+        The latest one that made a run, if any did. Raises RunError.
+        """
         records = [place / _RECORD] if (place / _RECORD).is_file() else sorted(place.glob(f"check-*/{_RECORD}"))
-        return cls(records[-1].parent) if records else None
+        found = [cls(record.parent) for record in reversed(records)]
+        return next((each for each in found if {*RUNS} & each._record().keys()), next(iter(found), None))
 
     @classmethod
     def of(cls, run: Run) -> CheckFolder | None:
