@@ -85,8 +85,7 @@ def refusal(arm: Labelled, against: Labelled) -> str | None:
     Where nearly all answers are on one level, a draw may hold none of the few that decide the difference, and nothing
     in it tells so: of answers that pass in 93 and 98 of 100 cases, 30 labels of each arm gave intervals by the standard
     error alone that held the truth in 81 % of the draws, and in 95 % of those with three labels or more off the
-    commonest level.
-    bench/corrected_coverage.py has the simulation.
+    commonest level. bench/corrected_coverage.py has the simulation.
     """
     sides = (arm, against)
     least = min(each.count for each in sides)
