@@ -165,7 +165,7 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
     [
         ("duplicates >= 0.5", False, "0.00"),
         ("saturated of factual_adherence by it <= 1", True, "factual_adherence by it 1.00"),
-        ("unanswered of nothing <= 1", False, "no such figure was found"),
+        ("saturated of factual_adherence by it, other <= 1", False, "no such figure was found"),
         ("noisy <= 1", False, "no value: no question has two repetitions in each of two arms"),
         (
             "saturated of factual_adherence <= 1",
@@ -185,6 +185,7 @@ def test_a_bound_is_met_by_every_figure_that_it_is_about(
     found = [(each["met"], each["reason"]) for each in outcome.data["bounds"]]
     assert (int(met is False), [] if told is None else [met]) == (outcome.code, [each for each, _ in found])
     assert all(told in reason for _, reason in found if told is not None)
+    assert all("did you mean" not in reason for _, reason in found if "did you mean" not in (told or ""))
 
 
 @pytest.mark.parametrize(
@@ -251,6 +252,7 @@ def test_an_ordinary_run_is_examined_by_what_it_has(project: Project) -> None:
     outcome = project.keval("check", "latest")
 
     assert 0 == outcome.code
+    assert "only the check of a CONFIG is narrowed" in project.keval("check", "latest", "--samples", "3").stderr
     assert "golden: only `keval check CONFIG` has answers written" in outcome.stdout
     assert "detection of factual_adherence by it >= 0.99 not examined" in " ".join(outcome.stdout.split())
     assert "\nsamples\n" in outcome.stdout

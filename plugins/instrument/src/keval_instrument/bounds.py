@@ -37,7 +37,7 @@ class Bound:
         about = [figure for figure in about if len(figure.of) == min(len(each.of) for each in about)]
         if not about:
             known = dict.fromkeys(label for figure in named for label in figure.of.values())
-            hint = next(filter(None, (suggestion(label, known) for label in self.labels)), "")
+            hint = next(filter(None, (suggestion(label, known) for label in self.labels if label not in known)), "")
             undone = (each.reason for each in examined if self.figure in figures_of([each.examination]))
             return BoundResult(self.text, lacking, next(filter(None, undone), f"no such figure was found{hint}"))
         if unknown := [figure for figure in about if figure.value is None]:
