@@ -263,5 +263,7 @@ def test_a_judge_that_graded_nothing_is_not_said_to_have_graded_once(project: Pr
 
     outcome = project.keval("check", "eval.yaml", "--only", "bias", "--json")
 
+    elsewhere = project.keval("check", "eval.yaml", "--only", "bias", "-o", "more results").stdout
+    assert "keval report 'more results/" in elsewhere
     figures = [figure for each in outcome.data["examined"] for figure in each["figures"]]
     assert ["it graded no answer"] == [figure["reason"] for figure in figures if figure["name"] == "repeat"]

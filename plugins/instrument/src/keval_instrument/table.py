@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
@@ -144,5 +145,5 @@ def _ending(checked: Checked, width: int) -> Iterator[Text]:
         told, style = words[bound.met]
         text = one_line(f"{bound.bound}  {told} ({bound.reason})")
         yield from (Text(line, style) for line in labelled("" if place else "bounds", [text], width))
-    runs = [f"{name}: keval report {one_line(run)}" for name, run in checked.runs.items()]
+    runs = [f"{name}: keval report {one_line(shlex.quote(run))}" for name, run in checked.runs.items()]
     yield from (Text(line, "dim") for line in labelled("runs", runs, width))
