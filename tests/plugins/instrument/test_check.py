@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,9 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     assert max(map(len, tables)) <= 60
     listed = project.keval("list", "--json").data
     assert 3 == len(listed) == len({each["run"] for each in listed})
+    shutil.rmtree(project.root / checked["runs"]["damaged"])
+    (rest,) = project.keval("check", asked.name, "--only", "golden", "--json").data["examined"]
+    assert f"there is no run {checked['runs']['damaged']} any more" == rest["reason"]
     page = (project.root / "check.html").read_text(encoding="utf-8")
     assert "Damaged answers that no scorer noticed" in page
     assert "http://" not in page
