@@ -106,9 +106,7 @@ def _read(path: Path, line: bytes) -> dict[str, Any]:
     except ValueError:
         data = None
     if not isinstance(data, dict):
-        raise RunError(
-            f"{path} is damaged: a line is no JSON object; remove the file, and check the runs one by one"
-        )
+        raise RunError(f"{path} is damaged: a line is no JSON object; remove the file, and check the runs one by one")
     return data
 
 
