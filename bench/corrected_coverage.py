@@ -128,7 +128,8 @@ def coverage(judge: Judge, design: Design, times: int, seed: Sequence[int]) -> C
             for row, chosen in enumerate(labelled(rng, design, levels))
         )
         if refusal(arm, against) is None:
-            found = corrected(Judged(levels[1] - levels[0], np.arange(design.questions)), arm, against)
+            judged = Judged(levels[1] - levels[0], np.arange(design.questions), float(len(design.begins)))
+            found = corrected(judged, arm, against)
             ends.append((found.low, found.high))
     alone = np.array([(each.low, each.high) for each in paired_effects(every)])
     (by_judge, width), (better, wider) = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     checked = outcome.data
     asked = Path(checked["runs"]["asked"])
     again = [project.keval("check", place, "--json") for place in (asked.name, str(asked.parent))]
+    narrow = project.keval("check", asked.name, env={"COLUMNS": "60"}).stdout
 
     assert 1 == outcome.code, outcome.stderr
     assert {"asked", "damaged", "restyled"} == checked["runs"].keys()
@@ -77,8 +79,13 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     for each in again:
         assert [False, True, True] == [bound["met"] for bound in each.data["bounds"]]
         assert checked["examined"][1] == each.data["examined"][1]
+    tables = [line for line in narrow.partition("\nruns ")[0].splitlines() if line.startswith("  ")]
+    assert max(map(len, tables)) <= 60
     listed = project.keval("list", "--json").data
     assert 3 == len(listed) == len({each["run"] for each in listed})
+    shutil.rmtree(project.root / checked["runs"]["damaged"])
+    (rest,) = project.keval("check", asked.name, "--only", "golden", "--json").data["examined"]
+    assert f"there is no run {checked['runs']['damaged']} any more" == rest["reason"]
     page = (project.root / "check.html").read_text(encoding="utf-8")
     assert "Damaged answers that no scorer noticed" in page
     assert "http://" not in page
@@ -124,6 +131,13 @@ def test_the_budget_is_for_all_runs_together_and_by_default_that_of_the_evaluati
 
     assert {"damaged"} == outcome.data["runs"].keys()
     assert "the budget of the check has no trials left; see `check.budget`" == told["repeats"]
+    assert told["repeats"] == outcome.data["bounds"][2]["reason"]
+
+    unable = project.keval("check", "eval.yaml", "--budget", "usd=0", "--json")
+    again = project.keval("check", "results/eval-check", "--json")
+
+    assert {} == unable.data["runs"]
+    assert outcome.data["runs"] == again.data["runs"]
 
 
 def test_samples_that_tell_nothing_are_named(project: Project) -> None:
@@ -155,6 +169,7 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
     [
         ("duplicates >= 0.5", False, "0.00"),
         ("saturated of factual_adherence by it <= 1", True, "factual_adherence by it 1.00"),
+        ("saturated of factual_adherence by it, other <= 1", False, "no such figure was found"),
         ("noisy <= 1", False, "no value: no question has two repetitions in each of two arms"),
         (
             "saturated of factual_adherence <= 1",
@@ -174,6 +189,7 @@ def test_a_bound_is_met_by_every_figure_that_it_is_about(
     found = [(each["met"], each["reason"]) for each in outcome.data["bounds"]]
     assert (int(met is False), [] if told is None else [met]) == (outcome.code, [each for each, _ in found])
     assert all(told in reason for _, reason in found if told is not None)
+    assert all("did you mean" not in reason for _, reason in found if "did you mean" not in (told or ""))
 
 
 @pytest.mark.parametrize(
@@ -240,6 +256,18 @@ def test_an_ordinary_run_is_examined_by_what_it_has(project: Project) -> None:
     outcome = project.keval("check", "latest")
 
     assert 0 == outcome.code
+    assert "only the check of a CONFIG is narrowed" in project.keval("check", "latest", "--samples", "3").stderr
     assert "golden: only `keval check CONFIG` has answers written" in outcome.stdout
     assert "detection of factual_adherence by it >= 0.99 not examined" in " ".join(outcome.stdout.split())
     assert "\nsamples\n" in outcome.stdout
+
+
+def test_a_judge_that_graded_nothing_is_not_said_to_have_graded_once(project: Project) -> None:
+    write(project, question(1, answer=None), config=CONFIG.partition("check:")[0].replace(", cluster_key: source", ""))
+
+    outcome = project.keval("check", "eval.yaml", "--only", "bias", "--json")
+
+    elsewhere = project.keval("check", "eval.yaml", "--only", "bias", "-o", "more results").stdout
+    assert "keval report 'more results/" in elsewhere
+    figures = [figure for each in outcome.data["examined"] for figure in each["figures"]]
+    assert ["it graded no answer"] == [figure["reason"] for figure in figures if figure["name"] == "repeat"]

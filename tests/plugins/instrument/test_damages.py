@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from keval import Sample
 from keval_instrument import number_damage
+from keval_instrument.answer_parts import statements
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.name_damage import Known, Vocabulary, damaged
 from keval_instrument.negation import negated
@@ -122,6 +123,20 @@ def changed(text: str, *, every: bool = False) -> set[str]:
     """All that becomes of the numbers of a text."""
     made = (number_damage.damaged(text, "", Random(seed), every=every) for seed in range(60))
     return {each[0] for each in made if each is not None}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["Die Wartung beginnt am 12. März um 22 Uhr.", "Dann ist der Dienst aus."],
+        ["Der 2. Server, d. h. der neue, bleibt bis 1. Mai.", "Das kostet ca. 5 Euro, z. B. im Juli."],
+        ["It costs 5.", "Then run npm i.", "See e.g. Fig. 3."],
+    ],
+)
+def test_a_stop_after_an_ordinal_or_an_abbreviation_ends_no_statement(said: list[str]) -> None:
+    text = " ".join(said)
+
+    assert said == [part.of(text) for part in statements(text)]
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,9 @@ class JudgeLabels:
         ours, theirs = (_labelled(side, [found.unit(found.number(label.sample)) for label in side]) for side in kept)
         if reason := refusal(ours, theirs):
             return attrs.evolve(whose, reason=reason)
-        judged = Judged(np.array([*both.values()]), np.array([*map(found.unit, both)], np.int64))
-        effect, bias = corrected(judged, ours, theirs), bias_difference(ours, theirs)
+        span = self.entry.scale.high - self.entry.scale.low
+        judged = Judged(np.array([*both.values()]), np.array([*map(found.unit, both)], np.int64), span)
+        effect, bias = corrected(judged, ours, theirs), bias_difference(ours, theirs, span)
         return attrs.evolve(
             whose,
             labels=len(kept[0]) + len(kept[1]),

@@ -13,13 +13,13 @@ from keval.analysis.label_planning import CORRELATIONS, ExpectedWidth, LabelPlan
 from keval.findings.draws import Draw
 from keval.findings.formats import counted, number
 from keval.report.terminal.console import safe
-from keval.report.words import joined, one_line, rubric_name
+from keval.report.words import one_line, rubric_name
 from keval.store.run import Run
 
 
 def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, console: Console) -> None:
     """Print a draw for which `count` answers were asked. No answer's arm is named, as reviews are to be blind."""
-    questions = [*dict.fromkeys(answer.sample for answer in draw.answers)]
+    questions = {answer.sample for answer in draw.answers}
     arms = len(draw.frame)
     told = f"draw {draw.id}: {counted(len(draw.answers), 'answer')} to {counted(len(questions), 'question')}"
     why = "" if len(draw.answers) == count else f" (of {count} asked for, as each question is drawn in all {arms} arms)"
@@ -31,7 +31,6 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
         safe(f"{draw.drawn} of {draw.questions} questions are drawn now, all equally likely, spread over {whose}"),
         soft_wrap=True,
     )
-    console.print(safe(f"questions: {joined([one_line(name) for name in questions])}"), soft_wrap=True)
     folder = run.path.parent.parent
     where = "" if str(folder) == "results" else f" -o {shlex.quote(str(folder))}"
     console.print(safe(f"to label the answers: keval view{where}, then the run, Review, and this draw"), soft_wrap=True)

@@ -18,7 +18,8 @@ _RULE = r"[ \t]*\|?[ \t]*:?-{2,}[-|: \t]*"
 _NO_STATEMENT = re.compile(rf"[ \t]*(?:#{{1,6}} .*|[-=*_ ]{{3,}}|)|{_RULE}")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*(?:[ \t]+|(?<=[。！？]))(?=\S)")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z])\.$"
+    r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z]"
+    r"|(?<![\w-])(?:[dzu]|d\. h|u\. a)|\b(?:[Aa]m|[Vv]om|[Zz]um|[Bb]is|[Ss]eit|[Dd](?:e[mnrs]|ie|as)) \d{1,2})\.$"
 )
 _BREAK = re.compile(
     r"; +|, +(?:and|but|so|because|which|while|where|und|aber|weil|mais|pero)\b |, +(?=\S)|(?<=\w) +(?=\()|(?<=\)) +"

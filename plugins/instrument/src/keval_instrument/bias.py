@@ -128,7 +128,8 @@ class _Judged:
         again = {answer: given for answer, given in self.gradings[scorer].items() if len(given) > 1}
         same = _mean("repeat", of, [(source, len({*given}) == 1) for (*_, source), given in again.items()], 0.0)
         if same.value is None:
-            why = same.reason if again else "each answer was graded once; two or more `judge_repetitions` show it"
+            once = "each answer was graded once; two or more `judge_repetitions` show it"
+            why = same.reason if again else once if self.gradings[scorer] else "it graded no answer"
             for name, unit in (("repeat", "share"), ("repeat_sd", "points")):
                 yield Figure(name, of, None, len(again), reason=why, unit=unit), None
             return

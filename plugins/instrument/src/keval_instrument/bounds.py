@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from keval.plugin import ConfigError, Source, number, one_line, suggestion
+from keval.plugin import ConfigError, Source, one_line, suggestion
+from keval_instrument.examinations import figures_of
 from keval_instrument.findings import BoundResult, Examined, Figure
 
 _FORM = re.compile(r"\s*(?P<figure>\w+)(?:\s+of\s+(?P<labels>.+?))?\s*(?P<op>>=|<=)\s*(?P<limit>-?\d+(?:\.\d+)?)\s*")
@@ -36,8 +37,9 @@ class Bound:
         about = [figure for figure in about if len(figure.of) == min(len(each.of) for each in about)]
         if not about:
             known = dict.fromkeys(label for figure in named for label in figure.of.values())
-            hint = next(filter(None, (suggestion(label, known) for label in self.labels)), "")
-            return BoundResult(self.text, lacking, f"no such figure was found{hint}")
+            hint = next(filter(None, (suggestion(label, known) for label in self.labels if label not in known)), "")
+            undone = (each.reason for each in examined if self.figure in figures_of([each.examination]))
+            return BoundResult(self.text, lacking, next(filter(None, undone), f"no such figure was found{hint}"))
         if unknown := [figure for figure in about if figure.value is None]:
             return BoundResult(self.text, lacking, "; ".join(map(_told, unknown)))
         failing = [figure for figure in about if not self._holds(figure)]
@@ -76,5 +78,5 @@ def _read(text: str, figures: Mapping[str, str]) -> Bound | str:
 
 def _told(figure: Figure) -> str:
     of = ", ".join(map(one_line, figure.of.values()))
-    value = number(figure.value) if figure.value is not None else f"no value: {figure.reason}"
+    value = figure.told if figure.value is not None else f"no value: {figure.reason}"
     return f"{of} {value}" if of else value

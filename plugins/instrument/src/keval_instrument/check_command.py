@@ -59,6 +59,8 @@ def check(
         settings = attrs.evolve(settings, **given, budget=attrs.evolve(settings.budget, **caps))
         evaluation = attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, check=settings))
         checked, material = check_config(evaluation, names, output_dir)
+    elif samples or repetitions or budget or selection != Selection():
+        raise click.UsageError("only the check of a CONFIG is narrowed; of a RUN, give --only")
     else:
         checked, material = check_run(target, names, output_dir)
     if html is not None:

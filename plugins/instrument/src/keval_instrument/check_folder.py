@@ -38,9 +38,13 @@ class CheckFolder:
 
     @classmethod
     def find(cls, place: Path) -> CheckFolder | None:
-        """Return the folder of a check, or of the latest one in a folder of checks; `None` if there is none."""
+        """Return the folder of a check, or of the latest one in a folder of checks; `None` if there is none.
+
+        The latest one that made a run, if any did. Raises RunError.
+        """
         records = [place / _RECORD] if (place / _RECORD).is_file() else sorted(place.glob(f"check-*/{_RECORD}"))
-        return cls(records[-1].parent) if records else None
+        found = [cls(record.parent) for record in reversed(records)]
+        return next((each for each in found if {*RUNS} & each._record().keys()), next(iter(found), None))
 
     @classmethod
     def of(cls, run: Run) -> CheckFolder | None:
@@ -57,8 +61,13 @@ class CheckFolder:
     def material(self) -> Material:
         """Return the runs of the check. Raises RunError."""
         record = self._record()
-        runs: dict[str, Any] = {name: Run(self.path.parent / record[name]) for name in RUNS if name in record}
-        absent: dict[str, str] = {name: "the check made no such run" for name in RUNS if name not in record}
+        places = {name: self.path.parent / str(record[name]) for name in RUNS if name in record}
+        runs: dict[str, Any] = {name: Run(place) for name, place in places.items() if place.is_dir()}
+        absent: dict[str, str] = {
+            name: f"there is no run {places[name]} any more" if name in places else "the check made no such run"
+            for name in RUNS
+            if name not in runs
+        }
         return Material(**runs, reasons={**absent, **record.get("reasons", {})})
 
     def write_samples(self, name: RunName, samples: Iterable[Sample]) -> Path:
@@ -97,7 +106,7 @@ def _read(path: Path, line: bytes) -> dict[str, Any]:
     except ValueError:
         data = None
     if not isinstance(data, dict):
-        raise RunError(f"{path} is damaged: a line is no JSON object; examine the runs beside it one by one")
+        raise RunError(f"{path} is damaged: a line is no JSON object; remove the file, and check the runs one by one")
     return data
 
 

@@ -29,6 +29,13 @@ class Figure:
         if self.value is None and not self.reason:
             raise ValueError("a figure without a value needs a reason")
 
+    @property
+    def told(self) -> str:
+        """The value as it is shown: a count without decimals."""
+        from keval.plugin import number  # the command line does not wait for it
+
+        return f"{self.value:,.0f}" if self.value is not None and self.unit == "count" else number(self.value)
+
 
 def share_figure(
     name: str, of: Mapping[str, str], samples: Mapping[str, bool], lacks: str, sources: Mapping[str, int] | None = None

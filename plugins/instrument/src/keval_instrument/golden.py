@@ -109,7 +109,8 @@ def examine(material: Material) -> Examined:
         return Examined("golden", reason=material.reasons.get("damaged", "there is no run of damaged answers"))
     scored = _scored(run)
     if not any(each.values.get(GOLDEN) for each in scored):
-        return Examined("golden", reason="no golden answer was scored")
+        why = next((f"; {each.name}: {each.excuse}" for each in scored if each.excuse), "")
+        return Examined("golden", reason=f"no golden answer was scored{why}")
     telling = [each for each in scored if each.values.get(GOLDEN) and each.is_telling]
     rows = [row for each in telling for row in _rows(each)]
     rows += [_Row("noticed", {"damage": condition}, values) for condition, values in _noticed(telling).items()]

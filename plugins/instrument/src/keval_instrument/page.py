@@ -10,7 +10,7 @@ import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from keval.plugin import interval, number, redactor, replacing
+from keval.plugin import interval, redactor, replacing
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.examinations import figures_of
 from keval_instrument.findings import Checked, Figure
@@ -33,7 +33,7 @@ def write_page(path: Path, checked: Checked, material: Material) -> None:
     environment = Environment(
         loader=PackageLoader("keval_instrument"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"by_keys": _by_keys, "number": number}
+    environment.filters["by_keys"] = _by_keys
     environment.globals["interval"] = interval
     found = {figure.name for each in checked.examined for figure in each.figures}
     page = environment.get_template("check.html").render(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.plugin import counted, flowed, folded, interval, labelled, number, one_line, padded, print_sections
+from keval.plugin import counted, flowed, folded, interval, labelled, one_line, padded, print_sections
 from keval_instrument.findings import Checked, Defect, Examined, Figure
 
 _MOST_ROWS = 6
 _MOST_COLUMNS = 4
 _MOST_NAMED = 3
+_LEAST_NAME = 8
 _MORE = "--json or --html"
 _GOOD_WHEN_LARGE = frozenset({"detection", "golden", "noticed", "repeat", "solutions", "untouched"})
 """Shares that are good when they are large; all others are good when they are small."""
@@ -80,6 +82,7 @@ def _table(kind: str, rows: Mapping[str, Mapping[str, Figure]], width: int) -> I
         widths = [max(map(cell_len, each)) for each in zip(columns, *cells.values(), strict=True)]
         if sum(widths) + 2 * len(widths) + name + 8 <= width:
             break
+    name = max(min(name, width - sum(widths) - 2 * len(widths) - 8), _LEAST_NAME)
     if shown:
         yield Text(_line(padded(kind, name), columns, widths, "n"), "dim")
     for row, each in cells.items():
@@ -114,8 +117,7 @@ def _alone(figure: Figure) -> str:
 def _cell(figure: Figure | None, *, wide: bool) -> str:
     if figure is None:
         return ""
-    told = f"{figure.value:,.0f}" if figure.value is not None and figure.unit == "count" else number(figure.value)
-    return " ".join(filter(None, (told, interval(figure.low, figure.high) if wide else "")))
+    return " ".join(filter(None, (figure.told, interval(figure.low, figure.high) if wide else "")))
 
 
 def _sizes(figures: Sequence[Figure]) -> str:
@@ -143,5 +145,5 @@ def _ending(checked: Checked, width: int) -> Iterator[Text]:
         told, style = words[bound.met]
         text = one_line(f"{bound.bound}  {told} ({bound.reason})")
         yield from (Text(line, style) for line in labelled("" if place else "bounds", [text], width))
-    runs = [f"{name}: keval report {one_line(run)}" for name, run in checked.runs.items()]
+    runs = [f"{name}: keval report {one_line(shlex.quote(run))}" for name, run in checked.runs.items()]
     yield from (Text(line, "dim") for line in labelled("runs", runs, width))

@@ -27,7 +27,7 @@ def test_the_estimate_is_the_difference_of_the_means_of_both_arms(seed: int) -> 
     chosen = [rng.permutation(40)[:15] for _ in range(2)]
     arm, against = (Labelled(people[row, of], judge[row, of], of) for row, of in enumerate(chosen))
 
-    found = corrected(Judged(judge[0] - judge[1], np.arange(40)), arm, against)
+    found = corrected(Judged(judge[0] - judge[1], np.arange(40), 4.0), arm, against)
 
     means = [
         float(ppi_mean_pointestimate(side.people, side.judge, judge[row], lam=found.tuning)[0])
@@ -45,7 +45,7 @@ def test_the_error_is_the_same_where_labelled_questions_are_none_of_the_others(s
     other = levels(rng, 60)[1]
     arm, against = (Labelled(people[row], judge[row], np.arange(15)) for row in range(2))
 
-    found = corrected(Judged(other[0] - other[1], np.arange(100, 160)), arm, against)
+    found = corrected(Judged(other[0] - other[1], np.arange(100, 160), 4.0), arm, against)
 
     ends = ppi_mean_ci(people[0] - people[1], judge[0] - judge[1], other[0] - other[1], 0.05, lam=found.tuning)
     low, high = (float(end[0]) for end in ends)
