@@ -126,7 +126,7 @@ def test_text_of_others_is_shown_as_text(copied: Path, visit: Callable[..., Page
 @needs_chromium
 def test_a_dot_leads_to_its_run_and_a_triangle_to_what_it_changed(results: Path, visit: Callable[..., Page]) -> None:
     with viewing.served(results) as running:
-        page = visit(running, "/history", expected=["net::ERR"])
+        page = visit(running, "/history", expected=["net::ERR", "dynamically imported module"])
         page.get_by_label("metric").select_option("double/characters")
         expect(page.get_by_text("characters, less is better").first).to_be_attached()
         page.locator(".trend .triangle").first.click()
