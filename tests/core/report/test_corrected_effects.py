@@ -124,6 +124,15 @@ def test_labels_correct_the_effect_of_a_judge_that_favours_an_arm(run: Run, proj
     assert f"taped docs against taped baseline: corrected by 30 labels, 15 pairs {figures}; judge - people" in told
 
 
+def test_a_bias_that_all_labels_have_alike_may_be_larger_or_smaller(run: Run, project: Project) -> None:
+    given = {trial.id: int(trial.output[0]) for trial in run.trials() if trial.output[0] > "1"}
+    lower = [level(run, trial, judge - 1, blind=True, chosen="random") for trial, judge in given.items()]
+    run.reviews_file.append(lower[:30])
+
+    for arm in project.keval("report", "latest", "--json").data["reviews"]["judges"][0]["arms"]:
+        assert arm["ci_low"] < arm["bias"] == 1.0 < arm["ci_high"]
+
+
 def test_later_labels_are_in_the_page_of_a_run_that_was_summarised_before(run: Run) -> None:
     runs = Runs(run.path.parents[1])
     before = runs.report(run)

@@ -55,10 +55,12 @@ class JudgeLabels:
                 labels = self.counted.get((agent, condition))
                 if not labels:
                     continue
-                above = [label.judge - label.people for label in labels]
-                found = paired_effects([Differences(above, _units(labels), scale.high - scale.low)])[0]
+                above = np.array([label.judge - label.people for label in labels])
+                middle = float(np.median(above))  # what nobody labelled may lie on either side of it
+                found = paired_effects([Differences(above - middle, _units(labels), scale.high - scale.low)])[0]
+                low, high = (None if end is None else end + middle for end in (found.low, found.high))
                 rates = (None, None) if two is None else (_rate(labels, *two), _rate(labels, *reversed(two)))
-                yield ArmBias(agent, condition, len(labels), sum(above) / len(above), found.low, found.high, *rates)
+                yield ArmBias(agent, condition, len(labels), float(np.mean(above)), low, high, *rates)
 
     def effects(self, manifest: Manifest, findings: Callable[[], Findings]) -> Iterator[CorrectedEffect]:
         """Yield each effect of whose arms people labelled answers; `findings` are asked for if labels are enough."""
