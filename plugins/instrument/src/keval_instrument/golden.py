@@ -12,7 +12,7 @@ from keval import Run
 from keval.plugin import Scorer, ScorerEntry, Values, counted, mean_intervals, one_line, percent, short_number
 from keval_instrument.damages import CONDITIONS, GOLDEN
 from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import gradings_of, scorer_name, sources_of
+from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material
 
 FIGURES: Mapping[str, str] = {
@@ -23,8 +23,6 @@ FIGURES: Mapping[str, str] = {
     "noticed": "The share of damaged answers that at least one scorer gives a worse score than the golden answer.",
     "unscored": "How many answers a scorer gave no score, or had nothing to judge in.",
 }
-_FEWEST = 5
-"""Answers from which on something is said of all of them."""
 _ALARMING = 0.1
 """The share of answers scored worse though they say the same, above which a scorer reads the form, not the facts."""
 _LONGEST = 160
@@ -211,8 +209,8 @@ def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
     found = []
     for row, of, interval in zip(rows, values, mean_intervals(values), strict=True):
         n, ends = len(row.values), (None, None) if interval is None else (interval.low, interval.high)
-        if n < _FEWEST:
-            reason = f"{counted(n, 'answer')}, and a share or mean takes {_FEWEST}"
+        if n < FEWEST:
+            reason = f"{counted(n, 'answer')}, and a share or mean takes {FEWEST}"
             found.append(Figure(row.name, row.of, None, n, reason=reason, unit=row.unit))
         else:
             found.append(Figure(row.name, row.of, of.estimate.mean, n, ends[0], ends[1], unit=row.unit))
@@ -221,7 +219,7 @@ def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
 
 def _unnoticed_kinds(scored: Sequence[_Scored]) -> Iterator[Defect]:
     for condition, values in _noticed(scored).items():
-        if len(values) >= _FEWEST and not any(values.values()):
+        if len(values) >= FEWEST and not any(values.values()):
             told = f"no scorer notices {condition!r} in any of {len(values)} answers"
             yield Defect(f"{told}; add one that compares answers with the golden one, such as a judge")
 
@@ -239,7 +237,7 @@ def _defects(scored: _Scored, figures: Sequence[Figure]) -> Iterator[Defect]:
         yield Defect(
             f"{name} gives every answer {short_number(same)}, damaged and empty ones as well; it tells nothing apart"
         )
-    elif len(noticed) >= _FEWEST and not any(noticed):
+    elif len(noticed) >= FEWEST and not any(noticed):
         told = f"{name} scores none of {len(noticed)} damaged answers worse than the golden one"
         yield Defect(f"{told}; see whether what it measures is part of a right answer")
     for figure in figures:
@@ -260,7 +258,7 @@ def _not_at_top(scored: _Scored) -> Iterator[Defect]:
     if scored.top is None:
         for sample in below:
             yield Defect(f"{name} scores the golden answer worse than one made of it; look at what it measures", sample)
-    elif 2 * len(below) > len(at_top) >= _FEWEST:
+    elif 2 * len(below) > len(at_top) >= FEWEST:
         told = (
             f"{name} gives {len(below)} of {len(at_top)} golden answers a worse score than {short_number(scored.top)}"
         )
