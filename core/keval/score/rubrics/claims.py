@@ -4,6 +4,8 @@ from pathlib import Path
 
 from keval.config.load import read_rubric
 
-grounded, uncontradicted, coverage = (
-    read_rubric(Path(__file__).with_name(f"{name}.yaml")) for name in ("grounded", "uncontradicted", "coverage")
-)
+_HERE = Path(__file__).parent
+
+grounded = read_rubric(_HERE / "grounded.yaml")
+uncontradicted = read_rubric(_HERE / "uncontradicted.yaml")
+coverage = read_rubric(_HERE / "coverage.yaml")
