@@ -98,6 +98,7 @@ def test_the_workers_of_the_config_have_place_on_the_nodes(job: Any) -> None:
 
 @pytest.mark.skipif(find_spec("keval_ray") is None, reason="keval-ray is installed apart")
 def test_the_config_is_valid(project: Project) -> None:
-    outcome = project.keval("validate", str(EXAMPLE / "eval.yaml"), env={"OPENAI_API_KEY": "sk-0123456789"})
+    keys = {"OPENAI_API_KEY": "sk-0123456789", "ANTHROPIC_API_KEY": "sk-ant-0123456789"}
+    outcome = project.keval("validate", str(EXAMPLE / "eval.yaml"), env=keys)
 
     assert (0, "") == (outcome.code, outcome.stderr)
