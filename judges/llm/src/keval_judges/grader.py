@@ -36,18 +36,20 @@ def read_verdict(reply: str, sheet: Sheet) -> Verdict:
         data = read_object(reply)
     except ValueError as error:
         return Verdict.unusable(str(error), sheet)
-    scores: dict[str, Score] = {}
-    faults: dict[str, str] = {}
-    for key, rubric in sheet.rubrics.items():
-        found = _score(data.get(key), rubric)
-        if isinstance(found, Score):
-            scores[key] = found
-        else:
-            faults[key] = found
+    scores, faults = read_scores(data, sheet, _score)
     claims = _claims(data.get(CLAIMS))
     if claims is None:
         faults[CLAIMS] = "it is no list of texts"
     return Verdict(scores, faults, claims)
+
+
+def read_scores(
+    data: Mapping[str, Any], sheet: Sheet, read: Callable[[object, Rubric], Score | str]
+) -> tuple[dict[str, Score], dict[str, str]]:
+    """Read the entry of each rubric; returns scores and faults by key. `read` returns a score, or what is wrong."""
+    found = {key: read(data.get(key), rubric) for key, rubric in sheet.rubrics.items()}
+    scores = {key: each for key, each in found.items() if isinstance(each, Score)}
+    return scores, {key: each for key, each in found.items() if isinstance(each, str)}
 
 
 def read_object(reply: str) -> dict[str, Any]:

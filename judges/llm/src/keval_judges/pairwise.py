@@ -11,7 +11,7 @@ from attrs.validators import ge, optional
 from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, Model, TrialError
 from keval_judges.anthropic_judge import Anthropic
-from keval_judges.grader import Verdict, encodable, read_object
+from keval_judges.grader import Verdict, encodable, read_object, read_scores
 from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import (
     CLOSING,
@@ -172,18 +172,10 @@ def read_preferences(reply: str, sheet: Sheet) -> Verdict:
         data = read_object(reply)
     except ValueError as error:
         return Verdict.unusable(str(error), sheet)
-    scores: dict[str, Score] = {}
-    faults: dict[str, str] = {}
-    for key in sheet.rubrics:
-        found = _preference(data.get(key))
-        if isinstance(found, Score):
-            scores[key] = found
-        else:
-            faults[key] = found
-    return Verdict(scores, faults)
+    return Verdict(*read_scores(data, sheet, _preference))
 
 
-def _preference(entry: object) -> Score | str:
+def _preference(entry: object, _: Rubric) -> Score | str:
     """Return the preference by one rubric, or what is wrong with it, in words that quote nothing."""
     if not isinstance(entry, dict):
         return "there is no object with reasoning and preference"
