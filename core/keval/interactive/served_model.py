@@ -102,11 +102,6 @@ class ServedModel:
         finally:
             await scope.close()
 
-    @property
-    def budget_used(self) -> str:
-        """What of the budget is used up, if something was left out for it; else an empty text."""
-        return self._budget.told()
-
     async def ask(self, request: StructuredRequest, key: str) -> str:
         """Ask until a reply comes, as often as the config's `retry` says, and return its text.
 
