@@ -29,7 +29,7 @@ def names_of(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[],
         if name == "__version__" and module == __name__:
             from importlib.metadata import version
 
-            return version("keval")
+            return version("keval-core")
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         value = vars(sys.modules[module])[name] = getattr(import_module(homes[name]), name)

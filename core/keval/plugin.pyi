@@ -402,10 +402,3 @@ from keval.report.words import one_line as one_line
 from keval.report.terminal.runs import Headline as Headline, ListedRun as ListedRun
 from keval.report.totals import total_cost as total_cost
 from keval.report.terminal.trials import worst_trials as worst_trials
-
-# Scripted models: what serves them for tests is handed
-from keval.testing.scripted_model import (
-    ReceivedMessage as ReceivedMessage,
-    ReceivedRequest as ReceivedRequest,
-    ScriptedReply as ScriptedReply,
-)

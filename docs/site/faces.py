@@ -17,7 +17,7 @@ from outside_pages import ROOT, navigation
 FACES = {
     "keval": "keval/__init__.pyi",
     "keval.plugin": "keval/plugin.pyi",
-    "keval.testing": "keval/testing/__init__.pyi",
+    "keval_testing": "../plugins/testing/src/keval_testing/__init__.pyi",
 }
 """The public modules, and the stub of each."""
 _IMPORT = re.compile(r"^from (?P<home>\S+) import (?P<names>\([^)]*\)|.*)$|^# (?!ruff)(?P<heading>.+)$", re.MULTILINE)

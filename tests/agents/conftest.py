@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, Model
-from keval.testing.agent_stage import AgentStage
 from keval_loopback.serving import serve
+from keval_testing.agent_stage import AgentStage
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
 Answer: TypeAlias = Response | dict[str, Any]

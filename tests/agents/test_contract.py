@@ -7,9 +7,9 @@ import asyncio
 import attrs
 import pytest
 
-from keval.testing import AGENT_RULES, AgentStage, broken_by
-from keval.testing.broken_rules import Checklist
-from keval.testing.subject import OPTIONS_RULES, Subject, model_options
+from keval_testing import AGENT_RULES, AgentStage, broken_by
+from keval_testing.broken_rules import Checklist
+from keval_testing.subject import OPTIONS_RULES, Subject, model_options
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
 

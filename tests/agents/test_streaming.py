@@ -12,12 +12,12 @@ import pytest
 
 from keval import Sample, Transcript
 from keval.plugin import ModelError, TrialError
-from keval.testing import AgentStage, calls_tools, refuses, says
-from keval.testing.agent_stage import QUESTION, Outcome
-from keval.testing.scripted_model import ReceivedRequest, Reply, ScriptedReply, Send
 from keval_gateway import ModelFault
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
+from keval_testing import AgentStage, calls_tools, refuses, says
+from keval_testing.agent_stage import QUESTION, Outcome
+from keval_testing.scripted_model import ReceivedRequest, Reply, ScriptedReply, Send
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4

@@ -16,7 +16,8 @@ from importlib_metadata import version
 from packaging.requirements import Requirement
 
 import keval
-from keval import plugin, testing
+import keval_testing
+from keval import plugin
 from keval.seams import hooks as hookspecs
 from keval.seams.registry import GROUPS
 
@@ -42,7 +43,6 @@ ROOMS = [
         "plugin",
         "cli",
         "testing",
-        "pytest_plugin",
     ),
     "__main__",
 ]
@@ -132,7 +132,7 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
     assert [] == deeper
 
 
-@pytest.mark.parametrize("module", [keval, plugin, testing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [keval, plugin, keval_testing], ids=lambda module: module.__name__)
 def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
     names: list[str] = dir(module)
 
@@ -141,7 +141,7 @@ def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
 
 
 def test_no_name_is_public_twice() -> None:
-    public = [*dir(keval), *dir(plugin), *dir(testing)]
+    public = [*dir(keval), *dir(plugin), *dir(keval_testing)]
 
     assert sorted(set(public)) == sorted(public)
 

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings, strategies as st
 
 import keval_metrics_weather
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial, Usage
-from keval.testing import check_metric
 from keval_metrics_basic import (
     ArgumentMatch,
     Contains,
@@ -28,6 +27,7 @@ from keval_metrics_basic import (
     ToolSequence,
     Turns,
 )
+from keval_testing import check_metric
 
 WEATHER: list[Any] = [getattr(keval_metrics_weather, name)() for name in keval_metrics_weather.__all__]
 TEXT: list[Any] = [

@@ -115,7 +115,7 @@ def _plugin_command(name: str) -> click.Command:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
-@click.version_option(package_name="keval", allow_from_autoenv=False)
+@click.version_option(package_name="keval-core", prog_name="keval", allow_from_autoenv=False)
 def main() -> None:
     """Measure what a context does for an AI agent.
 

@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.testing import AgentStage
-from keval.testing.agent_stage import QUESTION, Outcome
-from keval.testing.scripted_model import Reply
+from keval_testing import AgentStage
+from keval_testing.agent_stage import QUESTION, Outcome
+from keval_testing.scripted_model import Reply
 from tests.agents.stage import OWN_AGENTS, Adapter
 
 

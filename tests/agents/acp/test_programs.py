@@ -11,10 +11,10 @@ import pytest
 
 from keval import Sample
 from keval.plugin import ModelError
-from keval.testing import AgentStage, calls_tools, refuses, says
-from keval.testing.agent_stage import INSTRUCTIONS, QUESTION, Outcome
-from keval.testing.scripted_model import ReceivedRequest, ScriptedReply, offered_name
 from keval_command import Session
+from keval_testing import AgentStage, calls_tools, refuses, says
+from keval_testing.agent_stage import INSTRUCTIONS, QUESTION, Outcome
+from keval_testing.scripted_model import ReceivedRequest, ScriptedReply, offered_name
 from tests.agents.stage import Adapter
 from tests.coding_agents import RECIPES, installed
 from tests.processes import children

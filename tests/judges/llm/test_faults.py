@@ -19,9 +19,9 @@ from keval.plugin import (
     TrialError,
     Wire,
 )
-from keval.testing import check_judge, says
-from keval.testing.judge_kit import OTHER_ANSWER
 from keval_gateway import ModelFault
+from keval_testing import check_judge, says
+from keval_testing.judge_kit import OTHER_ANSWER
 from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged
 
 VENDORS = ["openai", "anthropic"]

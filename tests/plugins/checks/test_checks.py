@@ -16,9 +16,9 @@ import pytest
 
 from keval import Sample, Trial
 from keval.plugin import Check, EndOfTrial, FileChange, Finding, TrialError
-from keval.testing import stub_server
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
+from keval_testing import stub_server
 from keval_workspace.sandbox import sandbox_of
 from tests.contexts import started
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keval import open_run
-from keval.testing import Project, stub_server
+from keval_testing import Project, stub_server
 
 CONFIG = """
 dataset: {path: questions.yaml}

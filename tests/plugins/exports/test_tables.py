@@ -15,8 +15,8 @@ import pytest
 
 from keval import Run
 from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exporter, score_row, trial_row
-from keval.testing import check_exporter
 from keval_exports.tables import Csv, Parquet
+from keval_testing import check_exporter
 from tests.conftest import Project
 from tests.plugins.exports.conftest import CONFIG, FORMULAS, prepare
 

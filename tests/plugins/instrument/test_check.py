@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keval.testing import Project
+from keval_testing import Project
 from tests.viewing import chromium, needs_chromium, open_all, serious
 
 CONFIG = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keval.testing import Project
+from keval_testing import Project
 
 CONFIG = """
 dataset: {{path: questions.jsonl}}

@@ -23,8 +23,8 @@ from keval.plugin import (
     ServerLostError,
     WorkingFolder,
 )
-from keval.testing import stub_server
 from keval_mcp import Http, Stdio
+from keval_testing import stub_server
 from keval_weather import Weather
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said

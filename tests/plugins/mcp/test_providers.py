@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keval.testing import check_context
 from keval_mcp import Http, Sse, Stdio
+from keval_testing import check_context
 
 
 def test_constructing_a_provider_imports_no_sdk() -> None:

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 CODE = """
-from keval.testing import check_executor
-from keval.testing.left_behind import Belongings
+from keval_testing import check_executor
+from keval_testing.left_behind import Belongings
 
 cannot = {"nothing left behind": "Ray keeps its log and a few sockets open in a process that was its driver"}
 check_executor("ray", options={"workers": 2}, cannot=cannot)

@@ -11,10 +11,10 @@ import pytest
 
 from keval import Sample
 from keval.plugin import Conventions, Describe, Intervention, Provision, ServerSpec, TrialError
-from keval.testing import check_context
 from keval_mcp.sessions import open_sessions
 from keval_skills import Instructions, Plugin, Skill
 from keval_skills.changes import scrambled
+from keval_testing import check_context
 from tests.contexts import started
 from tests.plugins.skills.folders import CLAUDE_CODE, PDF_BODY, skill, trial, write
 

@@ -16,7 +16,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from keval import Sample
 from keval.plugin import McpServer, PreflightError, TrialInfo
-from keval.testing import check_context
+from keval_testing import check_context
 from keval_weather import Weather
 from tests.contexts import Started, started
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keval import open_run
-from keval.testing import check_exporter
+from keval_testing import check_exporter
 from tests.conftest import Project
 
 CONFIG = """

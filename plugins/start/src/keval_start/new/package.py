@@ -110,7 +110,7 @@ class Package:
         names["test.py"] = f"test_{self.kind}.py"
         made = {
             to: templates.get_template(f"{name}.j2").render(
-                package=self, kind=KINDS[self.kind], keval=_range(version("keval"))
+                package=self, kind=KINDS[self.kind], keval=_range(version("keval-core"))
             )
             for to, name in names.items()
         }

@@ -1,0 +1,215 @@
+"""How keval was installed, and the line that installs another package in the same way.
+
+Nothing here is read while all is well: only messages about something missing, `keval init` and `keval new` ask.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import attrs
+
+CORE = "keval-core"
+"""The distribution that this package is."""
+PRODUCT = "keval"
+"""The distribution that brings the core and the plugins that everybody wants."""
+
+Manager: TypeAlias = Literal["uv tool", "uvx", "pipx", "uv workspace", "uv project", "uv pip", "pip"]
+"""What made the environment, and so adds packages to it. `uv workspace` is keval's own repository."""
+
+
+@cache
+def _packages() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("packages.toml").read_text(encoding="utf-8"))
+
+
+def package_of(group: str, name: str) -> str | None:
+    """Return the package of keval that ships the plugin of this name, if one does."""
+    vendor = name.partition("/")[0]
+    return next((package for package, shipped in _packages().items() if vendor in shipped.get(group, ())), None)
+
+
+def missing_package(package: str) -> str:
+    """Return what to say of a package that something comes with, and that is not installed."""
+    return f"comes with {package}, which is not installed: `{Installation.here_and_now().line(package)}`"
+
+
+def missing_module(package: str) -> str:
+    """Return what to say of a library that is needed, and that is not installed."""
+    return f"{package}: `{Installation.here_and_now().line(package)}`"
+
+
+@attrs.frozen
+class Origin:
+    """Where keval came from.
+
+    `place` is the path of a folder with keval's repository, the URL of that repository, of which `revision` is the
+    commit, or the path of a folder with wheels; an index has none.
+    """
+
+    kind: Literal["index", "folder", "git", "wheels"] = "index"
+    place: str = ""
+    revision: str = ""
+    editable: bool = False
+
+    @classmethod
+    def of(cls, found: Distribution) -> Origin:
+        """Return where a distribution of keval came from, as its `direct_url.json` (PEP 610) tells."""
+        told = json.loads(found.read_text("direct_url.json") or "{}")
+        url = urlsplit(told.get("url", ""))
+        if "vcs_info" in told:
+            return cls("git", url.geturl(), told["vcs_info"]["commit_id"])
+        if url.scheme != "file":
+            return cls()
+        path = Path(url2pathname(url.path))
+        if "dir_info" not in told:
+            return cls("wheels", str(path.parent))
+        inner = Path(_packages()[found.name]["folder"]).parts
+        root = path.parents[len(inner) - 1] if inner else path
+        return cls("folder", str(root), editable=bool(told["dir_info"].get("editable")))
+
+    def requirement(self, package: str) -> str:
+        """Return what an installer is given for a package; one that is not keval's comes from an index."""
+        name, bracket, extras = package.partition("[")
+        shipped = _packages().get(name)
+        if shipped is None or self.kind in ("index", "wheels"):
+            return package
+        if self.kind == "folder":
+            return f"{Path(self.place, shipped['folder'])}{bracket}{extras}"
+        inner = "" if shipped["folder"] == "." else f"#subdirectory={shipped['folder']}"
+        return f"{package} @ git+{self.place}@{self.revision}{inner}"
+
+    def source(self, package: str) -> Mapping[str, str] | None:
+        """Return the source of a package as `tool.uv.sources` of a pyproject.toml has it; an index needs none."""
+        folder = _packages()[package]["folder"]
+        if self.kind == "folder":
+            return {"path": str(Path(self.place, folder))}
+        if self.kind == "git":
+            return {"git": self.place, "rev": self.revision, "subdirectory": folder}
+        return None
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The options that an installer needs to find keval's packages."""
+        return ("--find-links", self.place) if self.kind == "wheels" else ()
+
+    def tool(self, main: str = PRODUCT, others: Iterable[str] = ()) -> Sequence[str]:
+        """Return the command that installs keval as a tool of uv, with further requirements."""
+        editable = ("--editable",) if self.editable else ()
+        return ("uv", "tool", "install", *self.options, *editable, self.requirement(main), *_with(others))
+
+
+@attrs.frozen
+class Installation:
+    """An installed keval: its `main` distribution, where that came from, and the environment that it is in.
+
+    `installer` is the program that installed it, `here` the folder in which the user stands.
+    """
+
+    main: str
+    origin: Origin
+    installer: str
+    prefix: Path
+    python: str
+    here: Path
+    environ: Mapping[str, str] = attrs.field(repr=False)
+
+    @classmethod
+    def here_and_now(cls) -> Installation:
+        """Return the keval that is running."""
+        try:
+            found = Distribution.from_name(PRODUCT)
+        except PackageNotFoundError:
+            found = Distribution.from_name(CORE)
+        installer = (found.read_text("INSTALLER") or "pip").strip()
+        prefix = Path(sys.prefix)
+        return cls(found.name, Origin.of(found), installer, prefix, sys.executable, Path.cwd(), os.environ)
+
+    @property
+    def manager(self) -> Manager:
+        """What adds packages to the environment."""
+        if (self.prefix / "uv-receipt.toml").is_file():
+            return "uv tool"
+        if (self.prefix / "pipx_metadata.json").is_file():
+            return "pipx"
+        if self.prefix.parent.name.startswith(("archive-v", "environments-v")):  # of uv's cache
+            return "uvx"
+        lock = self.prefix.parent / "uv.lock"
+        if lock.is_file() and f'name = "{CORE}"' in lock.read_text(encoding="utf-8"):
+            return "uv workspace" if self.origin.place == str(self.prefix.parent) else "uv project"
+        # What lies in a repository requires its neighbours there, which pip does not find.
+        return "uv pip" if self.installer == "uv" or self.origin.kind in ("folder", "git") else "pip"
+
+    def line(self, *packages: str, editable: str | None = None) -> str:
+        """Return the command line that installs packages beside keval, or the project in the folder `editable`."""
+        wanted = [self.origin.requirement(package) for package in packages]
+        project = () if editable is None else ("--editable", editable)
+        match self.manager:
+            case "uv tool":
+                main, *others = self._receipt()
+                command = (*self.origin.tool(main), *others, *_with(wanted), *_with(project[1:], "--with-editable"))
+            case "uvx":
+                command = (*self._uvx(), *_with(wanted), *_with(project[1:], "--with-editable"), "keval")
+            case "pipx":
+                command = ("pipx", "inject", *project, self.prefix.name, *wanted)
+            case "uv workspace" if not project:
+                command = ("uv", "sync", "--inexact", *(word for each in packages for word in ("--package", each)))
+            case "uv workspace" | "uv pip":
+                command = ("uv", "pip", "install", *self._target(), *self.origin.options, *wanted, *project)
+            case "uv project":
+                command = ("uv", "add", *self.origin.options, *wanted, *project)
+            case "pip":
+                beside = shutil.which("pip", path=self.environ.get("PATH"))
+                here = beside is not None and Path(beside).parent == Path(self.python).parent
+                pip = ("pip",) if here else (self.python, "-m", "pip")
+                command = (*pip, "install", *self.origin.options, *wanted, *project)
+        return shlex.join(command)
+
+    def call(self, folder: Path) -> str:
+        """Return how the user calls keval in a folder."""
+        if self.manager == "uvx":
+            return shlex.join([*self._uvx(), "keval"])
+        if self.environ.get("UV_RUN_RECURSION_DEPTH") and self.environ.get("VIRTUAL_ENV") == str(self.prefix):
+            project = self.prefix.parent
+            return shlex.join(["uv", "run", *([] if folder.is_relative_to(project) else ["--project", str(project)]), "keval"])
+        return "keval"
+
+    def _uvx(self) -> Sequence[str]:
+        return ("uvx", *self.origin.options, "--from", self.origin.requirement(self.main))
+
+    def _target(self) -> Sequence[str]:
+        """Return the options by which `uv pip` finds the environment, where it does not by itself."""
+        found = self.environ.get("VIRTUAL_ENV") or str(self.here / ".venv")
+        return () if found == str(self.prefix) else ("--python", self.python)
+
+    def _receipt(self) -> Iterator[str]:
+        """Yield the main package of a tool, with its extras, then the options for what was installed with it."""
+        receipt = tomllib.loads((self.prefix / "uv-receipt.toml").read_text(encoding="utf-8"))
+        for each in receipt["tool"]["requirements"]:
+            extras = f"[{','.join(each['extras'])}]" if each.get("extras") else ""
+            if each["name"] == self.main:
+                yield self.main + extras
+                continue
+            if "editable" in each:
+                yield from ("--with-editable", each["editable"])
+                continue
+            place = each.get("directory") or each.get("path") or each.get("url")
+            if "git" in each:
+                place = f"{each['name']}{extras} @ git+{each['git']}"
+            yield from ("--with", place or f"{each['name']}{extras}{each.get('specifier', '')}")
+
+
+def _with(requirements: Iterable[str], option: str = "--with") -> Sequence[str]:
+    return [word for each in requirements for word in (option, each)]

@@ -1,0 +1,202 @@
+"""The check of context providers."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from keval.errors import PluginError, PreflightError
+from keval.records.trial import Sample
+from keval.seams import registry
+from keval.seams.contexts import Provision, ServerSpec, TrialInfo
+from keval.seams.infrastructure import ServerProxy
+from keval.seams.interfaces import ContextSource
+from keval.store.serialization import dump, to_plain
+from keval_testing.broken_rules import Checklist
+from keval_testing.calls import check_cancellation, excerpt
+from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
+from keval_testing.odd_trials import odd_trials
+from keval_testing.subject import OPTIONS_RULES, Subject
+
+CONTEXT_RULES: Mapping[str, str] = {
+    **OPTIONS_RULES,
+    "comes up": "yield a source from `start`, as often as it is called; raise PreflightError with what is to be done",
+    "servers": "give each server a name of its own, and every trial the servers of `source.servers`, by these names",
+    "provision": "yield a keval.plugin.Provision with a text, servers, and facts that JSON can hold, for any sample",
+    "determinism": "give a trial the same instructions and facts in each attempt, by its sample and repetition",
+    "concurrency": "keep what belongs to a trial in `open`, and nothing of it in the source",
+    "input unchanged": "copy what you change; the sample's facts and metadata are those of everybody",
+    "errors pass": "let what is raised in the block of `start` or `open` pass: use try and finally, and no except",
+    "cancellation": "let asyncio.CancelledError pass, after `finally` has cleaned up",
+    "tools": "give servers that come up and list a tool or more",
+    **LEFT_BEHIND_RULES,
+}
+"""The rules of context providers, each with how to mend one that breaks it."""
+
+
+def check_context(context: str | type | object, *, options: Mapping[str, Any] | None = None) -> None:
+    """Check a context provider, given by its name, as a class or as an instance, with trials of odd samples.
+
+    `options` are those of a config. Its servers are started and asked for their tools where keval-mcp is installed.
+
+    Raises:
+        BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
+        PluginError: no such context provider is installed, or `options` do not construct it.
+    """
+    subject = Subject.of("keval.contexts", context, options)
+    checklist = Checklist(subject.told, CONTEXT_RULES)
+    if subject.check_options(checklist):
+        check = _Check(subject, checklist)
+        run_to_end(checklist, check.first_use())
+        if not checklist.found:
+            with nothing_left_behind(checklist):
+                run_to_end(checklist, check.run())
+    checklist.finish()
+
+
+def _trials() -> list[TrialInfo]:
+    samples = [trial.sample for trial in odd_trials()]
+    return [TrialInfo(f"agent/condition/{each.id}/1", each, "agent", "condition") for each in samples]
+
+
+class _RaisedInBlockError(Exception):
+    pass
+
+
+@attrs.frozen
+class _Check:
+    subject: Subject
+    checklist: Checklist
+
+    async def first_use(self) -> None:
+        """Bring it up once with one trial, and what it gives."""
+        try:
+            async with self.subject.new().start("context") as source:
+                if not isinstance(source, ContextSource):
+                    self.checklist.broken("comes up", f"`start` yields {excerpt(source)}, which is no ContextSource")
+                    return
+                self._check_servers(source)
+                await self._check_tools(source)
+                async with source.open(_trials()[0]):
+                    pass
+        except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            self.checklist.broken("comes up", f"it raised {excerpt(error)}")
+
+    async def run(self) -> None:
+        async with self.subject.new().start("context") as source:
+            names = [server.name for server in source.servers]
+            alone: dict[str, object] = {}
+            for trial in _trials():
+                before = _content(trial.sample)
+                given = await _given(source, trial)
+                if _content(trial.sample) != before:
+                    self.checklist.broken("input unchanged", f"it changed the sample with {trial.sample.id}")
+                self._check_provision(given, names, f"for {trial.sample.id}")
+                alone[trial.id] = _told(given)
+            if self.checklist.found:
+                return
+            again = [attrs.evolve(trial, attempt=2) for trial in reversed(_trials())]
+            for trial in again:
+                told = _told(await _given(source, trial))
+                self._compare("determinism", f"attempt 2 for {trial.sample.id}", alone[trial.id], told)
+            if not self.checklist.found:  # or else what differs would have two names
+                together = await asyncio.gather(*(_given(source, trial, others=len(again)) for trial in _trials()))
+                for trial, given in zip(_trials(), together, strict=True):
+                    self._compare("concurrency", f"{trial.sample.id}, with others", alone[trial.id], _told(given))
+            await self._check_errors(source)
+            await check_cancellation(self.checklist, lambda: _held(source))
+        await check_cancellation(self.checklist, self._started)
+
+    def _check_servers(self, source: ContextSource) -> None:
+        names = [server.name for server in source.servers]
+        for name in {name for name in names if names.count(name) > 1}:
+            self.checklist.broken("servers", f"several servers have the name {name!r}")
+
+    async def _check_tools(self, source: ContextSource) -> None:
+        """Start each server as a run does, and look at its tools, if the package that does so is installed."""
+        try:
+            proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+        except PluginError:
+            return
+        for server in source.servers:
+            if isinstance(server, ServerSpec):
+                try:
+                    async with proxy.connect(server) as connected:
+                        tools = connected.tool_listing.tools
+                except PreflightError as error:
+                    self.checklist.broken("tools", f"the server {server.name!r} does not come up: {excerpt(error)}")
+                else:
+                    if not tools:
+                        self.checklist.broken("tools", f"the server {server.name!r} lists no tool")
+
+    def _check_provision(self, given: object, names: list[str], where: str) -> None:
+        if isinstance(given, BaseException):
+            self.checklist.broken("provision", f"{where} it raised {excerpt(given)}")
+        elif not isinstance(given, Provision) or not isinstance(given.instructions, str):
+            self.checklist.broken("provision", f"{where} it yielded {excerpt(given)}")
+        else:
+            found = [server.name for server in given.servers]
+            if found != names:
+                self.checklist.broken(
+                    "servers", f"{where} the servers are {found}, and those of the source are {names}"
+                )
+            try:
+                if to_plain(given.facts) != given.facts:
+                    self.checklist.broken("provision", f"{where} the facts come back from JSON as others")
+            except (TypeError, ValueError) as error:
+                self.checklist.broken("provision", f"{where} the facts cannot be written: {error}")
+
+    def _compare(self, rule: str, what: str, alone: object, told: object) -> None:
+        if alone != told:
+            self.checklist.broken(rule, f"{what}, got {excerpt(told)} instead of {excerpt(alone)}")
+
+    async def _check_errors(self, source: ContextSource) -> None:
+        """Check that what is raised in a block passes the context manager around it."""
+        for where, entered in (("open", source.open(_trials()[0])), ("start", self.subject.new().start("context"))):
+            try:
+                async with entered:
+                    raise _RaisedInBlockError
+            except _RaisedInBlockError:
+                continue
+            except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+                self.checklist.broken(
+                    "errors pass", f"`{where}` raised {excerpt(error)} in place of an error in its block"
+                )
+                continue
+            self.checklist.broken("errors pass", f"`{where}` hides an error that was raised in its block")
+
+    async def _started(self) -> None:
+        async with self.subject.new().start("context"):
+            await asyncio.Event().wait()
+
+
+async def _held(source: ContextSource) -> None:
+    async with source.open(_trials()[0]):
+        await asyncio.Event().wait()
+
+
+async def _given(source: ContextSource, trial: TrialInfo, others: int = 0) -> object:
+    """Return what the context gives to a trial, held while `others` are given theirs; or what it raised."""
+    try:
+        async with source.open(trial) as provision:
+            for _ in range(others):
+                await asyncio.sleep(0)
+            if not isinstance(provision, Provision):
+                return provision
+            # As they are now: a context may change what it shares between trials.
+            return attrs.evolve(provision, facts=copy.deepcopy(provision.facts))
+    except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+        return error
+
+
+def _told(given: object) -> object:
+    """Return what an agent or a metric is told of a provision."""
+    return (given.instructions, dict(given.facts)) if isinstance(given, Provision) else given
+
+
+def _content(sample: Sample) -> bytes:
+    return dump(to_plain(sample))

@@ -1,0 +1,182 @@
+"""The check of dataset readers."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.dataset.samples import KNOWN_KEYS
+from keval.errors import ConfigError, Problem
+from keval.seams.infrastructure import DatasetRequest, RawRecord, RereadableDataset
+from keval.store.serialization import to_plain
+from keval_testing.broken_rules import Checklist
+from keval_testing.calls import excerpt
+from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind
+from keval_testing.subject import OPTIONS_RULES, Subject
+
+DATASET_RULES: Mapping[str, str] = {
+    **OPTIONS_RULES,
+    "records": "yield a RawRecord for each record, and a Problem in place of one that cannot be read",
+    "plain data": "make records of mappings, lists, texts and numbers: executors hand them to other processes as JSON",
+    "places": "count lines from 1, in the order of the file, and begin the place of a problem with `request.path`",
+    "determinism": "read everything anew from the file, and keep nothing of an earlier one",
+    "concurrency": "keep what is being read in the generator or the instance, not in the class or module",
+    "read again": "return the data of the record at its `position`, in any order; see keval.plugin.RereadableDataset",
+    "damaged files": "raise ConfigError with the place, or let OSError and UnicodeDecodeError pass",
+    "file unchanged": "open the file for reading only",
+    **LEFT_BEHIND_RULES,
+}
+"""The rules of dataset readers, each with how to mend one that breaks it."""
+
+
+def check_dataset(reader: str | type | object, path: Path, *, options: Mapping[str, Any] | None = None) -> None:
+    """Check a dataset reader, given by its format's name, as a class or as an instance, with a file that it can read.
+
+    The file needs two records or more. `options` are further keys of a config's section `dataset:`.
+
+    Raises:
+        BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
+        PluginError: no such reader is installed, or `options` do not construct it.
+    """
+    subject = Subject.of("keval.datasets", reader, options)
+    checklist = Checklist(subject.told, DATASET_RULES)
+    if subject.check_options(checklist):
+        with nothing_left_behind(checklist):
+            _Check(subject, checklist, path).run()
+    checklist.finish()
+
+
+_Record = RawRecord | Problem | object
+_ENDS = (OSError, UnicodeDecodeError, ConfigError)
+"""What a reader may raise for a file that it cannot read."""
+
+
+@attrs.frozen
+class _Check:
+    subject: Subject
+    checklist: Checklist
+    path: Path
+
+    def run(self) -> None:
+        before = self.path.read_bytes()
+        try:
+            records = [*_read(self.subject.new(), self.path)]
+        except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            self.checklist.broken("records", f"it raised {excerpt(error)} for a file that it is to read")
+            return
+        self._check_records(records)
+        if not self.checklist.found:
+            self._check_rereading(records)
+            self._check_otherwise(records)
+            self._check_damaged(before)
+        if self.path.read_bytes() != before:
+            self.checklist.broken("file unchanged", f"{self.path.name} has other bytes than before")
+
+    def _check_records(self, records: list[_Record]) -> None:
+        line = 1
+        for record in records:
+            if isinstance(record, Problem):
+                told = f"it cannot read its own file: {record.place}: {record.message}"
+                self.checklist.broken("records", told)
+            elif not isinstance(record, RawRecord):
+                self.checklist.broken("records", f"it yielded {excerpt(record)}")
+            else:
+                if record.line < line:
+                    told = f"the record after line {line} says that it is in line {record.line}"
+                    self.checklist.broken("places", told)
+                else:
+                    line = record.line
+                self._check_data(record)
+        if len(records) < 2:
+            self.checklist.broken("records", f"it found {len(records)} records; give a file with two or more")
+
+    def _check_data(self, record: RawRecord) -> None:
+        where = f"the record of line {record.line}"
+        if not isinstance(record.data, Mapping):
+            self.checklist.broken("plain data", f"{where} is {excerpt(record.data)}, and no mapping")
+            return
+        try:
+            kept = to_plain(record.data)
+            pickle.dumps(record.data)
+        except Exception as error:  # noqa: BLE001 - what a value raises is what is looked for
+            self.checklist.broken("plain data", f"{where} cannot be written: {excerpt(error)}")
+            return
+        if kept != record.data:
+            self.checklist.broken("plain data", f"{where}, {excerpt(record.data)}, comes back as {excerpt(kept)}")
+
+    def _check_rereading(self, records: list[_Record]) -> None:
+        reader = self.subject.new()
+        if not isinstance(reader, RereadableDataset):
+            return
+        found = [record for record in _read(reader, self.path) if isinstance(record, RawRecord)]
+        for record in reversed(found):
+            if record.position is None:
+                self.checklist.broken("read again", f"the record of line {record.line} has no position")
+                continue
+            try:
+                again: object = reader.read_again(_request(self.path), record.position)
+            except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+                again = error
+            if again != record.data:
+                told = f"the record of line {record.line} was read again as {excerpt(again)}"
+                self.checklist.broken("read again", told)
+
+    def _check_otherwise(self, records: list[_Record]) -> None:
+        """Check that the records are the same when the file is read again, and while another one reads it, too."""
+        reader = self.subject.new()
+        for _ in range(2):
+            if [*_read(reader, self.path)] != records:
+                self.checklist.broken("determinism", "the file was read again with other records")
+        abandoned = _read(self.subject.new(), self.path)
+        next(abandoned)
+        both = zip_longest(_read(self.subject.new(), self.path), _read(self.subject.new(), self.path))
+        for first, second in both:
+            if first != second:
+                self.checklist.broken("concurrency", "two readers of the file at once had different records")
+        abandoned.close()
+
+    def _check_damaged(self, content: bytes) -> None:
+        damaged = {
+            "an empty file": b"",
+            "a file that ends too early": content[: len(content) * 2 // 3],
+            "a file that is not UTF-8": b"\xff\xfe\x00\x80" + content,
+            "a file of other lines": b"{[\x00 ]}, \"no record' :\n- : =\n" * 3,
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for what, text in damaged.items():
+                path = Path(folder, self.path.name)
+                path.write_bytes(text)
+                self._read_damaged(path, what)
+
+    def _read_damaged(self, path: Path, what: str) -> None:
+        try:
+            records = [*_read(self.subject.new(), path)]
+        except _ENDS:
+            return
+        except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            self.checklist.broken("damaged files", f"for {what} it raised {excerpt(error)}")
+            return
+        for record in records:
+            if isinstance(record, Problem) and not record.place.startswith(str(path)):
+                self.checklist.broken("places", f"for {what} a problem has the place {record.place!r}")
+            elif not isinstance(record, Problem | RawRecord):
+                self.checklist.broken("records", f"for {what} it yielded {excerpt(record)}")
+
+
+def _request(path: Path) -> DatasetRequest:
+    """Return the request of a config that names no keys."""
+    return DatasetRequest(path, ("id", "answer"), KNOWN_KEYS[1:])
+
+
+def _read(reader: Any, path: Path) -> Any:
+    return _through(reader.read(_request(path)))
+
+
+def _through(records: Any) -> Iterator[_Record]:
+    yield from records

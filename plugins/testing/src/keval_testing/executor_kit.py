@@ -1,0 +1,163 @@
+"""The check of executors."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.config.load import read_evaluation
+from keval.config.source import Source
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan, ResolvedPlugin
+from keval.records.trial import Trial
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
+from keval.seams.registry import Component
+from keval.store.run import Run
+from keval_testing.broken_rules import Checklist
+from keval_testing.calls import excerpt
+from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
+from keval_testing.subject import OPTIONS_RULES, Subject
+
+EXECUTOR_RULES: Mapping[str, str] = {
+    **OPTIONS_RULES,
+    "every trial": "run every key of `job.keys`, and await `job.outbox.trial`, or `packed`, with what came of it",
+    "same trials": "hand over what the worker returned, with its failure; a worker elsewhere is brought up by"
+    " keval.plugin.open_worker from the manifest alone",
+    "same scores": "have a crew's `score` return what the worker made of the trial's line",
+    "limits": "run at most `job.max_concurrent` trials at once",
+    "cancellation": "let asyncio.CancelledError pass, after what was started is ended",
+    **LEFT_BEHIND_RULES,
+}
+"""The rules of executors, each with how to mend one that breaks it."""
+
+_SAMPLES, _FAILING, _AT_ONCE = 6, ("q2", "q5"), 2
+_CANCELLED_AFTER, _PATIENCE = 0.3, 30.0
+"""Seconds after which a run is cancelled, and in which it must end then."""
+
+
+def check_executor(
+    executor: str | type | object,
+    *,
+    options: Mapping[str, Any] | None = None,
+    cannot: Mapping[str, str] | None = None,
+) -> None:
+    """Check an executor, given by its name, as a class or as an instance: it runs an evaluation as `local` does.
+
+    The evaluation needs nothing but keval; some of its trials fail. `options` are those of a config. `cannot` names
+    rules that what the executor is built on does not allow it to keep, each with the reason.
+
+    Raises:
+        BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
+        PluginError: no such executor is installed, or `options` do not construct it.
+    """
+    subject = Subject.of("keval.executors", executor, options)
+    checklist = Checklist(subject.told, EXECUTOR_RULES, cannot or {})
+    if subject.check_options(checklist):
+        with tempfile.TemporaryDirectory() as folder:
+            check = _Check(subject, checklist, Path(folder))
+            run_to_end(checklist, check.first_use())
+            if not checklist.found:
+                with nothing_left_behind(checklist):
+                    run_to_end(checklist, check.run())
+    checklist.finish()
+
+
+@attrs.frozen
+class _Check:
+    subject: Subject
+    checklist: Checklist
+    folder: Path
+
+    async def first_use(self) -> None:
+        await self._run("first use", self.subject.new(), samples=1)
+
+    async def run(self) -> None:
+        here = await self._run("local", None)
+        there = await self._run("there", self.subject.new())
+        if here is None or there is None:
+            return
+        self._check_trials(here, there)
+        if not self.checklist.found:
+            if [line.score for line in here.scores()] != [line.score for line in there.scores()]:
+                self.checklist.broken("same scores", "the scores differ from those of the executor local")
+            await self._check_limits()
+        await self._check_cancellation()
+
+    async def _run(self, name: str, executor: Any, *, delay: float = 0.0, samples: int = _SAMPLES) -> Run | None:
+        """Run the evaluation, and return the run; `None` if the executor failed."""
+        try:
+            run, _ = await run_plan(self._plan(executor, delay, samples), self.folder / name, RunOptions())
+        except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+            self.checklist.broken("every trial", f"the run ended with {excerpt(error)}")
+            return None
+        return run
+
+    def _plan(self, executor: Any, delay: float, samples: int) -> Plan:
+        path = self.folder / "questions.jsonl"
+        lines = [f'{{"id": "q{number}", "question": "How much is {number}?"}}\n' for number in range(1, samples + 1)]
+        path.write_text("".join(lines), encoding="utf-8")
+        data: dict[str, Any] = {
+            "name": "executor",
+            "dataset": {"path": str(path)},
+            "agents": {"echo": {"type": "testing/echo", "fails": [*_FAILING], "delay": delay}},
+            "conditions": {"baseline": {}, "terse": {"system_prompt": "Be terse."}},
+            "metrics": ["testing/words"],
+            "execution": {"max_concurrent": _AT_ONCE},
+        }
+        evaluation = read_evaluation(Source("the config", self.folder, data))
+        plan = make_plan(evaluation)
+        if executor is None:
+            return plan
+        cls = type(executor)
+        component = Component("keval.executors", self.subject.name, f"{cls.__module__}:{cls.__name__}", "keval", "")
+        return attrs.evolve(plan, executor=ResolvedPlugin(self.subject.name, component, executor))
+
+    def _check_trials(self, here: Run, there: Run) -> None:
+        expected, found = _by_id(here), _by_id(there)
+        if missing := sorted(expected.keys() - found.keys()):
+            self.checklist.broken("every trial", f"{len(missing)} of {len(expected)} trials are missing: {missing[0]}")
+        if there.count_trials() > len(found):
+            self.checklist.broken("every trial", "a trial was handed over twice")
+        for name in sorted(expected.keys() & found.keys()):
+            one, other = _outcome(expected[name]), _outcome(found[name])
+            if one != other:
+                self.checklist.broken("same trials", f"{name} is {excerpt(other)} instead of {excerpt(one)}")
+
+    async def _check_limits(self) -> None:
+        run = await self._run("slow", self.subject.new(), delay=0.1)
+        if run is not None and (most := _most_at_once([*run.trials()])) > _AT_ONCE:
+            self.checklist.broken("limits", f"{most} trials ran at once, and {_AT_ONCE} may")
+
+    async def _check_cancellation(self) -> None:
+        task = asyncio.create_task(self._run("cancelled", self.subject.new(), delay=3600.0))
+        await asyncio.wait([task], timeout=_CANCELLED_AFTER)
+        task.cancel()
+        await asyncio.wait([task], timeout=_PATIENCE)
+        if not task.done():
+            self.checklist.broken("cancellation", f"a run that was cancelled still ran after {_PATIENCE:g} s")
+        elif not task.cancelled():
+            self.checklist.broken("cancellation", "a run that was cancelled ended as if it was not")
+
+
+def _by_id(run: Run) -> dict[str, Trial]:
+    return {trial.id: trial for trial in run.trials()}
+
+
+def _outcome(trial: Trial) -> tuple[str, str | None]:
+    return trial.output, trial.failure.kind if trial.failure else None
+
+
+def _most_at_once(trials: list[Trial]) -> int:
+    """Return how many trials ran at one time, by what their transcripts tell."""
+    spans = [
+        (trial.transcript.started, trial.transcript.started + trial.transcript.duration)
+        for trial in trials
+        if trial.transcript and trial.transcript.started is not None and trial.transcript.duration is not None
+    ]
+    return max((sum(begin <= moment < end for begin, end in spans) for moment, _ in spans), default=0)

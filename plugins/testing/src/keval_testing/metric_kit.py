@@ -1,0 +1,231 @@
+"""The check of metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval.records.scores import Scale, Score, ScoreLine, marks_of
+from keval.records.trial import Sample, Trial
+from keval.score.judging import validate_score
+from keval.score.scoring import written_score
+from keval.seams.blank_text import is_blank
+from keval.seams.interfaces import AgentChecker, AgentRater
+from keval.store.serialization import dump, read_sample, read_trial, sample_line, to_plain, trial_line
+from keval_testing.broken_rules import Checklist
+from keval_testing.calls import check_cancellation, excerpt, opened
+from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
+from keval_testing.odd_trials import odd_trials
+from keval_testing.subject import OPTIONS_RULES, Subject
+
+METRIC_RULES: Mapping[str, str] = {
+    **OPTIONS_RULES,
+    "answers every trial": "return Score(None, why) where a trial cannot be judged; an error is for a defect",
+    "a score": "return a keval.Score with a number or None, a text, true or false, and details that JSON can hold",
+    "scale": "declare the range as `scale: ClassVar[Scale] = Scale(low, high)`, and stay within it",
+    "reasons": "say in `reason` why there is no value, or why there was nothing to judge",
+    "neutral": "give the same value, the default, wherever there is nothing to judge; without a value it is unscored",
+    "unknown is not zero": "where what it compares with is missing, return Score(None, why), or a neutral score",
+    "input unchanged": "copy what you change; the trial, its facts and its metadata are those of everybody",
+    "determinism": "compute the score from the trial and the options alone; take randomness from an option `seed`",
+    "concurrency": "keep nothing about a trial in the instance, or hold a lock where many are scored at once",
+    "cancellation": "let asyncio.CancelledError pass, after `finally` has cleaned up",
+    "written trials": "count on nothing that a line of trials.jsonl does not keep, such as a type of your own in facts",
+    **LEFT_BEHIND_RULES,
+}
+"""The rules of metrics, each with how to mend a metric that breaks it."""
+
+
+def check_metric(
+    metric: str | type | object, *, options: Mapping[str, Any] | None = None, trials: Iterable[Trial] = ()
+) -> None:
+    """Check a metric with odd trials and these `trials`; it is a name, as a config has it, a class or an instance.
+
+    `options` are those of a config, for a name or a class. Call it where no event loop runs.
+
+    Raises:
+        BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
+        PluginError: no such metric is installed, or `options` do not construct it.
+    """
+    subject = Subject.of("keval.metrics", metric, options)
+    checklist = Checklist(subject.told, METRIC_RULES)
+    if subject.check_options(checklist):
+        check = _Check(subject, checklist, [each for each in (*odd_trials(), *trials) if _may_run(subject.new(), each)])
+        if check.has_scale():
+            run_to_end(checklist, check.first_trial())  # what is imported or made for good at the first use
+            with nothing_left_behind(checklist):
+                run_to_end(checklist, check.run())
+    checklist.finish()
+
+
+@attrs.define
+class _Check:
+    subject: Subject
+    checklist: Checklist
+    trials: Sequence[Trial]
+    scale: Scale = attrs.field(factory=Scale, init=False)
+
+    def has_scale(self) -> bool:
+        self.scale = getattr(self.subject.new(), "scale", Scale())
+        if not isinstance(self.scale, Scale):
+            self.checklist.broken("scale", f"its scale is {self.scale!r}, which is no keval.Scale")
+            return False
+        return True
+
+    async def first_trial(self) -> None:
+        async with opened(self.subject.new()) as metric:
+            await _outcome(metric, copy.deepcopy(self.trials[0]))
+
+    async def run(self) -> None:
+        async with opened(self.subject.new()) as metric:
+            alone: dict[str, Score] = {}
+            for trial in self.trials:
+                if (score := await self._alone(metric, trial)) is not None:
+                    alone[trial.id] = score
+            self._check_neutral(alone)
+            await self._check_unknown(metric)
+            answered = [trial for trial in self.trials if trial.id in alone]
+            for trial in reversed(answered):
+                self._compare("determinism", "scored again", trial, alone[trial.id], await _outcome(metric, trial))
+            if not self.checklist.found:  # or else what differs would have more than one name
+                await self._check_otherwise(metric, answered, alone)
+            if answered and inspect.iscoroutinefunction(metric.score):
+                await check_cancellation(self.checklist, lambda: _call(metric, answered[0]))
+            self._check_rating(metric)
+
+    async def _check_otherwise(self, metric: Any, trials: Sequence[Trial], alone: Mapping[str, Score]) -> None:
+        """Check that trials get the same scores when they are scored in other ways."""
+        together = await asyncio.gather(*(_outcome(metric, trial) for trial in [*trials] * 3))
+        for trial, outcome in zip([*trials] * 3, together, strict=True):
+            self._compare("concurrency", "scored with others", trial, alone[trial.id], outcome)
+        async with opened(self.subject.new()) as another:
+            for trial in trials:
+                fresh = await _outcome(another, trial)
+                self._compare("determinism", "scored by another instance", trial, alone[trial.id], fresh)
+                read = await _outcome(another, _read_back(trial))
+                self._compare("written trials", "read from its line", trial, fresh, read)
+
+    async def _alone(self, metric: Any, trial: Trial) -> Score | None:
+        """Score one trial, and return its score if it is one."""
+        before = _content(trial)
+        outcome = await _outcome(metric, trial)
+        if _content(trial) != before:
+            self.checklist.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
+        return self._valid(outcome, f"for {trial.sample.id}", trial.output)
+
+    def _valid(self, outcome: object, where: str, answer: str = "") -> Score | None:
+        if isinstance(outcome, BaseException):
+            self.checklist.broken("answers every trial", f"{where} it raised {excerpt(outcome)}")
+            return None
+        verdict = validate_score(outcome, self.scale)
+        if verdict.failure is not None:
+            rule = "scale" if verdict.failure.kind == "out_of_scale" else "a score"
+            self.checklist.broken(rule, f"{where}: {verdict.failure.message}")
+            return None
+        score = verdict.score
+        line, _ = written_score(ScoreLine("", "", "", "", 1, "", None, score))
+        if line.failure is not None:
+            self.checklist.broken("a score", f"{where}: {line.failure.message}")
+            return None
+        if (score.value is None or score.neutral) and is_blank(score.reason):
+            self.checklist.broken("reasons", f"{where} it gave {_shown(score)} without a reason")
+        if score.value is None and score.neutral:
+            self.checklist.broken("neutral", f"{where} the score is neutral and has no value")
+        marks = score.details.get("marks", ())
+        if not isinstance(marks, list | tuple) or len(marks_of(score, answer)) < len(marks):
+            told = f"{where} details['marks'] holds what is no mark, or lies outside the answer: {excerpt(marks)}"
+            self.checklist.broken("a score", told)
+        return score
+
+    def _check_neutral(self, scores: Mapping[str, Score]) -> None:
+        values = {score.value for score in scores.values() if score.neutral and score.value is not None}
+        if len(values) > 1:
+            told = ", ".join(f"{value:g}" for value in sorted(values))
+            self.checklist.broken("neutral", f"its neutral scores have several values: {told}")
+
+    async def _check_unknown(self, metric: Any) -> None:
+        """Check that what the metric reads, and is not there, costs no points."""
+        plain = self.trials[0]
+        with_all = await _outcome(metric, plain)
+        lacks: Mapping[str, Sample] = {
+            "answer": attrs.evolve(plain.sample, answer=None),
+            "facts": attrs.evolve(plain.sample, facts={}),
+        }
+        watched = _Watched(**attrs.asdict(plain.sample, recurse=False))
+        await _outcome(metric, attrs.evolve(plain, sample=watched))
+        worst = self.scale.low if self.scale.better == "higher" else self.scale.high
+        for name, sample in lacks.items():
+            without = await _outcome(metric, attrs.evolve(plain, sample=sample))
+            is_low = isinstance(without, Score) and without.value == worst and not without.neutral
+            if name in watched.seen and is_low and isinstance(with_all, Score) and with_all.value not in (None, worst):
+                missing = "a golden answer" if name == "answer" else "facts"
+                self.checklist.broken("unknown is not zero", f"without {missing}, which it reads, it gave {worst:g}")
+
+    def _check_rating(self, metric: Any) -> None:
+        if isinstance(metric, AgentRater):
+            try:
+                outcome: object = metric.rate_agent({})
+            except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+                outcome = error
+            self._valid(outcome, "for an agent of which nothing is known")
+
+    def _compare(self, rule: str, how: str, trial: Trial, alone: object, other: object) -> None:
+        if other != alone:
+            told = f"{trial.sample.id}, {how}, got {_shown(other)} instead of {_shown(alone)}"
+            self.checklist.broken(rule, told)
+
+
+class _Watched(Sample):
+    """A sample that notes which of its fields are `seen`."""
+
+    def __init__(self, **fields: Any) -> None:
+        object.__setattr__(self, "seen", set())
+        super().__init__(**fields)
+
+    def __getattribute__(self, name: str) -> Any:
+        object.__getattribute__(self, "seen").add(name)
+        return super().__getattribute__(name)
+
+
+def _may_run(metric: Any, trial: Trial) -> bool:
+    """Return whether a run would begin with the agent of a trial."""
+    return not (isinstance(metric, AgentChecker) and [*metric.check_characteristics(trial.characteristics)])
+
+
+async def _call(metric: Any, trial: Trial) -> object:
+    """Call a metric as a run does: in the event loop, or in a thread if it blocks."""
+    if getattr(metric, "blocks", False) is True:
+        return await asyncio.to_thread(metric.score, trial)
+    score = metric.score(trial)
+    return await score if inspect.isawaitable(score) else score
+
+
+async def _outcome(metric: Any, trial: Trial) -> object:
+    """Return the score of a trial, or what was raised."""
+    try:
+        return await _call(metric, trial)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what a plugin raises is what is looked for
+        return error
+
+
+def _content(trial: Trial) -> bytes:
+    return dump(to_plain(trial))
+
+
+def _read_back(trial: Trial) -> Trial:
+    """Return a trial as a worker elsewhere, or `keval score`, gets it."""
+    sample = read_sample(sample_line(trial.sample))
+    return read_trial(trial_line(trial), lambda _: sample, lambda _: trial.characteristics)
+
+
+def _shown(outcome: object) -> str:
+    if not isinstance(outcome, Score):
+        return excerpt(outcome)
+    value = "no value" if outcome.value is None else f"{outcome.value:g}" if math.isfinite(outcome.value) else "nan"
+    return f"{'a neutral ' if outcome.neutral else ''}{value} ({excerpt(outcome.reason)})"
