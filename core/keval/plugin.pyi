@@ -31,6 +31,12 @@ from keval.processes import supervised as supervised
 from keval.store.serialization import dump as dump
 from keval.store.serialization import to_plain as to_plain
 from keval.seams.hooks import hookimpl as hookimpl
+from keval.seams.installation import (
+    Installation as Installation,
+    missing_module as missing_module,
+    missing_package as missing_package,
+    package_of as package_of,
+)
 
 # Agents: what an adapter implements, is handed, and fills
 from keval.seams.interfaces import (

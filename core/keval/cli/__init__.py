@@ -49,6 +49,18 @@ class _Commands(click.Group):
             return command
         return _plugin_command(cmd_name) if cmd_name in _plugin_commands() else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.list_commands(ctx):
+            from keval.errors import suggestion
+            from keval.seams.installation import missing_command
+
+            hint = missing_command(name) or suggestion(name, self.list_commands(ctx)) or "; `keval --help` lists all"
+            raise click.UsageError(f"no command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))

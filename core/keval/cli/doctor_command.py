@@ -57,7 +57,7 @@ def _python() -> Finding:
 
 
 def _plugins() -> Iterator[Finding]:
-    components = [component for group in registry.groups() for component in registry.components(group)]
+    components = [component for group in registry.groups() for component in registry.offered(group)]
     broken = 0
     for component in components:
         try:
@@ -137,7 +137,7 @@ async def _served_models() -> AsyncIterator[Finding]:
 
 async def _sandboxes() -> AsyncIterator[Finding]:
     """Say which sandboxes of workspaces work on this machine."""
-    for component in registry.components("keval.workspaces"):
+    for component in registry.offered("keval.workspaces"):
         if (tried := getattr(registry.load(component), "sandboxes", None)) is not None:
             for name, problem in (await tried()).items():
                 yield Finding("sandbox", None if problem else True, problem or f"{name}: works")

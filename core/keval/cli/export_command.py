@@ -41,7 +41,7 @@ class _ExportCommand(click.Command):
         return [*super().get_params(ctx), *_options_of(ctx.meta.get(_TARGET))]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        names = ", ".join(component.name for component in registry.components(_GROUP))
+        names = ", ".join(component.name for component in registry.offered(_GROUP))
         formatter.write_paragraph()
         formatter.write_text(f"Formats: {names or 'none is installed'}. `--format NAME --help` shows its own options.")
 

@@ -15,7 +15,7 @@ _PLURALS = {"middleware": "middleware", "proxy": "proxies"}
 @click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
 def command(as_json: bool) -> None:
     """List the installed plugins by kind, each with the package it comes from."""
-    found = [component for group in registry.groups() for component in registry.components(group)]
+    found = [component for group in registry.groups() for component in registry.offered(group)]
     if as_json:
         rows = [
             {"kind": item.kind, "name": item.name, "distribution": item.distribution, "version": item.version}

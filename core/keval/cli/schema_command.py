@@ -128,16 +128,16 @@ def _dataset() -> dict[str, Any]:
     """Describe the section `dataset:` with the options of every installed reader."""
     schema = options_schema(DatasetFile)
     schema["properties"].pop("options")
-    for component in registry.components("keval.datasets"):
+    for component in registry.offered("keval.datasets"):
         for name, option in _plugin_options(component).get("properties", {}).items():
             schema["properties"].setdefault(name, option)
-    schema["properties"]["type"] = {"enum": [component.name for component in registry.components("keval.datasets")]}
+    schema["properties"]["type"] = {"enum": [component.name for component in registry.offered("keval.datasets")]}
     return schema
 
 
 def _workspace() -> dict[str, Any]:
     """Describe a workspace with the options of every installed provider."""
-    components = registry.components("keval.workspaces")
+    components = registry.offered("keval.workspaces")
     properties: dict[str, Any] = {"type": {"enum": [component.name for component in components]}}
     for component in components:
         properties = {**_plugin_options(component).get("properties", {}), **properties}
@@ -148,7 +148,7 @@ def _checks() -> dict[str, Any]:
     """Describe `verify:`, a list of checks: each has a name, and one kind with its options."""
     kinds = {
         component.name: {"anyOf": [{**_plugin_options(component), "required": []}, {"type": ["string", "array"]}]}
-        for component in registry.components("keval.checks")
+        for component in registry.offered("keval.checks")
     }
     properties = {"name": {"type": "string"}, **kinds}
     check = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
@@ -157,9 +157,9 @@ def _checks() -> dict[str, Any]:
 
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe options by label. They depend on `type`, or on the label itself if it is a plugin's name."""
-    names = [component.name for component in registry.components(group)]
+    names = [component.name for component in registry.offered(group)]
     changes = _changes(definitions) if section == "contexts" else {}
-    for component in registry.components(group):
+    for component in registry.offered(group):
         options = _plugin_options(component)
         typed = {"type": {"enum": k_eval.spellings(section, component.name)}, **options.get("properties", {})}
         if section == "agents":
@@ -202,9 +202,9 @@ def _changes(definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe a list of names, or of name: {options}. A vendor's name selects all of its plugins."""
-    names = [component.name for component in registry.components(group)]
+    names = [component.name for component in registry.offered(group)]
     vendors = sorted({name.split("/")[0] for name in names if "/" in name} - set(names))
-    for component in registry.components(group):
+    for component in registry.offered(group):
         definitions[f"{section}:{component.name}"] = _or_nothing(_plugin_options(component))
     options = {
         "type": "object",

@@ -121,7 +121,9 @@ class Parquet:
             import pyarrow
             from pyarrow import parquet  # takes a third of a second to import
         except ImportError as error:
-            problem = "reading Parquet needs pyarrow: `pip install keval[parquet]`"
+            from keval.seams.installation import missing_module
+
+            problem = f"reading Parquet needs {missing_module('pyarrow')}"
             raise ConfigError([Problem(str(request.path), problem)]) from error
         try:
             with parquet.ParquetFile(request.path) as table:

@@ -114,7 +114,9 @@ def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pya
     try:
         import pyarrow  # takes a tenth of a second to import
     except ImportError as error:
-        raise RunError("tables need pyarrow: `pip install keval[frames]`") from error
+        from keval.seams.installation import missing_module
+
+        raise RunError(f"tables need {missing_module('pyarrow')}") from error
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
     return pyarrow.Table.from_batches([record_batch(batch, schema) for batch in _batches(rows)], schema)
 

@@ -11,18 +11,18 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import url2pathname
 
 import attrs
 
-CORE = "keval-core"
-"""The distribution that this package is."""
+from keval.seams.registry import CORE
+
 PRODUCT = "keval"
 """The distribution that brings the core and the plugins that everybody wants."""
 
@@ -46,6 +46,12 @@ def missing_package(package: str) -> str:
     return f"comes with {package}, which is not installed: `{Installation.here_and_now().line(package)}`"
 
 
+def missing_command(name: str) -> str | None:
+    """Return what follows the name of a command that a package of keval ships, and that is not installed."""
+    package = package_of("keval.commands", name)
+    return package and f"; it comes with {package}: `{Installation.here_and_now().line(package)}`"
+
+
 def missing_module(package: str) -> str:
     """Return what to say of a library that is needed, and that is not installed."""
     return f"{package}: `{Installation.here_and_now().line(package)}`"
@@ -55,13 +61,14 @@ def missing_module(package: str) -> str:
 class Origin:
     """Where keval came from.
 
-    `place` is the path of a folder with keval's repository, the URL of that repository, of which `revision` is the
-    commit, or the path of a folder with wheels; an index has none.
+    `place` is the path of a folder with keval's repository, the URL of that repository, or the path of a folder with
+    wheels; an index has none. Of a URL, `commit` is what was installed, and `revision` what was asked for, if anything.
     """
 
     kind: Literal["index", "folder", "git", "wheels"] = "index"
     place: str = ""
     revision: str = ""
+    commit: str = ""
     editable: bool = False
 
     @classmethod
@@ -70,7 +77,8 @@ class Origin:
         told = json.loads(found.read_text("direct_url.json") or "{}")
         url = urlsplit(told.get("url", ""))
         if "vcs_info" in told:
-            return cls("git", url.geturl(), told["vcs_info"]["commit_id"])
+            vcs = told["vcs_info"]
+            return cls("git", url.geturl(), vcs.get("requested_revision", ""), vcs["commit_id"])
         if url.scheme != "file":
             return cls()
         path = Path(url2pathname(url.path))
@@ -88,17 +96,7 @@ class Origin:
             return package
         if self.kind == "folder":
             return f"{Path(self.place, shipped['folder'])}{bracket}{extras}"
-        inner = "" if shipped["folder"] == "." else f"#subdirectory={shipped['folder']}"
-        return f"{package} @ git+{self.place}@{self.revision}{inner}"
-
-    def source(self, package: str) -> Mapping[str, str] | None:
-        """Return the source of a package as `tool.uv.sources` of a pyproject.toml has it; an index needs none."""
-        folder = _packages()[package]["folder"]
-        if self.kind == "folder":
-            return {"path": str(Path(self.place, folder))}
-        if self.kind == "git":
-            return {"git": self.place, "rev": self.revision, "subdirectory": folder}
-        return None
+        return _git_requirement(package, self.place, self.revision, shipped["folder"])
 
     @property
     def options(self) -> Sequence[str]:
@@ -158,7 +156,7 @@ class Installation:
         project = () if editable is None else ("--editable", editable)
         match self.manager:
             case "uv tool":
-                main, *others = self._receipt()
+                main, others = self._receipt()
                 command = (*self.origin.tool(main), *others, *_with(wanted), *_with(project[1:], "--with-editable"))
             case "uvx":
                 command = (*self._uvx(), *_with(wanted), *_with(project[1:], "--with-editable"), "keval")
@@ -181,10 +179,11 @@ class Installation:
         """Return how the user calls keval in a folder."""
         if self.manager == "uvx":
             return shlex.join([*self._uvx(), "keval"])
-        if self.environ.get("UV_RUN_RECURSION_DEPTH") and self.environ.get("VIRTUAL_ENV") == str(self.prefix):
-            project = self.prefix.parent
-            return shlex.join(["uv", "run", *([] if folder.is_relative_to(project) else ["--project", str(project)]), "keval"])
-        return "keval"
+        if not self.environ.get("UV_RUN_RECURSION_DEPTH") or self.environ.get("VIRTUAL_ENV") != str(self.prefix):
+            return "keval"
+        project = self.prefix.parent
+        elsewhere = [] if folder.is_relative_to(project) else ["--project", str(project)]
+        return shlex.join(["uv", "run", *elsewhere, "keval"])
 
     def _uvx(self) -> Sequence[str]:
         return ("uvx", *self.origin.options, "--from", self.origin.requirement(self.main))
@@ -194,21 +193,31 @@ class Installation:
         found = self.environ.get("VIRTUAL_ENV") or str(self.here / ".venv")
         return () if found == str(self.prefix) else ("--python", self.python)
 
-    def _receipt(self) -> Iterator[str]:
-        """Yield the main package of a tool, with its extras, then the options for what was installed with it."""
+    def _receipt(self) -> tuple[str, Sequence[str]]:
+        """Return the main package of a tool of uv, with its extras, and the options for what was installed with it."""
         receipt = tomllib.loads((self.prefix / "uv-receipt.toml").read_text(encoding="utf-8"))
+        main, others = self.main, []
         for each in receipt["tool"]["requirements"]:
-            extras = f"[{','.join(each['extras'])}]" if each.get("extras") else ""
+            name = each["name"] + (f"[{','.join(each['extras'])}]" if each.get("extras") else "")
             if each["name"] == self.main:
-                yield self.main + extras
-                continue
-            if "editable" in each:
-                yield from ("--with-editable", each["editable"])
-                continue
-            place = each.get("directory") or each.get("path") or each.get("url")
-            if "git" in each:
-                place = f"{each['name']}{extras} @ git+{each['git']}"
-            yield from ("--with", place or f"{each['name']}{extras}{each.get('specifier', '')}")
+                main = name
+            elif "editable" in each:
+                others += ["--with-editable", each["editable"]]
+            elif "git" in each:
+                url, _, query = each["git"].partition("?")
+                asked = dict(parse_qsl(query))
+                found = _git_requirement(name, url, asked.get("rev", ""), asked.get("subdirectory", "."))
+                others += ["--with", found]
+            else:
+                place = each.get("directory") or each.get("path") or each.get("url")
+                others += ["--with", place or f"{name}{each.get('specifier', '')}"]
+        return main, others
+
+
+def _git_requirement(package: str, url: str, revision: str, folder: str) -> str:
+    asked = f"@{revision}" if revision else ""
+    inner = "" if folder == "." else f"#subdirectory={folder}"
+    return f"{package} @ git+{url}{asked}{inner}"
 
 
 def _with(requirements: Iterable[str], option: str = "--with") -> Sequence[str]:

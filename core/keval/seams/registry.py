@@ -35,9 +35,9 @@ GROUPS = {
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
-
 CORE = "keval-core"
 """The distribution that this package is."""
+
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
 _MOST_NAMED = 30
@@ -89,6 +89,11 @@ def components(group: str) -> Sequence[Component]:
     return tuple(sorted(found, key=lambda item: (item.name, item.distribution)))
 
 
+def offered(group: str) -> Sequence[Component]:
+    """List what is installed in a group for users; names of the vendor `testing` are for tests of plugins only."""
+    return tuple(component for component in components(group) if not component.name.startswith("testing/"))
+
+
 def find(group: str, name: str) -> Component:
     """Find the one plugin of that name. Raises PluginError: unknown, or owned twice."""
     owners = [component for component in components(group) if component.name == name]
@@ -98,25 +103,14 @@ def find(group: str, name: str) -> Component:
     if owners:
         both = " and ".join(owner.distribution for owner in owners)
         raise PluginError(f"the {kind} {name!r} is shipped by {both}; uninstall one of them")
-    known = [component.name for component in components(group)]
-    if (package := _package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
-        raise PluginError(f"the {kind} {name!r} comes with {package}, which is not installed: `pip install {package}`")
+    known = [component.name for component in offered(group)]
+    from keval.seams.installation import missing_package, package_of  # only who needs a remedy waits for it
+
+    if (package := package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
+        raise PluginError(f"the {kind} {name!r} {missing_package(package)}")
     listed = ", ".join(known) or "none" if len(known) <= _MOST_NAMED else f"{len(known)} others"
     hint = suggestion(name, known) or f"; installed: {listed} (`keval plugins` lists all)"
     raise PluginError(f"no {kind} named {name!r} is installed{hint}")
-
-
-def _package_of(group: str, name: str) -> str | None:
-    """Return the distribution that ships a plugin of that name, by the extras that keval's own metadata declares.
-
-    An extra is named after the group and the vendor: `metrics-acme` has the distribution that ships `acme/brevity`.
-    """
-    extra = f"{group.removeprefix('keval.')}-{name.partition('/')[0]}".replace("_", "-")
-    for requirement in importlib_metadata.requires("keval") or ():
-        needed, _, marker = requirement.partition(";")
-        if re.fullmatch(rf"\s*extra\s*==\s*['\"]{re.escape(extra)}['\"]\s*", marker):
-            return re.split(r"[\s<>=!~\[(]", needed.strip(), maxsplit=1)[0]
-    return None
 
 
 def select(group: str, name: str) -> Sequence[Component]:

@@ -290,7 +290,9 @@ class Run:
         try:
             import_module("pandas")  # pyarrow's own error would not say what to do
         except ImportError as error:
-            raise RunError("data frames need pandas: `pip install pandas`") from error
+            from keval.seams.installation import missing_module
+
+            raise RunError(f"data frames need {missing_module('pandas')}") from error
         return rows.to_pandas()
 
     @property

@@ -63,7 +63,9 @@ class Parquet:
             import pyarrow  # takes a tenth of a second to import
             from pyarrow import parquet
         except ImportError as error:
-            raise RunError("Parquet files need pyarrow: `pip install keval[exporters-parquet]`") from error
+            from keval.plugin import missing_module
+
+            raise RunError(f"Parquet files need {missing_module('pyarrow')}") from error
         schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for group in _groups(rows):

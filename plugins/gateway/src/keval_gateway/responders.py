@@ -20,8 +20,6 @@ GROUP = "keval.responders"
 
 _DEFAULT = "simulated"
 """The responder that answers for every name without a responder of its own."""
-_OURS = dict.fromkeys(("careless", "coder", "forgetful", "simulated"), "keval-simulator")
-"""keval's own responders, and the package that ships each."""
 
 
 @attrs.frozen
@@ -82,10 +80,10 @@ def make_responder(name: str, seed: int) -> Respond:
     found = find_responder(name)
     if found is not None:
         return found.make(seed)
-    if package := _OURS.get(name):
-        raise PluginError(
-            f"the responder {name!r} comes with {package}, which is not installed: `pip install {package}`"
-        )
+    from keval.plugin import missing_package, package_of  # only who needs a remedy waits for it
+
+    if package := package_of(GROUP, name):
+        raise PluginError(f"the responder {name!r} {missing_package(package)}")
     known = ", ".join(dict.fromkeys(each.name for each in installed_responders())) or "none"
     raise PluginError(f"no responder named {name!r} is installed; installed: {known}")
 

@@ -70,7 +70,10 @@ class Objects:
             # Other processes write there, too, so that no listing holds.
             files, root = url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
         except ImportError as error:
-            raise ConfigError(f"{url}: {error}: `pip install 'keval-remote[{scheme}]'` or what it names") from error
+            from keval.plugin import missing_module  # only who needs a remedy waits for it
+
+            needed = missing_module(f"keval-remote[{scheme}]")
+            raise ConfigError(f"{url}: {error}; it needs what it names, or {needed}") from error
         except ValueError as error:
             raise ConfigError(f"{url}: {error}; `fsspec.available_protocols()` lists what there is") from error
         if hasattr(files, "max_concurrency"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import ConfigError, Problem
+from keval.plugin import ConfigError, Problem, missing_package
 from keval_start.agents import Agents, read_agents, recorded_agents
 from keval_start.mcp_files import is_mcp_file, read_servers
 from keval_start.models import SIMULATED, ChosenModel, chosen_model
@@ -17,6 +17,8 @@ from keval_start.questions import Questions, generated_questions, read_questions
 from keval_start.servers import Server, named_server, with_own_labels
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
+
+WHAT_TO_EVALUATE = "--server COMMAND|URL, --from mcp.json, --agent or --answers FILE"
 
 
 @attrs.frozen
@@ -67,7 +69,7 @@ class Flags:
         questions = None
         with _collecting(problems, "--questions" if self.generate is None else "--generate"):
             if self.generate is not None and not can_generate:
-                raise ValueError("it comes with keval-questions, which is not installed: `pip install keval-questions`")
+                raise ValueError(f"it {missing_package('keval-questions')}")
             questions = self._questions(goal, workplace)
         if problems:
             raise ConfigError(problems)
@@ -98,7 +100,7 @@ class Flags:
         if own:
             return "agent"
         if not served:
-            told = "say what to evaluate: --server COMMAND|URL, --from mcp.json, --agent or --answers FILE"
+            told = f"say what to evaluate: {WHAT_TO_EVALUATE}"
             if self.agent:
                 told = "name a second agent to compare it with, or a server by --server"
             problems.append(Problem(f"--agent {self.agent[0]}" if self.agent else "", told))

@@ -42,6 +42,18 @@ def ask(workplace: Workplace, variables: Variables, *, can_generate: bool) -> An
     return Answers(goal, servers, agents_for(goal, names, files, model, workplace), model, questions)
 
 
+def ask_folder(ours: Workplace) -> Workplace:
+    """Ask for a folder in place of one in keval's own repository."""
+
+    def read(text: str) -> Workplace:
+        found = Workplace.of(ours.here / Path(text).expanduser())
+        if found.in_ours:
+            raise ValueError("that is in the repository of keval, too; name a folder outside of it")
+        return found
+
+    return _asked(f"{ours.folder} is in the repository of keval itself. Which folder is for the evaluation?", read)
+
+
 def _files(workplace: Workplace) -> list[Path]:
     told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
     return _asked(told, lambda text: [_file(word, workplace) for word in shlex.split(text)])

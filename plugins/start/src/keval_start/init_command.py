@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import attrs
 import click
 
 from keval import KevalError
-from keval.plugin import ConfigError, Problem, counted, filling, foreign, run_to_end, tell
+from keval.plugin import ConfigError, Installation, Problem, counted, filling, foreign, run_to_end, tell
 
 if TYPE_CHECKING:
     from keval_start.answers import Answers, Flags
@@ -65,21 +65,23 @@ if TYPE_CHECKING:
 def init(*, folder: Path, **flags: Any) -> None:
     """Write an evaluation into DIR: a config, questions, and a workflow for CI.
 
-    Asks what is to be evaluated, unless flags say it or nobody is at a terminal. Servers are started once, to list
-    their tools. No file is overwritten.
+    Asks what is to be evaluated, unless flags say it; answers may be piped. Servers are started once, to list their
+    tools. No file is overwritten.
     """
     from keval_start.answers import Flags  # it imports what `--help` does not need
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
     from keval_start.variables import Variables
-    from keval_start.workplace import Workplace
 
-    given, workplace, variables = Flags(**flags), Workplace.of(folder), Variables()
+    given, variables = Flags(**flags), Variables()
+    with _all_answered():
+        workplace = _workplace(folder, asks=not given.given)
     dataset = [FILE] if given.given and not (given.questions or given.answers) else []
     new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
     workplace.check_absent(*new, workplace.workflow)
     installed = commands()
-    answers = _answers(given, workplace, variables, can_generate="generate" in installed)
+    with _all_answered():
+        answers = _answers(given, workplace, variables, can_generate="generate" in installed)
     if variables.unset:
         told = "set in the environment what servers are started with"
         raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
@@ -93,13 +95,37 @@ def init(*, folder: Path, **flags: Any) -> None:
     _tell(draft, project)
 
 
-def at_terminal() -> bool:
-    """Return whether somebody is there to be asked."""
-    return sys.stdin.isatty()
+@contextmanager
+def _all_answered() -> Iterator[None]:
+    """Say what else to do where the input ends before all was answered, as without a terminal."""
+    try:
+        yield
+    except click.Abort as error:
+        from keval_start.answers import WHAT_TO_EVALUATE
+
+        told = "the input ended before all was answered; answer every question, or say by flags what to evaluate"
+        raise ConfigError([Problem("", f"{told}: {WHAT_TO_EVALUATE}")]) from error
+
+
+def _workplace(folder: Path, *, asks: bool) -> Workplace:
+    """Return where to write, which is not in keval's own repository."""
+    from keval_start.workplace import Workplace
+
+    found = Workplace.of(folder)
+    if not found.in_ours:
+        return found
+    if not asks:
+        told = (
+            "it is in the repository of keval itself; name a folder outside of it, as in `keval init ../evaluation …`"
+        )
+        raise ConfigError([Problem(f"DIR {found.shown(found.folder)}", told)])
+    from keval_start.asking import ask_folder
+
+    return ask_folder(found)
 
 
 def _answers(flags: Flags, workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
-    if flags.given or not at_terminal():
+    if flags.given:
         return flags.read(workplace, variables, can_generate=can_generate)
     from keval_start.asking import ask
 
@@ -189,6 +215,7 @@ def _tell(draft: Draft, project: Project) -> None:
             tell(f"note: the value of {name} was not copied into the config; export {name}=… before you run it")
     if not draft.model.key_is_set:
         tell(f"note: export {draft.model.key}=… before you run it; keval models {draft.model.name} checks it")
+    tell(f"note: the workflow installs keval by `{project.install}`{project.install_caution}")
     go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
-    then = f"keval review {CONFIG} --questions" if waiting else f"keval run {CONFIG}"
-    click.echo(f"next  {go}{then}")
+    then = f"review {CONFIG} --questions" if waiting else f"run {CONFIG}"
+    click.echo(f"next  {go}{Installation.here_and_now().call(workplace.folder)} {then}")

@@ -38,6 +38,12 @@ class Workplace:
             raise
 
     @property
+    def in_ours(self) -> bool:
+        """Whether the folder is in keval's own repository, where no evaluation of a user belongs."""
+        own = ("core/keval/__init__.py", "plugins/start/src/keval_start")
+        return any(all((each / path).exists() for path in own) for each in (self.folder, *self.folder.parents))
+
+    @property
     def repository(self) -> Path:
         """The root of the Git repository that the folder is in; without one, the folder."""
         return next((each for each in (self.folder, *self.folder.parents) if (each / ".git").exists()), self.folder)

@@ -1,6 +1,6 @@
 """The pytest plugin: the fixture `keval`, by which a test holds an evaluation to its gates, and the kits' fixtures.
 
-pytest imports this module in every project where keval-testing is installed, so it imports nothing of keval until it is used.
+pytest imports this module wherever keval-testing is installed, so it imports nothing of keval until it is used.
 """
 
 from __future__ import annotations

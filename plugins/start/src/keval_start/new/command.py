@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from keval.plugin import tell
+from keval.plugin import Installation, tell
 from keval_start.new.package import KINDS, Package
 
 
@@ -27,10 +27,8 @@ def new(*, kind: str, name: str, folder: Path | None) -> None:
     """
     package = Package.of(kind, name)
     where = folder or Path(package.distribution)
+    installation = Installation.here_and_now()
     for path in package.write(where):
         click.echo(path)
-    tell(
-        "\n".join(
-            [f"{package.plugin} is written; next:", f"    cd {where}", *(f"    {each}" for each in package.commands)]
-        )
-    )
+    commands = (f"    {each}" for each in package.commands(where, installation))
+    tell("\n".join([f"{package.plugin} is written; next:", *commands]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import ConfigError, Problem, explained
+from keval.plugin import ConfigError, Installation, Problem, explained
 
 
 @attrs.frozen
@@ -32,13 +33,12 @@ KINDS: Mapping[str, _Kind] = {
         "keval.agents",
         "keval run eval.yaml  # with `agents: {{mine: {{type: {plugin}}}}}`",
         (),
-        ("keval-gateway", "keval-mcp"),
+        ("keval-mcp",),
     ),
     "judge": _Kind(
         "keval.judges",
         "keval run eval.yaml  # with `judges: {{mine: {{type: {plugin}, model: openai/gpt-4o-mini}}}}`",
         ("keval-clients",),
-        ("keval-gateway",),
     ),
     "context": _Kind("keval.contexts", "keval run eval.yaml  # with `contexts: {{mine: {{type: {plugin}}}}}`"),
     "exporter": _Kind("keval.exporters", "keval export latest --format {plugin}"),
@@ -93,9 +93,21 @@ class Package:
         return "".join(word.capitalize() for word in self.module.split("_"))
 
     @property
-    def commands(self) -> tuple[str, str, str]:
-        """What installs it, tests it, and uses it."""
-        return ("pip install -e '.[test]'", "pytest", KINDS[self.kind].use.format(plugin=self.plugin))
+    def use(self) -> str:
+        """The command that uses it."""
+        return KINDS[self.kind].use.format(plugin=self.plugin)
+
+    def commands(self, folder: Path, installation: Installation) -> Sequence[str]:
+        """Return the commands that install it beside keval, test it, and use it."""
+        place = str(folder) if folder.is_absolute() else f"./{folder}"
+        needed = ("keval-testing", *KINDS[self.kind].needs, *KINDS[self.kind].test_needs)
+        if installation.manager in ("pip", "uv pip"):
+            return (installation.line(*needed, editable=f"{place}[test]"), f"pytest {shlex.quote(place)}", self.use)
+        alone = ["uv", "run", "--no-project", *installation.origin.options]
+        for each in needed:
+            alone += ["--with", installation.origin.requirement(each)]
+        test = shlex.join([*alone, "--with-editable", f"{place}[test]", "pytest", place])
+        return (test, installation.line(editable=place), self.use)
 
     def files(self) -> Mapping[str, str]:
         """Return the content of each file, by its path in the package's folder."""
@@ -110,7 +122,9 @@ class Package:
         names["test.py"] = f"test_{self.kind}.py"
         made = {
             to: templates.get_template(f"{name}.j2").render(
-                package=self, kind=KINDS[self.kind], keval=_range(version("keval-core"))
+                package=self,
+                kind=KINDS[self.kind],
+                keval=_range(version("keval-core")),
             )
             for to, name in names.items()
         }
@@ -136,7 +150,8 @@ class Package:
             folder.parent.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(prefix=".keval-new-", dir=folder.parent))
             try:
-                for name, text in self.files().items():
+                files = self.files()
+                for name, text in files.items():
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     (made / name).write_text(text, encoding="utf-8")
                 made.chmod(0o755)
@@ -144,7 +159,7 @@ class Package:
             except BaseException:
                 shutil.rmtree(made)
                 raise
-        return [folder / name for name in self.files()]
+        return [folder / name for name in files]
 
     def _clash(self) -> str | None:
         """Return what else has one of its names, and what to do."""
