@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import attrs
 
-from keval.errors import TrialError
-from keval.records.transcript import Message, Usage
+from keval import Message, Usage
+from keval.plugin import TrialError
 from keval_testing.agent_conduct import (
     cancellation,
     key_kept_secret,
