@@ -46,14 +46,12 @@ class Newcomer:
         """Where uv puts the programs of its tools."""
         return self.folder / ".bin"
 
-    def type(
-        self, command: str, *, typed: str = "", code: int = 0, place: str = "."
-    ) -> subprocess.CompletedProcess[str]:
+    def type(self, command: str, *, typed: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command as bash does, which must end with this code; `typed` is its standard input."""
         begun = time.monotonic()
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
-            cwd=self.folder / place,
+            cwd=self.folder,
             env=self.environ,
             input=typed,
             capture_output=True,
@@ -72,10 +70,8 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
     assert uv is not None, "uv is not on the path: pip install uv"
     found = Newcomer(tmp_path, uv)
     yield found
-    slowest = sorted(found.seconds.items(), key=lambda each: -each[1])
-    sys.stdout.write(
-        "".join(f"{seconds:6.1f} s  {command.splitlines()[0][:100]}\n" for command, seconds in slowest[:8])
-    )
+    for command, seconds in sorted(found.seconds.items(), key=lambda each: -each[1])[:8]:
+        sys.stdout.write(f"{seconds:6.1f} s  {command.splitlines()[0][:100]}\n")
 
 
 @pytest.fixture(scope="session")

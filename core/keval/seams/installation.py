@@ -168,7 +168,7 @@ class Installation:
                 command = ("uv", "pip", "install", *self._target(), *self.origin.options, *wanted, *project)
             case "uv project":
                 command = ("uv", "add", *self.origin.options, *wanted, *project)
-            case "pip":
+            case _:
                 beside = shutil.which("pip", path=self.environ.get("PATH"))
                 here = beside is not None and Path(beside).parent == Path(self.python).parent
                 pip = ("pip",) if here else (self.python, "-m", "pip")
