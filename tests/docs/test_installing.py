@@ -1,76 +1,40 @@
-"""keval is installed as the README and the page about installing say."""
+"""keval is installed as the README and the page about installing say; tests/installation tries all ways."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from keval.seams.installation import Installation, Origin
+from tests.docs.test_snippets import blocks
+from tests.installation.conftest import Newcomer
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-NOT_COPIED = (".git", ".venv", ".*_cache", "__pycache__", "dist", "results", "uv.lock")
-OF_THIS_ENVIRONMENT = ("PYTHONPATH", "UV_RUN_RECURSION_DEPTH", "VIRTUAL_ENV")
 TWO_AGENTS = "2\n" + "\n" * 4
 """Answers to `keval init`: several agents, and else what it proposes."""
 
 
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository, as uv would take an earlier build of a folder that it knows."""
-    folder = tmp_path_factory.mktemp("clone") / "keval"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
-    return folder
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
-@pytest.mark.parametrize("way", ["uv add", "uv tool install"])
-def test_the_readme_installs_keval_which_writes_an_evaluation_and_runs_it(
-    way: str, tmp_path: Path, clone: Path
-) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = (each for each in re.findall(r"^```console\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if way in each)
-    cache = subprocess.run(["uv", "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
-    programs, project = tmp_path / "bin", tmp_path / "project"
-    project.mkdir()
-    inherited = {name: value for name, value in os.environ.items() if name not in OF_THIS_ENVIRONMENT}
-    own = {"HOME": tmp_path, "UV_CACHE_DIR": cache, "UV_TOOL_DIR": tmp_path / "tools", "UV_TOOL_BIN_DIR": programs}
-    path = f"{programs}{os.pathsep}{_path_without_this_environment()}"
-    environ = {**inherited, **{name: str(value) for name, value in own.items()}, "PATH": path}
-
-    def run(command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],
-            cwd=project,
-            env=environ,
-            input=TWO_AGENTS,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert 0 == done.returncode, f"{command}{done.stdout}{done.stderr}"
-        return done.stdout
-
+@pytest.mark.parametrize(("way", "call"), [("uv add", "uv run keval"), ("uv tool install", "keval")])
+def test_the_readme_installs_keval_which_writes_an_evaluation_and_runs_it(tmp_path: Path, way: str, call: str) -> None:
+    uv = shutil.which("uv")
+    assert uv is not None, "uv is not on the path: pip install uv"
+    newcomer = Newcomer(tmp_path, uv)
+    (block,) = (each for each in blocks(ROOT / "README.md", "console") if way in each)
     if way == "uv add":
-        run("uv init --bare")
-    (following,) = re.findall(r"^next  (.+)$", run(block.replace("PATH/TO/keval", str(clone))), re.MULTILINE)
-    report = run(following)
+        newcomer.type("uv init --bare --name mine")
 
-    assert following == ("uv run keval run eval.yaml" if way == "uv add" else "keval run eval.yaml")
-    assert "SIMULATED MODEL" in report
+    written = newcomer.type(block.replace("PATH/TO/keval", str(ROOT)), typed=TWO_AGENTS)
+    (following,) = re.findall(r"^next  (.+)$", written.stdout, re.MULTILINE)
+    report = newcomer.type(following)
 
-
-def _path_without_this_environment() -> str:
-    here = str(Path(sys.executable).parent)
-    return os.pathsep.join(each for each in os.environ["PATH"].split(os.pathsep) if each != here)
+    assert f"{call} run eval.yaml" == following
+    assert "SIMULATED MODEL" in report.stdout
 
 
 def test_the_page_lists_the_extras_of_keval() -> None:
