@@ -1,6 +1,6 @@
 """What the executor `ray` gains on all cores of this machine, and what it costs, beside `local`.
 
-    uv run --group ray python bench/ray_executor.py [trials|overhead|score|limiter…]
+    uv run --extra ray python bench/ray_executor.py [trials|overhead|score|limiter…]
 
 Both executors run in turns, and figures are medians of rounds. CPU is that of all processes of a command: keval's own,
 its workers, the limiter, MCP servers, and Ray's own. They are found in /proc by a variable that all of them inherit.

@@ -145,13 +145,3 @@ def test_an_issue_form_has_the_keys_that_github_documents(name: str) -> None:
     assert all(element["attributes"].keys() <= ATTRIBUTES[element["type"]] for element in form["body"])
     assert all("label" in element["attributes"] for element in fields)
     assert sorted(set(ids)) == sorted(ids)
-
-
-def test_the_line_for_pip_installs_every_package_but_the_large_ones() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^pip install -c constraints.txt (.+)$", page, re.MULTILINE)
-
-    wanted = {
-        str(folder.relative_to(ROOT)) for folder in folders() if folder.name not in {"claude-code", "litellm", "ray"}
-    }
-    assert wanted == {*re.findall(r"-e (\S+)", line)}

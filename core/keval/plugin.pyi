@@ -27,7 +27,7 @@ from keval.files import (
     read_input as read_input,
     replacing as replacing,
 )
-from keval.processes import supervised as supervised
+from keval.processes import search_path as search_path, supervised as supervised
 from keval.store.serialization import dump as dump
 from keval.store.serialization import to_plain as to_plain
 from keval.seams.hooks import hookimpl as hookimpl

@@ -38,6 +38,20 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", _script(), str(os.getpid()), *command)
 
 
+def search_path(path: str | None = None) -> str:
+    """Return the PATH on which the programs of a config are searched: `path`, or the user's.
+
+    In a virtual environment its programs come first, as if that were active, so that `python` has what is installed
+    with keval. Where another environment is active, as beside a keval that is a tool of uv, they come last.
+    """
+    path = os.environ.get("PATH", os.defpath) if path is None else path
+    if sys.prefix == sys.base_prefix:
+        return path
+    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX") or sys.prefix
+    own = os.path.dirname(sys.executable)
+    return os.pathsep.join([own, path] if active == sys.prefix else [path, own])
+
+
 def _script() -> str:
     """Return this file, compiled if that was kept since it changed: Python compiles a script each time it starts."""
     compiled = __spec__.cached or __file__

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from filelock import FileLock
 
 from tests.conftest import AUTHORITIES
 
@@ -22,12 +23,15 @@ _OF_TESTS = ("PYTHONPATH", "SSL_CERT_FILE", "UV", "VIRTUAL_ENV", "XDG_CACHE_HOME
 
 @attrs.define
 class Newcomer:
-    """A shell in an empty folder. `keval` is how the command is typed; `bin` comes first on the path."""
+    """A shell in an empty folder. `keval` is how the command is typed; `bin` comes first on the path.
+
+    `links` is a folder of wheels, which the installers find beside their index."""
 
     folder: Path
     uv: str
     keval: str = "keval"
     bin: Path | None = None
+    links: Path | None = None
     seconds: dict[str, float] = attrs.field(factory=dict)
 
     @property
@@ -39,7 +43,15 @@ class Newcomer:
         places = [*([str(self.bin)] if self.bin else []), str(self.tools), str(Path(sys.base_prefix, "bin"))]
         tools = {"UV_TOOL_DIR": str(self.folder / ".tools"), "UV_TOOL_BIN_DIR": str(self.tools)}
         path = os.pathsep.join([*places, str(Path(self.uv).parent), "/usr/bin", "/bin"])
-        return {**kept, **tools, "PATH": path, "UV_CONSTRAINT": str(ROOT / "constraints.txt"), "COLUMNS": "100"}
+        links = {"PIP_FIND_LINKS": str(self.links), "UV_FIND_LINKS": str(self.links)} if self.links else {}
+        return {
+            **kept,
+            **tools,
+            **links,
+            "PATH": path,
+            "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
+            "COLUMNS": "100",
+        }
 
     @property
     def tools(self) -> Path:
@@ -75,8 +87,35 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 
 
 @pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of keval that has what this one has, also what is not committed.
+
+    It is a folder of its own, as uv builds a folder anew only if its pyproject.toml changes.
+    """
+    shared = tmp_path_factory.getbasetemp().parent  # of all workers
+    folder = shared / "clone" / "keval"
+    with FileLock(shared / "clone.lock"):
+        if not folder.exists():
+            listed = _git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+            for name in filter(None, listed):
+                if (ROOT / name).is_file():
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(ROOT / name, folder / name)
+            _git(folder, "init", "-q", "-b", "main")
+            _git(folder, "add", ".")
+            _git(folder, "-c", "user.name=keval", "-c", "user.email=keval@example.org", "commit", "-q", "-m", "All")
+    return folder
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel of every package."""
+    """A folder with the wheel of every package; CI has one already."""
+    if built := os.environ.get("KEVAL_WHEELS"):
+        return Path(built)
     folder = tmp_path_factory.mktemp("wheels")
     subprocess.run(["uv", "build", "-q", "--all-packages", "--wheel", "-o", str(folder)], cwd=ROOT, check=True)
     return folder

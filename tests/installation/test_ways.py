@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import attrs
@@ -34,38 +33,41 @@ serve("harbour", lambda: {"find_berth": find})
 
 @attrs.frozen
 class Way:
-    """Commands that install keval from `{root}` or `{wheels}`, how it is typed then, and where its programs are."""
+    """Commands that install keval from `{clone}`, how it is typed then, and where its programs are.
+
+    `links` says that an index has keval, in whose place a folder of wheels stands.
+    """
 
     commands: tuple[str, ...]
     keval: str = "keval"
     bin: str | None = None
-    in_ci: bool = True
+    links: bool = False
 
 
 WAYS = {
-    "uv tool": Way(("uv tool install {root}",)),
-    "uv tool, git": Way(("uv tool install git+file://{root}",)),
-    "uvx": Way((), "uvx --from {root} keval"),
-    "uv add": Way(("uv init --bare --name mine", "uv add {root}"), "uv run keval"),
-    "uv pip": Way(("uv venv", "uv pip install {root}"), bin=".venv/bin"),
-    # What pip finds in a folder of wheels, it cannot tell from what an index has.
+    "uv tool": Way(("uv tool install {clone}",)),
+    "uv tool, git": Way(("uv tool install git+file://{clone}",)),
+    "uvx": Way((), "uvx --from {clone} keval"),
+    "uv add": Way(("uv init --bare --name mine", "uv add {clone}"), "uv run keval"),
+    "uv pip": Way(("uv venv", "uv pip install {clone}"), bin=".venv/bin"),
     "pip, wheels": Way(
-        ("python3 -m venv mine", "mine/bin/pip install -c {root}/constraints.txt --find-links {wheels} keval"),
-        bin="mine/bin",
-        in_ci=False,
+        ("python3 -m venv mine", "mine/bin/pip install -c {clone}/constraints.txt keval"), bin="mine/bin", links=True
     ),
 }
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_way_to_install_keval_leads_to_a_report(newcomer: Newcomer, wheels: Path, name: str) -> None:
+def test_a_way_to_install_keval_leads_to_a_report(
+    newcomer: Newcomer, clone: Path, name: str, request: pytest.FixtureRequest
+) -> None:
     way = WAYS[name]
+    newcomer.links = request.getfixturevalue("wheels") if way.links else None
     shutil.copy(ROOT / "tests" / "stdio_server.py", newcomer.folder)
     (newcomer.folder / "harbour.py").write_text(SERVER, encoding="utf-8")
     newcomer.bin = newcomer.folder / way.bin if way.bin else None
-    newcomer.keval = way.keval.format(root=ROOT)
+    newcomer.keval = way.keval.format(clone=clone)
     for command in way.commands:
-        newcomer.type(command.format(root=ROOT, wheels=wheels))
+        newcomer.type(command.format(clone=clone))
 
     initiated = newcomer.type(f"{newcomer.keval} init", typed="1\npython harbour.py\n1\n\n")
     assert "harbour has 1 tool: find_berth" in initiated.stdout
@@ -81,10 +83,9 @@ def test_a_way_to_install_keval_leads_to_a_report(newcomer: Newcomer, wheels: Pa
     newcomer.type(f"{newcomer.keval} check eval.yaml --samples 2")
     assert "Usage" in newcomer.type(f"{newcomer.keval} play --help").stdout
 
-    if way.in_ci:
-        run_workflow(newcomer)
-    add_a_package_of_ones_own(newcomer)
+    run_workflow(newcomer)
     add_what_is_missing(newcomer)
+    add_a_package_of_ones_own(newcomer)
 
 
 def run_workflow(newcomer: Newcomer) -> None:
@@ -106,7 +107,7 @@ def add_a_package_of_ones_own(newcomer: Newcomer) -> None:
     for command in commands:
         if command.startswith("uvx"):
             newcomer.keval = command
-        elif "pytest" in command:
+        elif re.search(r"pytest \./acme-brevity$", command):
             assert "1 passed" in newcomer.type(command).stdout
         else:
             newcomer.type(command)
@@ -128,7 +129,41 @@ def add_what_is_missing(newcomer: Newcomer) -> None:
     assert "none failed" in newcomer.type(f"{newcomer.keval} {wanted}").stdout
 
 
-def test_the_core_alone_runs_the_parts_of_a_third_party(newcomer: Newcomer) -> None:
+OLD_SERVER = """
+from importlib.metadata import version
+
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("depths")
+
+
+@server.tool()
+def depth(harbour: str) -> str:
+    return f"{harbour} is 9 m deep, says mcp {version('mcp')}"
+
+
+server.run()
+"""
+
+
+def test_a_keval_that_is_a_tool_leaves_a_server_its_older_mcp(newcomer: Newcomer, clone: Path) -> None:
+    (newcomer.folder / "depths.py").write_text(OLD_SERVER, encoding="utf-8")
+    newcomer.type(f"uv tool install {clone}")
+    newcomer.type("uv venv server && env -u UV_CONSTRAINT uv pip install --python server/bin/python 'mcp<2'")
+
+    without = newcomer.type("keval init --server 'python depths.py'", code=2)
+    newcomer.type("source server/bin/activate && keval init --server 'python depths.py'")
+    newcomer.type("source server/bin/activate && keval run eval.yaml")
+
+    assert "is keval's own Python: activate the server's environment, or give its Python's path" in without.stderr
+    (path,) = newcomer.folder.glob("results/*/*/trials.jsonl")
+    trials = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    results = [call["result"] for trial in trials for call in trial["transcript"]["tool_calls"]]
+    assert results
+    assert all("says mcp 1." in str(result) for result in results)
+
+
+def test_the_core_alone_runs_the_parts_of_a_third_party(newcomer: Newcomer, clone: Path) -> None:
     newcomer.bin = newcomer.folder / ".venv" / "bin"
     (newcomer.folder / "questions.jsonl").write_text(
         '{"id": "depth", "question": "How deep is Grindle?", "answer": "9.5 m"}\n'
@@ -142,33 +177,21 @@ def test_the_core_alone_runs_the_parts_of_a_third_party(newcomer: Newcomer) -> N
         encoding="utf-8",
     )
     newcomer.type("uv venv")
-    newcomer.type(f"uv pip install {ROOT}/core {ROOT}/tests/third_party/acme_alone")
+    newcomer.type(f"uv pip install {clone}/core {clone}/tests/third_party/acme_alone")
 
     valid = newcomer.type("keval validate eval.yaml")
     ran = newcomer.type("keval run eval.yaml --json")
     newcomer.type("keval resume latest --add-repetitions 1")
     newcomer.type("keval score latest")
     listed = newcomer.type("keval list")
-    shown = newcomer.type("keval show latest --trial clerk/default/depth/1")
+    shown = newcomer.type("keval show latest --trial clerk/baseline/depth/1")
     missing = newcomer.type("keval view", code=2)
 
     assert "valid; 2 trials" in valid.stdout
     assert [0.5] == [arm["mean"] for arm in json.loads(ran.stdout)["arms"]]
-    assert "4 trials" in listed.stdout
+    assert ["done", "4"] == [listed.stdout.split("\t")[place] for place in (1, 6)]
     assert "It is 9.5 m deep." in shown.stdout
-    assert f"no command 'view'; it comes with keval-viewer: `uv pip install {ROOT}/plugins/viewer`" in missing.stderr
+    assert f"no command 'view'; it comes with keval-viewer: `uv pip install {clone}/plugins/viewer`" in missing.stderr
     installed = json.loads(newcomer.type("uv pip list --format json").stdout)
     own = {each["name"] for each in installed if each["name"].startswith("keval")}
     assert {"keval-core"} == own
-
-
-def test_the_machine_s_own_python_installs_the_clone_by_the_line_for_pip(newcomer: Newcomer) -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^pip install -c constraints.txt .+$", page, re.MULTILINE)
-    newcomer.bin = newcomer.folder / "mine" / "bin"
-    newcomer.type(f"{Path(sys.base_prefix, 'bin', 'python3')} -m venv mine")
-
-    newcomer.type(f"cd {ROOT} && {line}")
-
-    example = ROOT / "examples" / "recorded" / "recorded.yaml"
-    assert "none failed" in newcomer.type(f"keval run {example}").stdout

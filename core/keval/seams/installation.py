@@ -167,7 +167,9 @@ class Installation:
             case "uv workspace" | "uv pip":
                 command = ("uv", "pip", "install", *self._target(), *self.origin.options, *wanted, *project)
             case "uv project":
-                command = ("uv", "add", *self.origin.options, *wanted, *project)
+                command = ("uv", "add", *self.origin.options, *(wanted or project))
+                if wanted and project:  # the option is for all that one command adds
+                    return f"{shlex.join(command)} && {shlex.join(['uv', 'add', *self.origin.options, *project])}"
             case _:
                 beside = shutil.which("pip", path=self.environ.get("PATH"))
                 here = beside is not None and Path(beside).parent == Path(self.python).parent
@@ -175,15 +177,15 @@ class Installation:
                 command = (*pip, "install", *self.origin.options, *wanted, *project)
         return shlex.join(command)
 
-    def call(self, folder: Path) -> str:
-        """Return how the user calls keval in a folder."""
+    def call(self, folder: Path, program: str = "keval") -> str:
+        """Return how the user calls keval in a folder, or another program that is installed beside it."""
         if self.manager == "uvx":
-            return shlex.join([*self._uvx(), "keval"])
+            return shlex.join([*self._uvx(), program])
         if not self.environ.get("UV_RUN_RECURSION_DEPTH") or self.environ.get("VIRTUAL_ENV") != str(self.prefix):
-            return "keval"
+            return program
         project = self.prefix.parent
         elsewhere = [] if folder.is_relative_to(project) else ["--project", str(project)]
-        return shlex.join(["uv", "run", *elsewhere, "keval"])
+        return shlex.join(["uv", "run", *elsewhere, program])
 
     def _uvx(self) -> Sequence[str]:
         return ("uvx", *self.origin.options, "--from", self.origin.requirement(self.main))

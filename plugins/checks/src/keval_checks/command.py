@@ -11,12 +11,11 @@ from typing import ClassVar
 import attrs
 from attrs.validators import gt
 
-from keval.plugin import EndOfTrial, Finding
+from keval.plugin import EndOfTrial, Finding, search_path
 from keval_checks.expected import Expected, Texts, shown
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
 from keval_checks.program import Ended, command_of, run_program
 from keval_programs import TrialFolder, open_folder
-from keval_programs.environment import search_path
 
 _NOT_FOUND = 127
 """What a shell exits with if a program is not found (POSIX, Shell Command Language, 2.8.2)."""

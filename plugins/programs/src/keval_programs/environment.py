@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keval.plugin import PreflightError
+from keval.plugin import PreflightError, search_path
 
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT")
 """What any program may need of the user's environment, beside PATH. Everything else stays outside, above all what would
@@ -28,14 +27,6 @@ def environment(home: Path, named: Mapping[str, str]) -> dict[str, str]:
         # keval's gateway and tap are on loopback, which a proxy elsewhere cannot reach.
         passed[name] = ",".join(filter(None, (passed.get(name), _LOOPBACK)))
     return {**passed, "PATH": search_path(), "HOME": str(home), "TMPDIR": str(home), **named}
-
-
-def search_path() -> str:
-    """Return the user's PATH; in a virtual environment its scripts come first, as if it were active."""
-    path = os.environ.get("PATH", os.defpath)
-    if sys.prefix == sys.base_prefix:
-        return path
-    return os.path.dirname(sys.executable) + os.pathsep + path
 
 
 def find_program(name: str, folder: Path) -> str:

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import gt, lt, optional
 
-from keval.plugin import ClientPolicy, PreflightError
+from keval.plugin import ClientPolicy, PreflightError, search_path
 
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
@@ -177,8 +176,7 @@ def _filled(policy: ClientPolicy, params: Mapping[str, Any]) -> dict[str, Any] |
 def find_command(label: str, command: str, env: Mapping[str, str], cwd: Path | None) -> str:
     """Return the absolute path of a server's executable.
 
-    A bare name is searched on the server's PATH. When keval runs in a virtual environment its scripts come first, as
-    if that were active, so that `python` has what is installed with keval. A path starts at `cwd`.
+    A bare name is searched on the server's PATH, as `keval.plugin.search_path` says. A path starts at `cwd`.
 
     Raises:
         PreflightError: there is no such executable, or `cwd` is no folder.
@@ -188,10 +186,7 @@ def find_command(label: str, command: str, env: Mapping[str, str], cwd: Path | N
     if os.path.dirname(command):
         found = shutil.which((cwd or Path()) / command)
     else:
-        path = env.get("PATH", os.environ.get("PATH", os.defpath))
-        if sys.prefix != sys.base_prefix:
-            path = os.path.dirname(sys.executable) + os.pathsep + path
-        found = shutil.which(command, path=path)
+        found = shutil.which(command, path=search_path(env.get("PATH")))
     if found is None:
         raise PreflightError(f"server '{label}': command '{command}' not found; install it or give its path")
     return os.path.abspath(found)

@@ -7,6 +7,8 @@ session has an owner task that does nothing else, and callers race their request
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
@@ -280,6 +282,9 @@ class Upstream:
                 problem += f"\nit sent what is no MCP message: {self._junk.first}"
         said = self._log.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
+        command = self.server.command if isinstance(self.server, ServerSpec) else None
+        if "ModuleNotFoundError" in said and command and os.path.dirname(command) == os.path.dirname(sys.executable):
+            ending += f"\n{command} is keval's own Python: activate the server's environment, or give its Python's path"
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 
 

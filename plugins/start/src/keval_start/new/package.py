@@ -101,8 +101,9 @@ class Package:
         """Return the commands that install it beside keval, test it, and use it."""
         place = str(folder) if folder.is_absolute() else f"./{folder}"
         needed = ("keval-testing", *KINDS[self.kind].needs, *KINDS[self.kind].test_needs)
-        if installation.manager in ("pip", "uv pip"):
-            return (installation.line(*needed, editable=f"{place}[test]"), f"pytest {shlex.quote(place)}", self.use)
+        if installation.manager in ("pip", "uv pip", "uv project"):
+            test = installation.call(folder, "pytest")
+            return (installation.line(*needed, editable=f"{place}[test]"), f"{test} {shlex.quote(place)}", self.use)
         alone = ["uv", "run", "--no-project", *installation.origin.options]
         for each in needed:
             alone += ["--with", installation.origin.requirement(each)]
