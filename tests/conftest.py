@@ -25,6 +25,8 @@ sys.path[:0] = ON_PATH
 # Where this is set, as in many containers, each process that a test starts would compile all of its SDK anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# What installs packages needs the authorities of this machine. Workers of pytest-xdist inherit the variable.
+os.environ.setdefault("KEVAL_TESTS_SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE", ""))
 # Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 # What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.
