@@ -25,8 +25,10 @@ sys.path[:0] = ON_PATH
 # Where this is set, as in many containers, each process that a test starts would compile all of its SDK anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# What installs packages needs the authorities of this machine. Workers of pytest-xdist inherit the variable.
-os.environ.setdefault("KEVAL_TESTS_SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE", ""))
+# What `uv run pytest` sets; keval would name `uv run keval` in place of `keval`.
+os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
+AUTHORITIES = os.environ.setdefault("KEVAL_TESTS_AUTHORITIES", os.environ.get("SSL_CERT_FILE", "")) or None
+"""What the machine has all programs trust, for the few tests that install packages; workers of xdist inherit it."""
 # Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 # What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.

@@ -41,13 +41,51 @@ def test_the_versions_that_are_named_are_the_ones_under_test() -> None:
     assert {} == others
 
 
-def members() -> dict[str, dict[str, Any]]:
-    """The `project` table of every package of the workspace, the core first, by its name."""
+def folders() -> list[Path]:
+    """The folder of every package of the workspace, that of `keval` first."""
     root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     globs = root["tool"]["uv"]["workspace"]["members"]
-    files = [path / "pyproject.toml" for pattern in globs for path in sorted(ROOT.glob(pattern))]
-    projects = [root["project"], *(tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files)]
-    return {project["name"]: project for project in projects}
+    return [ROOT, *(path for pattern in globs for path in sorted(ROOT.glob(pattern)))]
+
+
+def project(folder: Path) -> dict[str, Any]:
+    """The `project` table of a package."""
+    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
+
+
+def members() -> dict[str, dict[str, Any]]:
+    """The `project` table of every package of the workspace by its name."""
+    return {found["name"]: found for found in map(project, folders())}
+
+
+def test_the_table_of_packages_is_theirs() -> None:
+    table = tomllib.loads((ROOT / "core/keval/seams/packages.toml").read_text(encoding="utf-8"))
+
+    wanted: dict[str, dict[str, Any]] = {}
+    for folder in folders():
+        found = project(folder)
+        wanted[found["name"]] = {"folder": folder.relative_to(ROOT).as_posix()}
+        if found["name"] != "keval-core":  # what the core ships is never missing
+            groups = found.get("entry-points", {}).items()
+            shipped = {group: {name.partition("/")[0] for name in points} for group, points in groups}
+            wanted[found["name"]] |= {
+                group: sorted(names) for group, names in shipped.items() if group.partition(".")[0] == "keval"
+            }
+    assert wanted == table
+
+
+def test_keval_brings_every_package_but_what_its_extras_have() -> None:
+    packages = members()
+    own = packages.pop("keval")
+
+    brought = {Requirement(text).name for text in own["dependencies"]}
+    extras = own["optional-dependencies"]
+    chosen = {Requirement(text).name for name in extras if name != "all" for text in extras[name]} & packages.keys()
+
+    assert ({*packages}, {"keval-remote"}) == (brought | chosen, brought & chosen)
+    (all_extras,) = (Requirement(text).extras for text in extras["all"])
+    assert {*extras} - {"all"} == all_extras
 
 
 def test_all_packages_have_one_version() -> None:
@@ -114,14 +152,8 @@ def test_an_issue_form_has_the_keys_that_github_documents(name: str) -> None:
 def test_the_line_for_pip_installs_every_package_but_the_large_ones() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"^pip install -c constraints.txt (.+)$", page, re.MULTILINE)
-    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    folders = [
-        path.parent
-        for glob in root["tool"]["uv"]["workspace"]["members"]
-        for path in ROOT.glob(f"{glob}/pyproject.toml")
-    ]
 
-    wanted = sorted(
-        str(folder.relative_to(ROOT)) for folder in folders if folder.name not in {"claude-code", "litellm", "ray"}
-    )
-    assert [".", *wanted] == re.findall(r"-e (\S+)", line)
+    wanted = {
+        str(folder.relative_to(ROOT)) for folder in folders() if folder.name not in {"claude-code", "litellm", "ray"}
+    }
+    assert wanted == {*re.findall(r"-e (\S+)", line)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from http.cookiejar import CookieJar
 
 _URL = re.compile(r"(http://[^/]+)/\?token=\S+")
 
-command, results = sys.argv[1:]
-arguments = [command, "view", results, "--no-browser", "--port", "0"]
+typed, results = sys.argv[1:]
+arguments = [*shlex.split(typed), "view", results, "--no-browser", "--port", "0"]
 viewer = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()))
 

@@ -50,7 +50,8 @@ def plugins() -> Mapping[str, list[Plugin]]:
         readme = f"../../{(folder / 'README.md').relative_to(ROOT)}"
         for group, points in project.get("entry-points", {}).items():
             for name, target in sorted(points.items()):
-                found[group].append(Plugin(group, name, target, project["name"], readme))
+                if not name.startswith("testing/"):  # for tests of plugins
+                    found[group].append(Plugin(group, name, target, project["name"], readme))
     return {
         group: found[group]
         for group in (*GROUPS, *sorted(found.keys() - GROUPS))

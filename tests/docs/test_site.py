@@ -18,7 +18,7 @@ import pytest
 from markdown_it import MarkdownIt
 from playwright.sync_api import Browser, Page, expect
 
-from keval.seams.registry import GROUPS, components
+from keval.seams.registry import GROUPS, offered
 from tests.viewing import chromium, needs_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -119,7 +119,7 @@ def test_the_skill_is_served_as_it_is(site: Path) -> None:
 def test_the_gallery_has_every_plugin_that_is_installed(site: Path) -> None:
     page = (site / "plugins" / "gallery.md").read_text(encoding="utf-8")
 
-    plugins = [each for group in GROUPS for each in components(group) if each.distribution != "keval-doubles"]
+    plugins = [each for group in GROUPS for each in offered(group) if each.distribution != "keval-doubles"]
     assert plugins
     assert [] == [each.name for each in plugins if f"### {each.name}\n" not in page and f"`{each.name}`" not in page]
     assert "| `target` | `Path` | required |\n| `model` | `Model | None` | `None` |" in page

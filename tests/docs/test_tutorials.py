@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Iterator
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import pytest
@@ -39,18 +40,25 @@ def in_order(wanted: list[str], found: list[str]) -> bool:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of programs: those of an environment that sees all that is installed here, and takes more packages."""
+    """A folder of programs: those of an environment that sees all that is installed here, and takes more packages.
+
+    Its keval says that pip installed it from an index, as the tutorials are written for that.
+    """
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False, symlinks=True)
     packages = next((home / "lib").glob("python*")) / "site-packages"
     here = sysconfig.get_paths()["purelib"]
     (packages / "here.pth").write_text(f"import site; site.addsitedir({here!r})\n", encoding="utf-8")
+    known = packages / f"keval-{version('keval')}.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text(str(distribution("keval").read_text("METADATA")), encoding="utf-8")
+    (known / "INSTALLER").write_text("pip\n", encoding="utf-8")
     python = home / "bin" / "python"
     uv = shutil.which("uv")
     install = f"{uv} pip install --python {python}" if uv else f"{sys.executable} -m pip --python {python} install"
     programs = {
         "keval": f'{python} -m keval "$@"',
-        "pip": f'{install} --no-deps "${{@:2}}"',  # of `pip install …`
+        "pip": f'{install} --no-deps "${{@:3}}"',  # of `pip install keval-testing …`, which is here
         "pytest": f'{python} -m pytest "$@"',
     }
     for name, command in programs.items():

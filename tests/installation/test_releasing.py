@@ -17,14 +17,16 @@ import attrs
 import pytest
 from packaging.requirements import Requirement
 
+from tests.conftest import AUTHORITIES
+from tests.installation.conftest import ROOT
 from tests.installation.package_index import PackageIndex, serve_index
 
 pytestmark = pytest.mark.installation
 
-ROOT = Path(__file__).parents[2]
 OLD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 MAJOR, MINOR, PATCH = map(int, OLD.split("."))
 NEW = f"{MAJOR}.{MINOR}.{PATCH + 1}"
+INSTALLING = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
 CONFIG = """
 dataset: {path: questions.jsonl}
 agents: {openai: {model: simulated/any}}
@@ -38,7 +40,7 @@ ENVIRON = {
         for name, value in os.environ.items()
         if not re.match(r"KEVAL_|UV_PUBLISH_|VIRTUAL_ENV|PYTHON|SSL_CERT_FILE", name)
     },
-    **({"SSL_CERT_FILE": certificates} if (certificates := os.environ["KEVAL_TESTS_SSL_CERT_FILE"]) else {}),
+    **({"SSL_CERT_FILE": AUTHORITIES} if AUTHORITIES else {}),
     "PATH": os.pathsep.join(path for path in os.get_exec_path() if Path(path) != Path(sys.prefix, "bin")),
 }
 
@@ -141,10 +143,10 @@ def maintainer(machine: Machine) -> Machine:
 
 
 @pytest.fixture(scope="module")
-def before(machine: Machine, maintainer: Machine) -> None:
-    """Publish the version of the checkout."""
+def before(machine: Machine, wheels: Path) -> None:
+    """Publish the version that the repository has."""
     (publish,) = blocks("releasing.md", "Publish")
-    maintainer.run("uv build --all-packages --wheel -o ../before/dist")
+    shutil.copytree(wheels, machine.folder / "before" / "dist")
     attrs.evolve(machine, folder=machine.folder / "before").run(publish)
 
 
@@ -185,8 +187,9 @@ def published(machine: Machine, user: Machine, build: Future[str]) -> str:
 
 @pytest.fixture(scope="module")
 def upgraded(user: Machine, published: str) -> Machine:
-    upgrade, _ = blocks("stability.md", "Upgrading and removing")
-    user.run(upgrade)
+    for command in ("pip install --upgrade keval", "uv tool upgrade keval"):
+        assert f"`{command}`" in INSTALLING
+        user.run(command)
     return user
 
 
@@ -241,16 +244,18 @@ def test_the_core_works_without_keval(upgraded: Machine) -> None:
     left = script.exists()
     upgraded.run(again)
 
-    assert f"`{again}`" in (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    assert f"`{again}`" in " ".join(INSTALLING.split())
     assert f"keval, version {NEW}\n" == version
     assert (False, True) == (left, script.exists())
 
 
 def test_all_packages_are_removed(upgraded: Machine) -> None:
-    _, remove = blocks("stability.md", "Upgrading and removing")
+    (remove,) = blocks("installing.md", "Upgrading and removing")
 
     upgraded.run(remove)
+    upgraded.run("uv tool uninstall keval")
 
+    assert "`uv tool uninstall keval`" in INSTALLING
     assert {} == upgraded.versions("venv")
     assert [] == [*(upgraded.folder / "tools" / "bin").iterdir()]
 

@@ -21,8 +21,8 @@ from urllib.request import url2pathname
 
 import attrs
 
-from keval.seams.registry import CORE
-
+CORE = "keval-core"
+"""The distribution that this package is."""
 PRODUCT = "keval"
 """The distribution that brings the core and the plugins that everybody wants."""
 
@@ -162,13 +162,13 @@ class Installation:
                 command = (*self._uvx(), *_with(wanted), *_with(project[1:], "--with-editable"), "keval")
             case "pipx":
                 command = ("pipx", "inject", *project, self.prefix.name, *wanted)
-            case "uv workspace" if not project:
+            case "uv workspace" if not project and all(each in _packages() for each in packages):
                 command = ("uv", "sync", "--inexact", *(word for each in packages for word in ("--package", each)))
             case "uv workspace" | "uv pip":
                 command = ("uv", "pip", "install", *self._target(), *self.origin.options, *wanted, *project)
             case "uv project":
                 command = ("uv", "add", *self.origin.options, *wanted, *project)
-            case "pip":
+            case _:
                 beside = shutil.which("pip", path=self.environ.get("PATH"))
                 here = beside is not None and Path(beside).parent == Path(self.python).parent
                 pip = ("pip",) if here else (self.python, "-m", "pip")

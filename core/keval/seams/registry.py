@@ -35,8 +35,6 @@ GROUPS = {
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
-CORE = "keval-core"
-"""The distribution that this package is."""
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
@@ -139,8 +137,9 @@ def load(component: Component) -> Any:
 
 def versions(plugins: Iterable[str]) -> dict[str, str]:
     """The installed versions of keval, of these distributions, and of what they directly require, such as an SDK."""
-    found = {"keval": importlib_metadata.version(CORE)}
-    for name in sorted(set(plugins) - {CORE}):
+    core = "keval-core"
+    found = {"keval": importlib_metadata.version(core)}
+    for name in sorted(set(plugins) - {core}):
         distribution = importlib_metadata.distribution(name)
         found[name] = distribution.version
         for requirement in distribution.requires or ():

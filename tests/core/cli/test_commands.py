@@ -24,6 +24,7 @@ from keval import Manifest, Scale, Summary, open_run
 from keval.plugin import Arm, Effect, ScorerScale
 from keval.records.manifest import DatasetEntry
 from keval.report.terminal.runs import ListedRun, describe_runs, print_runs
+from keval.seams import registry
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """
@@ -449,13 +450,34 @@ def test_an_odd_id_is_an_id(project: Project) -> None:
     assert ["results"] == [path.name for path in project.root.iterdir() if path.is_dir()]
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("view", "no command 'view'; it comes with keval-viewer: `"),
+        ("vew", "no command 'vew'; did you mean 'view'?"),
+        ("rnu", "no command 'rnu'; did you mean 'run'?"),
+        ("frobnicate", "no command 'frobnicate'; `keval --help` lists all"),
+    ],
+)
+def test_a_command_that_is_not_there_is_told_with_what_brings_it(
+    project: Project, typed: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if typed == "view":
+        monkeypatch.setattr(registry, "components", lambda group: ())
+
+    outcome = project.keval(typed)
+
+    assert (2, True) == (outcome.code, f"Error: {told}" in outcome.stderr), outcome.stderr
+
+
 def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
     rows = project.keval("plugins", "--json").data
 
     listed = {(row["kind"], row["name"]): row["distribution"] for row in rows}
     assert "keval-doubles" == listed["agent", "scripted"]
     assert "keval-providers" == listed["model provider", "openai"]
-    assert "keval" == listed["executor", "local"]
+    assert "keval-core" == listed["executor", "local"]
+    assert ("agent", "testing/echo") not in listed  # it is for tests of plugins
     assert "keval-doubles" == listed["responder", "double/scripted"]
     assert "  double/length" in project.keval("plugins").stdout
 

@@ -183,7 +183,7 @@ def test_a_broken_parquet_file_and_a_missing_library_are_explained(
     with pytest.raises(ConfigError, match="not valid Parquet"):
         read_dataset(DatasetFile(path))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"needs pyarrow: `pip install keval\[parquet\]`"):
+    with pytest.raises(ConfigError, match=r"needs pyarrow: `.* pyarrow`"):
         read_dataset(DatasetFile(path))
 
 

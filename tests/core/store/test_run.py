@@ -218,7 +218,7 @@ def test_trials_and_scores_become_tables(notes: Project) -> None:
 def test_a_table_says_what_to_install(notes: Project, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
 
-    with pytest.raises(RunError, match=f"need.* {missing}: `pip install"):
+    with pytest.raises(RunError, match=f"need.* {missing}: `.* {missing}`"):
         open_run().to_pandas()
 
 

@@ -14,13 +14,11 @@ from keval.plugin import (
     JudgeContext,
     Model,
     ModelError,
-    ReceivedRequest,
-    ScriptedReply,
     TrialError,
     Wire,
 )
 from keval_gateway import ModelFault
-from keval_testing import check_judge, says
+from keval_testing import ReceivedRequest, ScriptedReply, check_judge, says
 from keval_testing.judge_kit import OTHER_ANSWER
 from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged
 

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from keval import Run
-from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exporter, score_row, trial_row
+from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exporter, missing_module, score_row, trial_row
 from keval_exports.tables import Csv, Parquet
 from keval_testing import check_exporter
 from tests.conftest import Project
@@ -116,7 +116,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
     outcome = project.keval("export", str(hostile.path), "--format", "parquet", "--to", "out")
 
-    remedy = "error: Parquet files need pyarrow: `pip install keval[exporters-parquet]`\n"
+    remedy = f"error: Parquet files need {missing_module('pyarrow')}\n"
     assert (2, "", remedy) == (outcome.code, outcome.stdout, outcome.stderr)
     assert [] == [*(project.root / "out").iterdir()]
 

@@ -19,6 +19,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from keval.plugin import missing_package
 from keval_gateway import responders
 from keval_gateway.chat import KEY_VARIABLE
 from keval_gateway.command import gateway
@@ -164,7 +165,7 @@ def test_without_the_simulator_it_says_what_to_install(options: list[str], monke
     result = CliRunner().invoke(gateway, options)
 
     name = "forgetful" if "forgetful" in options else "simulated"
-    missing = "comes with keval-simulator, which is not installed: `pip install keval-simulator`"
+    missing = missing_package("keval-simulator")
     assert (2, f"Error: the responder '{name}' {missing}\n") == (result.exit_code, result.output)
 
 

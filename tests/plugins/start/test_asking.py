@@ -26,8 +26,7 @@ def config(project: Project) -> dict[str, Any]:
 
 
 @pytest.fixture
-def at_terminal(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setattr("keval_start.init_command.at_terminal", lambda: True)
+def at_terminal(project: Project) -> Project:
     project.write(
         server_py=look_up("Tarn listens on port 7443."),
         my_agent_py="def answer(question):\n    return 'Port 7443.'",
@@ -120,11 +119,32 @@ def test_a_wrong_answer_is_asked_for_again_with_the_reason(at_terminal: Project)
     assert ["plain", "my_agent"] == [*config(at_terminal)["agents"]]
 
 
-def test_nobody_is_asked_without_a_terminal(project: Project) -> None:
-    outcome = project.keval("init")
+@pytest.mark.parametrize("typed", ["", "1\n", "1\npython server.py\n1\nno.jsonl\n"], ids=["nothing", "less", "wrong"])
+def test_input_that_ends_before_all_is_answered_is_an_error(at_terminal: Project, typed: str) -> None:
+    result = CliRunner().invoke(main, ["init"], input=typed)
 
-    assert (2, "") == (outcome.code, outcome.stdout)
-    assert "error: say what to evaluate: --server COMMAND|URL" in outcome.stderr
+    told = "error: the input ended before all was answered; answer every question, or say by flags what to evaluate"
+    assert (2, True) == (result.exit_code, told in result.stderr)
+    assert not (at_terminal.root / "eval.yaml").exists()
+
+
+def test_in_kevals_own_repository_another_folder_is_asked_for(at_terminal: Project) -> None:
+    own = at_terminal.root / "clone"
+    for part in ("core/keval", "plugins/start/src/keval_start"):
+        (own / part).mkdir(parents=True)
+    (own / "core/keval/__init__.py").touch()
+    monkey = CliRunner()
+
+    flagged = monkey.invoke(main, ["init", "clone/mine", "--agent", "python:my_agent.py:answer"])
+    asked = monkey.invoke(main, ["init", "clone"], input="clone/docs\nmine\n3\npython:my_agent.py:answer\n\n\n\n")
+
+    told = "DIR clone/mine: it is in the repository of keval itself; name a folder outside of it"
+    assert (2, True) == (flagged.exit_code, told in flagged.stderr)
+    assert 0 == asked.exit_code, asked.output
+    assert "clone is in the repository of keval itself. Which folder is for the evaluation?" in asked.stdout
+    assert "that is in the repository of keval, too; name a folder outside of it" in asked.output
+    assert "next  cd mine && keval run eval.yaml" in asked.stdout
+    assert not (own / ".github").exists()
 
 
 def test_a_person_at_a_terminal_is_asked(project: Project) -> None:

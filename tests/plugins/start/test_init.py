@@ -8,13 +8,14 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 import pytest
 import yaml
-from importlib_metadata import metadata
 from jsonschema import Draft202012Validator
 
 from keval.cli import main
+from keval.seams.installation import Installation, Origin
 from keval_start.servers import named_server
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
@@ -23,6 +24,7 @@ from tests.stdio_server import ENVIRONMENT, look_up
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
 
+ROOT = Path(__file__).parents[3]
 AGENT = """
 def answer(question):
     return "1440 minutes." if "minutes" in question else "I do not know."
@@ -112,12 +114,49 @@ def test_what_is_written_is_valid_for_editors_and_for_ci(filled: Project, goal: 
     assert (filled.root / ".gitignore").read_text(encoding="utf-8") == "results/\n.*.lock\n"
     steps = workflow_steps(filled.root / ".github" / "workflows" / "keval.yaml")
     assert ["validate", "run", "report"] == [command for command, _ in keval_commands(steps)]
-    (install,) = (step["run"] for step in steps if "pip install" in step.get("run", ""))
-    (extras,) = re.findall(r'"keval\[(.*)\]"', install)
-    told = metadata("keval")
-    assert told is not None
-    known = {extra.replace("_", "-") for extra in told.get_all("Provides-Extra") or ()}
-    assert {*extras.split(",")} <= known
+    assert [f"uv tool install {ROOT}"] == installed_by(steps)
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted", "outside"),
+    [
+        (Origin(), "uv tool install keval", False),
+        (
+            Origin("git", "https://example.org/keval", "main", "c0ffee"),
+            "uv tool install 'keval @ git+https://example.org/keval@c0ffee'",
+            False,
+        ),
+        (Origin("wheels", "/srv/wheels"), "uv tool install --find-links /srv/wheels keval", True),
+        (Origin("folder", "/srv/keval", editable=True), "uv tool install /srv/keval", True),
+        (Origin("folder", "{root}/vendor/keval"), "uv tool install vendor/keval", False),
+    ],
+    ids=["index", "git", "wheels", "folder", "vendored"],
+)
+def test_the_workflow_installs_keval_from_where_it_came(
+    filled: Project, monkeypatch: pytest.MonkeyPatch, origin: Origin, wanted: str, outside: bool
+) -> None:
+    here = Installation.here_and_now()
+    origin = attrs.evolve(origin, place=origin.place.format(root=filled.root))
+    monkeypatch.setattr(Installation, "here_and_now", lambda: attrs.evolve(here, origin=origin))
+    filled.write(requirements_txt="")
+
+    outcome = filled.keval("init", *GOALS["agent"])
+
+    steps = workflow_steps(filled.root / ".github" / "workflows" / "keval.yaml")
+    # A function of the user's runs in keval's own process, so what it requires has to be there.
+    wanted += " --with-requirements requirements.txt"
+    assert [wanted] == installed_by(steps)
+    assert f"note: the workflow installs keval by `{wanted}`" in outcome.stderr
+    assert outside == ("that folder is on this machine" in outcome.stderr)
+
+
+def installed_by(steps: list[dict[str, Any]]) -> list[str]:
+    """What installs keval, between what installs uv and what puts its tools on the path."""
+    (script,) = (step["run"] for step in steps if step.get("name") == "Install")
+    first, *lines = script.splitlines()
+    end = lines.index('uv tool dir --bin >> "$GITHUB_PATH"')
+    assert "pip install uv" == first
+    return [*lines[:end]]
 
 
 def workflow_steps(path: Path) -> list[dict[str, Any]]:
@@ -218,7 +257,6 @@ def test_a_real_model_is_asked_by_the_loop_of_its_vendor_and_ci_gets_its_key(fil
     assert "note: export ANTHROPIC_API_KEY=… before you run it" in outcome.stderr
     workflow = (filled.root / ".github" / "workflows" / "keval.yaml").read_text(encoding="utf-8")
     assert "ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}" in workflow
-    assert "judges-anthropic" in workflow
 
 
 def test_questions_without_golden_answers_are_graded_by_what_needs_none(filled: Project) -> None:
@@ -306,9 +344,7 @@ def test_the_package_that_generates_questions_is_named_if_it_is_not_installed(
     outcome = filled.keval("init", *GOALS["server"], "--generate")
 
     assert 2 == outcome.code
-    assert "--generate: it comes with keval-questions, which is not installed: `pip install keval-questions`" in (
-        outcome.stderr
-    )
+    assert "--generate: it comes with keval-questions, which is not installed: `" in (outcome.stderr)
 
 
 WRONG = {
@@ -337,7 +373,7 @@ WRONG = {
         ["other.jsonl:1"],
     ),
     "no questions": (["--answers", "answers.jsonl"], ["name the file of the questions by --questions"]),
-    "nothing": ([], ["say what to evaluate: --server COMMAND|URL, --from mcp.json, --agent or --answers FILE"]),
+    "nothing": ([], ["say by flags what to evaluate: --server COMMAND|URL, --from mcp.json, --agent or --answers"]),
     "one agent": (["--agent", "gadk"], ["--agent gadk: name a second agent to compare it with, or a server"]),
     "everything": (
         ["--agent", "gdk", "--model", "opnai/gpt", "--server", "x 'y", "--only", "z", "--question-key", "q"],

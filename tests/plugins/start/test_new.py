@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keval.plugin import Installation
 from keval_start.new.package import KINDS, Package
 from tests.conftest import Project
 
@@ -20,15 +21,16 @@ def test_a_package_has_a_plugin_a_test_and_three_commands(project: Project, kind
     folder = project.root / "acme-short-answers"
     files = sorted(str(path.relative_to(project.root)) for path in folder.rglob("*") if path.is_file())
     assert sorted(outcome.stdout.split()) == files
-    package = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "acme-short-answers" == package["project"]["name"]
+    written = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "acme-short-answers" == written["project"]["name"]
     target = {"acme/short_answers": "acme_short_answers:AcmeShortAnswers"}
-    assert {KINDS[kind].group: target} == package["project"]["entry-points"]
+    assert {KINDS[kind].group: target} == written["project"]["entry-points"]
     module = ast.parse((folder / "src/acme_short_answers/__init__.py").read_text(encoding="utf-8"))
     assert "AcmeShortAnswers" in [node.name for node in module.body if isinstance(node, ast.ClassDef)]
-    commands = Package.of(kind, "acme/short-answers").commands
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(command in readme and command in outcome.stderr for command in commands)
+    package = Package.of(kind, "acme/short-answers")
+    assert package.use in (folder / "README.md").read_text(encoding="utf-8")
+    commands = package.commands(Path("acme-short-answers"), Installation.here_and_now())
+    assert [f"    {command}" for command in commands] == outcome.stderr.splitlines()[1:]
 
 
 def test_a_folder_of_ones_own_is_written(project: Project) -> None:

@@ -392,7 +392,9 @@ def _with_simulated(manifest: Manifest) -> Manifest:
 
 
 def _plugins(components: Iterable[Component]) -> dict[str, str]:
-    return {f"{each.group}:{each.name}": f"{each.distribution} {each.version}" for each in components}
+    # In a manifest the core is `keval`, as in its `versions`: runs of before it was keval-core can then be resumed.
+    owners = ((each, each.distribution.replace("keval-core", "keval")) for each in components)
+    return {f"{each.group}:{each.name}": f"{owner} {each.version}" for each, owner in owners}
 
 
 def _versions(components: Iterable[Component]) -> dict[str, str]:

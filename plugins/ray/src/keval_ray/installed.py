@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 
 
 def installed(names: Iterable[str]) -> dict[str, str | None]:
-    """Return the versions of Python (`python`) and of distributions; `None` for one that is missing."""
+    """Return the versions of Python (`python`), of keval's core (`keval`) and of distributions, or `None`."""
     import importlib.metadata
     import platform
 
     found: dict[str, str | None] = {}
     for name in names:
         try:
-            found[name] = platform.python_version() if name == "python" else importlib.metadata.version(name)
+            distribution = "keval-core" if name == "keval" else name
+            found[name] = platform.python_version() if name == "python" else importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             found[name] = None
     return found

@@ -13,11 +13,13 @@ from keval_testing.judge_kit import OTHER_ANSWER as OTHER_ANSWER, check_judge as
 from keval_testing.metric_kit import check_metric as check_metric
 from keval_testing.odd_trials import failed_trials as failed_trials, odd_trials as odd_trials
 from keval_testing.project import CommandOutcome as CommandOutcome, Project as Project
-from keval_testing.scripted_model import (
+from keval_testing.scripted_endpoint import (
     ReceivedMessage as ReceivedMessage,
     ReceivedRequest as ReceivedRequest,
-    ScriptedModel as ScriptedModel,
     ScriptedReply as ScriptedReply,
+)
+from keval_testing.scripted_model import (
+    ScriptedModel as ScriptedModel,
     calls_tools as calls_tools,
     refuses as refuses,
     says as says,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import attrs
 
-from keval.errors import TrialError
-from keval.records.transcript import Message, Usage
+from keval import Message, Usage
+from keval.plugin import TrialError
 from keval_testing.agent_conduct import (
     cancellation,
     key_kept_secret,
@@ -20,13 +20,8 @@ from keval_testing.agent_conduct import (
 )
 from keval_testing.agent_stage import HEADERS, INSTRUCTIONS, QUESTION, TOOLS, AgentStage, MakeAgent
 from keval_testing.agent_trials import ADD, FIVE, BreaksOffError, Rule, Trials, error_text, in_order, messages_of
-from keval_testing.scripted_model import (
-    ScriptedReply,
-    calls_tools,
-    offered_name,
-    refuses,
-    says,
-)
+from keval_testing.scripted_endpoint import ScriptedReply
+from keval_testing.scripted_model import calls_tools, offered_name, refuses, says
 
 _MOST_SECONDS = 60.0
 _WRONG = calls_tools(("divide", {"a": 1, "b": 0}))

@@ -11,20 +11,28 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from keval import Sample, Transcript
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
 from keval.execute.models.gate import PlayedGate
 from keval.execute.trial.reconciliation import check, merge
-from keval.records.models import Asker, Model
-from keval.records.transcript import Transcript
-from keval.records.trial import Sample
+from keval.plugin import (
+    Agent,
+    Asker,
+    Closable,
+    ConnectedServer,
+    Context,
+    EmitEvent,
+    Model,
+    ModelProxy,
+    Preparable,
+    ServerProxy,
+    ServerSpec,
+    TranscriptBuilder,
+)
 from keval.seams import registry
-from keval.seams.contexts import Context, ServerSpec
-from keval.seams.infrastructure import ConnectedServer, ModelProxy, ServerProxy
-from keval.seams.interfaces import Agent, Closable, Preparable
-from keval.seams.live_events import EmitEvent
-from keval.seams.transcript_builder import TranscriptBuilder
-from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel
+from keval_testing.scripted_endpoint import ReceivedRequest
+from keval_testing.scripted_model import Reply, Script, ScriptedModel
 
 QUESTION = Sample("s1", "What is 2 + 3?")
 INSTRUCTIONS = "Answer like a bookkeeper."

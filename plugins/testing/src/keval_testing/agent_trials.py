@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.errors import TrialError
-from keval.records.transcript import Transcript
-from keval.records.trial import Sample
+from keval import Sample, Transcript
+from keval.plugin import TrialError
 from keval_testing.agent_stage import QUESTION, AgentStage, MakeAgent, Outcome
 from keval_testing.scripted_model import Reply, calls_tools, says
 

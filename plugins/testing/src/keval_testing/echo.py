@@ -9,11 +9,8 @@ from typing import ClassVar
 import attrs
 from attrs.validators import ge
 
-from keval.errors import TrialError
-from keval.records.scores import Scale, Score
-from keval.records.transcript import Transcript
-from keval.records.trial import Sample, Trial
-from keval.seams.contexts import Context
+from keval import Sample, Scale, Score, Transcript, Trial
+from keval.plugin import Context, TrialError
 
 
 @attrs.frozen

@@ -10,15 +10,10 @@ from typing import Any
 
 import attrs
 
-from keval.config.load import read_evaluation
-from keval.config.source import Source
-from keval.plan.build import make_plan
-from keval.plan.plan import Plan, ResolvedPlugin
-from keval.records.trial import Trial
-from keval.run.active_run import RunOptions
-from keval.run.flow import run_plan
+from keval import Run, Trial
+from keval.plan.plan import ResolvedPlugin
+from keval.plugin import Plan, RunOptions, Source, make_plan, read_evaluation, run_plan
 from keval.seams.registry import Component
-from keval.store.run import Run
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end

@@ -12,10 +12,8 @@ from typing import Any
 
 import attrs
 
-from keval.errors import RunError
-from keval.report.exporters import Exported
-from keval.seams.blank_text import is_blank
-from keval.store.run import Run
+from keval import Run, RunError
+from keval.plugin import Exported, is_blank
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind

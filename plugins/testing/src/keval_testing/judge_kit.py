@@ -11,20 +11,15 @@ from zlib import crc32
 
 import attrs
 
-from keval.errors import TrialError
-from keval.records.scores import Rubric, Score
-from keval.records.transcript import Message, Transcript
-from keval.records.trial import Trial
+from keval import Message, Rubric, Score, Transcript, Trial
+from keval.plugin import ComparingJudge, JudgeContext, TrialError, dump, is_blank, to_plain
 from keval.score.judging import validate_grade
-from keval.seams.blank_text import is_blank
-from keval.seams.contexts import JudgeContext
-from keval.seams.interfaces import ComparingJudge
-from keval.store.serialization import dump, to_plain
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
 from keval_testing.odd_trials import odd_trials
-from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, ScriptedReply, refuses, says
+from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
+from keval_testing.scripted_model import Reply, Script, ScriptedModel, refuses, says
 from keval_testing.subject import OPTIONS_RULES, Subject, model_options
 
 JUDGE_RULES: Mapping[str, str] = {

@@ -9,20 +9,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from keval.config.load import read_evaluation
-from keval.config.source import Source
+from keval import Run, Sample, Scale, Score, Transcript, Trial
 from keval.dataset.read import Dataset
-from keval.dataset.samples import Samples
-from keval.errors import TrialError
-from keval.plan.build import make_plan
-from keval.plan.plan import Plan, ResolvedPlugin, Scorers
-from keval.records.scores import Scale, Score
-from keval.records.transcript import Transcript
-from keval.records.trial import Sample, Trial
-from keval.run.flow import run_plan
-from keval.seams.contexts import Context
+from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.plugin import Context, Plan, Samples, Source, TrialError, make_plan, read_evaluation, run_plan
 from keval.seams.registry import Component
-from keval.store.run import Run
 from keval_testing.odd_trials import failed_trials, odd_trials
 
 _NAME = 'an odd, "quoted" & <marked> run'

@@ -6,8 +6,7 @@ import copy
 
 import attrs
 
-from keval.records.transcript import Message, ToolCall, Transcript, Usage
-from keval.records.trial import Attempt, Failure, Sample, Trial
+from keval import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
 
 _QUESTION, _ANSWER = "What is the capital of Finland?", "Helsinki"
 _LONG = "Helsinki is the capital of Finland. " * 3_000

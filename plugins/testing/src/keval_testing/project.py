@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from keval.store.run import Run, open_run
+from keval import Run, open_run
 
 _CONFIG = """\
 dataset: {path: questions.jsonl}
@@ -67,7 +67,7 @@ class Project:
         """Run the command `keval` with these arguments in the folder, in this process; `None` unsets a variable."""
         from click.testing import CliRunner
 
-        from keval.cli import main  # only who runs commands needs it
+        from keval.cli import main
 
         with chdir(self.root):
             result = CliRunner().invoke(main, arguments, env={"COLUMNS": None, **(env or {})}, catch_exceptions=False)
@@ -85,7 +85,7 @@ class Project:
 
     def evaluate(self, config: str | Mapping[str, Any] = "eval.yaml", **options: Any) -> Run:
         """Run an evaluation as `keval.evaluate` does, in the folder, and return the run. Raises what that raises."""
-        from keval.interactive.evaluate import evaluate
+        from keval import evaluate
 
         with chdir(self.root):
             return evaluate(config, results=self.root / "results", **options)

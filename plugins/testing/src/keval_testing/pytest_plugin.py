@@ -96,8 +96,8 @@ class Evaluations:
         is `strict`. A last subtest fails if trials or scores failed, unless a gate allows it (`failures <= 5%`). An
         evaluation that cannot be run fails the test.
         """
-        from keval.analysis.gates import were_all_made
-        from keval.errors import KevalError
+        from keval import KevalError
+        from keval.plugin import were_all_made
         from keval.report.gates import gate_rows, unmet_texts
         from keval.report.totals import loss_texts, unrun_text
 

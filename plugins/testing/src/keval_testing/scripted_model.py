@@ -4,73 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
-from keval.records.models import Endpoint, Model, Wire
-from keval.records.transcript import Usage
-
-
-@attrs.frozen
-class ReceivedMessage:
-    """A message of a model request: what the user or the assistant said, or the result of a tool call."""
-
-    role: Literal["user", "assistant", "tool"]
-    text: str
-
-
-@attrs.frozen
-class ReceivedRequest:
-    """A model request as a scripted model reads it, whichever protocol the agent speaks.
-
-    `tools` are the names that the model is offered, `headers` have names in lower case, and `raw` is the JSON body.
-    """
-
-    wire: Wire
-    system: str
-    messages: tuple[ReceivedMessage, ...]
-    tools: tuple[str, ...]
-    headers: Mapping[str, str] = attrs.field(repr=False)
-    raw: Mapping[str, Any] = attrs.field(repr=False)
-
-    @property
-    def texts(self) -> list[str]:
-        """The system prompt and the texts of all messages, in order."""
-        return [self.system, *(message.text for message in self.messages)]
-
-    @property
-    def key(self) -> str:
-        """The API key, in whichever header the SDK sent it."""
-        headers = self.headers
-        bearer = headers.get("authorization", "").partition(" ")[2]
-        return headers.get("x-api-key") or headers.get("x-goog-api-key") or bearer
-
-
-Send: TypeAlias = Callable[[Sequence[bytes]], AsyncIterator[bytes | None]]
-"""Given the pieces of a response's body, yields what is sent in their place; `None` cuts the connection."""
-
-
-@attrs.frozen
-class ScriptedReply:
-    """What a scripted model answers a request with.
-
-    `calls` are tools by the names that their servers give them, with arguments. `cut` is what ended the reply before
-    its time. With a `status`, the endpoint refuses the request with that HTTP status and `text` as its message.
-    `delay` is how many seconds the reply takes. `send` gives the body of the response another course.
-    """
-
-    text: str = ""
-    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    cut: Literal["length", "refusal"] | None = None
-    usage: Usage | None = None
-    status: int | None = None
-    retry_after: float | None = None
-    delay: float = 0.0
-    send: Send | None = None
-
+from keval.plugin import Endpoint, Model, Wire
+from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply, serve_script
 
 Reply: TypeAlias = ScriptedReply | Callable[[ReceivedRequest], ScriptedReply | Awaitable[ScriptedReply]]
 """A reply, or a function that makes one of the request."""
@@ -125,8 +66,6 @@ class ScriptedModel:
     @asynccontextmanager
     async def serve(cls) -> AsyncIterator[ScriptedModel]:
         """Serve in the loop that is running."""
-        from keval_testing.scripted_endpoint import serve_script  # a web server, which only tests of models need
-
         served = cls()
         async with serve_script(served._answer) as served._urls:
             yield served
