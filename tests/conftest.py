@@ -27,8 +27,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What `uv run pytest` sets; keval would name `uv run keval` in place of `keval`.
 os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
-AUTHORITIES = os.environ.get("SSL_CERT_FILE")
-"""What the machine has all programs trust, for the few tests that install packages."""
+AUTHORITIES = os.environ.setdefault("KEVAL_TESTS_AUTHORITIES", os.environ.get("SSL_CERT_FILE", "")) or None
+"""What the machine has all programs trust, for the few tests that install packages; workers of xdist inherit it."""
 # Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 # What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.

@@ -6,6 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
+from importlib_metadata import version
+
 from keval_providers import ALIASES, PROVIDERS
 from tests.conftest import Project
 
@@ -41,5 +43,7 @@ def test_the_commands_of_the_page_say_what_it_says(project: Project) -> None:
 
     assert (0, 0, 2) == (listed.code, one.code, refused.code)
     assert {"openrouter", "ollama", "azure"} < {line.partition(" ")[0] for line in listed.stdout.splitlines()}
-    assert ["keval-providers 0.1.0", "openrouter"] == [line.partition("  ")[0] for line in one.stdout.splitlines()]
+    assert [f"keval-providers {version('keval-providers')}", "openrouter"] == [
+        line.partition("  ")[0] for line in one.stdout.splitlines()
+    ]
     assert "OPENROUTER_API_KEY is not set" in refused.stdout

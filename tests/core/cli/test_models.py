@@ -5,11 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 import pytest
+from importlib_metadata import version
 
 from keval.seams import registry
 from tests.conftest import Project
 
 KEY = "sk-a-canary-of-a-key"
+PROVIDERS = f"keval-providers {version('keval-providers')}"
 
 
 def test_every_provider_that_can_be_made_is_listed_with_its_package_and_no_key(project: Project) -> None:
@@ -22,7 +24,7 @@ def test_every_provider_that_can_be_made_is_listed_with_its_package_and_no_key(p
     assert found.keys() == {component.name for component in registry.components("keval.models")}
     assert {
         "name": "groq",
-        "package": "keval-providers 0.1.0",
+        "package": PROVIDERS,
         "wires": ["openai-chat", "openai-responses"],
         "url": "https://api.groq.com/openai/v1",
         "key_variables": ["GROQ_API_KEY"],
@@ -34,7 +36,7 @@ def test_every_provider_that_can_be_made_is_listed_with_its_package_and_no_key(p
     assert ("http://gpu:11434/v1", True, False) == tuple(
         found["ollama"][key] for key in ("url", "key_optional", "prices")
     )
-    assert {"keval-providers 0.1.0", "keval-simulator 0.1.0"} < {*told.stdout.splitlines()}
+    assert {PROVIDERS, f"keval-simulator {version('keval-simulator')}"} < {*told.stdout.splitlines()}
     assert "GROQ_API_KEY is set " in told.stdout
     assert "OPENROUTER_API_KEY is not set " in told.stdout
     assert KEY not in outcome.stdout + told.stdout
@@ -79,7 +81,7 @@ def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: 
 
     assert 0 == outcome.code
     provider, access, wires, price = outcome.stdout.splitlines()
-    assert "ok     provider  openai comes with keval-providers 0.1.0" == provider
+    assert f"ok     provider  openai comes with {PROVIDERS}" == provider
     assert "ok     access    OPENAI_API_KEY is set" == access
     assert "openai-chat at https://api.openai.com/v1, openai-responses at https://api.openai.com/v1" in wires
     assert "$2.5 per million tokens of input, $10 of output (genai-prices " in price

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from importlib_metadata import version
 
 from tests.conftest import Project
 
@@ -78,7 +79,7 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
     assert {"messages", "tool_calls", "usage", "model_calls", "duration"} <= trial["transcript"].keys()
     wanted = {"trial", "sample", "agent", "condition", "repetition", "metric", "value", "neutral", "reason", "details"}
     assert wanted <= score.keys()
-    assert ("eval", "0.1.0", "keval-doubles 1.0") == (
+    assert ("eval", version("keval-core"), "keval-doubles 1.0") == (
         manifest["evaluation"],
         manifest["versions"]["keval"],
         manifest["plugins"]["keval.metrics:double/length"],
