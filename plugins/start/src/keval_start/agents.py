@@ -45,7 +45,8 @@ class Agents:
 def installed_agents() -> list[str]:
     """Return the names of the installed agents that ask a model."""
     names = sorted(point.name for point in entry_points(group="keval.agents"))
-    return [name for name in names if name not in (*_WITH_TARGET, "recorded") and not name.startswith("testing/")]
+    others = (*_WITH_TARGET, "recorded")
+    return [name for name in names if name not in others and not name.startswith(("checks/", "testing/"))]
 
 
 def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) -> Agents:
