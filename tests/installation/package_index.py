@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_POST(self) -> None:
-        """Take one file, as https://docs.pypi.org/api/upload/ says."""
+        """Take one file, as an upload to a package index sends it."""
         fields = dict(_fields(self._body(), self.headers["Content-Type"]))
         name, content = fields["content"]
         intact = fields["sha256_digest"][1].decode() == sha256(content).hexdigest()
