@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
+from measure import part
 from scipy import special, stats
 
 from keval.analysis.stats.intervals import Values, mean_intervals
@@ -339,7 +340,7 @@ def speed() -> None:
 
 
 def main() -> None:
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else part(100, least=10)
     table(draws, METHODS)
     means(draws)
     gates(draws)

@@ -30,7 +30,7 @@ def test_a_script_prints_its_figures(script: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=900,
+        timeout=300,
     )
 
     assert "wanted" in done.stdout
