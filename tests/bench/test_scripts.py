@@ -14,7 +14,17 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-PARTS = ("against_peers", "breaks", "fixed_model", "ledger", "look_up_server", "measure", "own_agents", "tally")
+PARTS = (
+    "against_peers",
+    "attack",
+    "breaks",
+    "fixed_model",
+    "ledger",
+    "look_up_server",
+    "measure",
+    "own_agents",
+    "tally",
+)
 """What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
 SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in PARTS)
 

@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections import Counter
 
+from injections import held_back
+
 from keval import Score
 from keval.plugin import JudgeContext, TrialError
 from keval.score.rubrics import completeness, factual_adherence
@@ -26,11 +28,12 @@ def test_the_attacks_are_many_and_of_many_kinds() -> None:
     found = attacks()
 
     kinds = Counter(attack.kind for attack in found)
-    assert len(found) >= 50
+    assert len(found) >= 100
     assert len(found) == len({attack.name for attack in found}) == len({attack.response for attack in found})
     assert len(kinds) >= 10
     assert min(kinds.values()) >= 2
-    for attack in found:
+    assert not {attack.name for attack in found} & {attack.name for attack in held_back()}
+    for attack in (*found, *held_back()):
         assert re.fullmatch(r"[a-z0-9-]+", attack.name)
         assert attack.aim.endswith(".")
         assert [] == [fact for fact in ("listen_port", "tarn.toml") if fact in attack.response]
