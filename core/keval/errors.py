@@ -82,7 +82,7 @@ class RunError(KevalError):
 
 
 class OutageError(RunError):
-    """A model's endpoint, or where a run is mirrored, is down; what was finished is kept here."""
+    """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here."""
 
 
 class TrialError(KevalError):

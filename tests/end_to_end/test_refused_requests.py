@@ -8,6 +8,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 
 import pytest
 
@@ -136,7 +137,7 @@ def test_an_endpoint_that_bears_little_is_asked_little_at_once(
     record_property("faults of models", refused)
     paces = [json.loads(line) for line in (project.root / "paces.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {("gpt-test", False)} == {(model, down) for model, _, down in paces}
-    assert 8 >= min(at_once for _, at_once, _ in paces)
+    assert 8 >= min(at_once for _, at_once, _ in paces if at_once is not None)
 
 
 @pytest.fixture
@@ -214,5 +215,5 @@ def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
         outcome = project.keval("run", "eval.yaml", "-p", "double/pacing", env=environ)
 
     paces = (project.root / "paces.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [["gpt-test", None, True], ["gpt-test", None, False]] == [json.loads(line) for line in paces]
+    assert [False, True, False] == [down for down, _ in groupby(json.loads(line)[2] for line in paces)]
     assert (0, [[]] * 10) == (outcome.code, [trial["attempts"] for trial in project.lines("trials.jsonl")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import traceback
 from importlib import import_module
 from typing import Any
@@ -77,6 +78,10 @@ class _Commands(click.Group):
         except OutputError as error:
             click.echo(f"error: {error}", err=True)
             raise SystemExit(2) from error
+        except SystemExit as ended:
+            if interruption := sys.modules.get("keval.cli.interruption"):  # only such a command leaves threads behind
+                interruption.end_with_main_thread(ended.code)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         from keval.report.terminal.messages import foreign, guarded, tell  # `keval --help` need not wait for it

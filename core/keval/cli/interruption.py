@@ -1,17 +1,21 @@
-"""Ctrl-C and the signals that mean the same: the first stops a run gently, the second at once, the third ends keval."""
+"""Ctrl-C and the signals that mean the same: the first stops a run gently, the second ends keval within seconds."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait as wait_for
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import attrs
 
+from keval.cli.watchdog import STANDSTILL, Watchdog, aside
 from keval.execute.admission import Stop, StoppedError
 from keval.report.terminal.messages import tell
 
@@ -23,42 +27,51 @@ _CLOSING = 5.0
 """Seconds for servers and agents to be closed; then keval ends without them, and their supervisors end them."""
 
 
+def still_at_work() -> None:
+    """Say that a command goes on, if nobody sees that in a terminal."""
+    if not sys.stderr.isatty():
+        tell("still at work")
+
+
 @attrs.define(eq=False)
 class Interruption:
-    """Runs the asynchronous part of a command and ends it on signals.
+    """Runs the asynchronous part of a command and ends it on signals, also while its event loop stands still.
 
     Trials in flight get `grace` seconds if there is a `stop`. `last_words` are printed when keval must end without
-    having closed what it opened.
+    having closed what it opened. `beat` says that the command goes on.
     """
 
     stop: Stop | None = None
     grace: float = 0.0
     last_words: Callable[[], None] | None = None
+    beat: Callable[[], object] = still_at_work
     _task: asyncio.Task[Any] | None = attrs.field(default=None, init=False)
     _asked: bool = attrs.field(default=False, init=False)
-    _timer: threading.Timer | None = attrs.field(default=None, init=False)
+    _deadline: float | None = attrs.field(default=None, init=False)
+    _watchdog: Watchdog = attrs.field(init=False)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` to its end. Raises KeyboardInterrupt when it was interrupted."""
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        self._watchdog = Watchdog(frozenset(numbers), self._signalled, self._looked, self.beat)
 
         async def main() -> T:
             self._task = asyncio.current_task()
             return await work
 
-        with self._listening():
+        with self._listening(numbers), asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            loop.set_default_executor(_Threads(thread_name_prefix="asyncio"))
             try:
-                return asyncio.run(main())
+                with self._watchdog.watching(loop):
+                    return runner.run(main())
             except (asyncio.CancelledError, StoppedError):
-                if self._asked or self._timer is not None:
+                if self._asked or self._deadline is not None:
                     raise KeyboardInterrupt from None
                 raise
-            finally:
-                if self._timer is not None:
-                    self._timer.cancel()
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
-        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    def _listening(self, numbers: list[int]) -> Iterator[None]:
         before = [signal.signal(number, self._receive) for number in numbers]
         try:
             yield
@@ -68,31 +81,69 @@ class Interruption:
                 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else handler)
 
     def _receive(self, number: int, frame: object) -> None:
-        # No handler of the event loop's, as that waits for code that keeps the loop from running.
         if self._task is None or self._task.done():
             raise KeyboardInterrupt
-        loop = self._task.get_loop()
-        if not self._asked and self.stop is not None and self.stop.in_flight:
+        self._watchdog.handle()
+
+    def _signalled(self) -> None:
+        """Take the next step of the three; called in the watchdog's thread."""
+        if self._task is None or self._task.done():  # what is closing is interrupted in the main thread
+            self._deadline = self._deadline or time.monotonic() + _CLOSING
+        elif not self._asked and self.stop is not None and self.stop.in_flight:
             self._asked = True
-            loop.call_soon_threadsafe(self._ask, self.stop)
-        elif self._timer is None:
-            self._timer = threading.Timer(_CLOSING, self._give_up)
-            self._timer.daemon = True
-            self._timer.start()
-            loop.call_soon_threadsafe(self._task.cancel)
+            told = f"stopping: no new trials start, and running trials have {self.grace:g} s to finish"
+            aside(lambda: _tell(f"{told}; press Ctrl-C again to stop at once"))
+            self._task.get_loop().call_soon_threadsafe(self.stop.ask)
+        elif self._deadline is None:
+            self._deadline = time.monotonic() + _CLOSING
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
         else:
             self._give_up()
 
-    def _ask(self, stop: Stop) -> None:
-        stop.ask()
-        with suppress(OSError):  # a terminal that was closed
-            tell(
-                f"stopping: no new trials start, and running trials have {self.grace:g} s to finish;"
-                " press Ctrl-C again to stop at once"
-            )
+    def _looked(self, still: float) -> None:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._give_up()
+        if self._asked and self._deadline is None and still >= max(self.grace, STANDSTILL):
+            self._signalled()  # nobody hears that the run is asked to stop
 
     def _give_up(self) -> None:
-        with suppress(OSError):
-            if self.last_words is not None:
-                self.last_words()
+        if self.last_words is not None:
+            aside(self.last_words).join(1.0)
         os._exit(130)
+
+
+class _Threads(ThreadPoolExecutor):
+    """The threads of an event loop, which at its end are waited for only so long: one of them may never return."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._pending: set[Future[Any]] = set()
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = super().submit(*args, **kwargs)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+        if wait:
+            wait_for([*self._pending], timeout=_CLOSING)
+
+
+def end_with_main_thread(code: int) -> None:
+    """End the process soon after its main thread, though other threads still run, which Python would wait for."""
+    others = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+
+    def end() -> None:
+        threading.main_thread().join()
+        time.sleep(_CLOSING)
+        os._exit(code)
+
+    if others:
+        aside(end)
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError):  # a terminal that was closed
+        tell(text)

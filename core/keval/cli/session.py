@@ -16,6 +16,7 @@ from keval.analysis.unverified_claims import unverified_claims
 from keval.cli.interruption import Interruption
 from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
+from keval.errors import OutageError
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
 from keval.findings.summary import Summary
@@ -69,7 +70,12 @@ def carry_out(
 
     try:
         with progress:
-            return run_to_end(work, Interruption(stop, grace, last_words) if stop is not None else None)
+            return run_to_end(work, Interruption(stop, grace, last_words if stop else None, progress.beat))
+    except OutageError as error:
+        if progress.finished and "keval resume" not in str(error):
+            kept = f"finished trials are in {progress.directory}"
+            raise OutageError(f"{error}; {kept}, which `keval resume {progress.directory}` continues then") from error
+        raise
     except KeyboardInterrupt:
         last_words()
         raise SystemExit(130) from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
@@ -14,6 +16,9 @@ from keval.execute.models.rate import RateLimit
 from keval.records.manifest import Manifest
 from keval.records.models import Endpoint
 
+_log = logging.getLogger("keval")
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|\?.*")
+
 
 @attrs.frozen
 class RunLimits:
@@ -21,7 +26,7 @@ class RunLimits:
 
     retry: Retry = attrs.field(factory=Retry)
     rates: Mapping[str, Rate] = attrs.field(factory=dict)
-    watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
+    watchers: list[Callable[[str, int | None, bool, str | None], object]] = attrs.field(factory=list, init=False)
     _loads: dict[tuple[str, ...], EndpointLoad] = attrs.field(factory=dict, init=False)
     _rates: dict[str, RateLimit] = attrs.field(factory=dict, init=False)
     _places: dict[str, asyncio.Semaphore] = attrs.field(factory=dict, init=False)
@@ -40,7 +45,9 @@ class RunLimits:
     def load_at(self, place: tuple[str, ...], model: str = "") -> EndpointLoad:
         """Return the load of an endpoint by its `place`."""
         if place not in self._loads:
-            self._loads[place] = EndpointLoad(place[0], self.retry, self._changed, rate=self._rate(model))
+            name, *urls = place
+            address = ", ".join(dict.fromkeys(_SECRET_PARTS.sub("", url) for url in urls))
+            self._loads[place] = EndpointLoad(name, self.retry, self._changed, address, rate=self._rate(model))
         return self._loads[place]
 
     def _rate(self, model: str) -> RateLimit | None:
@@ -56,6 +63,8 @@ class RunLimits:
             self._places[name] = asyncio.Semaphore(most)
         return self._places[name]
 
-    def _changed(self, model: str, at_once: int | None, down: bool) -> None:
+    def _changed(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
         for watcher in self.watchers:
-            watcher(model, at_once, down)
+            watcher(model, at_once, down, trouble)
+        if trouble is not None and not self.watchers:  # no run: questions are generated, or asked one by one
+            _log.warning("%s", trouble)

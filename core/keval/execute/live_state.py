@@ -101,8 +101,8 @@ class LiveStateWriter:
         self._scored += not late
 
     @hookimpl
-    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
-        self._paces[model] = EndpointPace(model, at_once, down)
+    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
+        self._paces[model] = EndpointPace(model, at_once, down, trouble and self._redact.text(trouble))
 
     @hookimpl
     def keval_worker_changed(self, worker: WorkerEntry) -> None:

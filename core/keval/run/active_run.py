@@ -209,9 +209,9 @@ class ActiveRun:
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,
         )
 
-    def tell_endpoint(self, model: str, at_once: int | None, down: bool) -> None:
+    def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
         """Tell hook plugins how an endpoint keeps up."""
-        self.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
+        self.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down, trouble=trouble)
 
     def _keep_scores(self, packed: PackedScores) -> None:
         self.redact.replaced.update(packed.replaced)

@@ -291,7 +291,9 @@ def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[st
         at_once = run.plan.evaluation.execution.max_concurrent
         left = bytearray([UNSCORED]) * len(trials)
         all_at_once = run.monitor is not None
-        yield Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, all_at_once)
+        backlog = Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, all_at_once)
+        backlog.lost = lambda judge, why: run.tell_endpoint(judge, None, False, why)
+        yield backlog
 
 
 def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:

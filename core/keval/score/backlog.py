@@ -81,7 +81,7 @@ class Backlog:
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
     `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
-    `down` are the judges whose endpoint was lost, and which are late from then on.
+    `down` are the judges whose endpoint was lost, which are late from then on; `lost` is told of each, and why.
 
     `left` has a mark for each trial of the run's file, in the order of the file, which is that in which they are
     submitted: whether it is scored, and if not by all scorers, whether some of its scores are kept.
@@ -95,6 +95,7 @@ class Backlog:
     late: set[str]
     left: bytearray
     all_at_once: bool = False
+    lost: Callable[[str, str], object] = lambda judge, why: None
     down: set[str] = attrs.field(factory=set, init=False)
     _waiting: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
 
@@ -148,7 +149,9 @@ class Backlog:
 
         async def score(trial: Trial, begun: bool) -> None:
             try:
-                self.keep(await self.grader.score(trial), begun)
+                scored = await self.grader.score(trial)
+                self._note_lost(scored)
+                self.keep(scored, begun)
             finally:
                 slots.release()
 
@@ -159,8 +162,7 @@ class Backlog:
 
     def _keep_early(self, scored: ScoredTrial, place: int) -> None:
         """Keep the scores of a trial, but for those that failed as an endpoint was lost, which may come back."""
-        lost = {line.judge for line in scored.lines if line.judge and line.failure and line.failure.kind == "outage"}
-        self.down |= lost
+        lost = self._note_lost(scored)
         self.late |= lost
         if lost:
             scored = scored.without(lost)
@@ -170,3 +172,12 @@ class Backlog:
         else:
             self.left[place] = SCORED
         self.keep(scored, False)
+
+    def _note_lost(self, scored: ScoredTrial) -> set[str]:
+        """Return the judges that could not grade a trial as their endpoint was lost, and tell of new ones."""
+        failed = [(line.judge, line.failure) for line in scored.lines if line.judge and line.failure]
+        why = {judge: failure.message for judge, failure in failed if failure.kind == "outage"}
+        for judge in why.keys() - self.down:
+            self.lost(judge, why[judge])
+        self.down |= why.keys()
+        return {*why}

@@ -149,7 +149,7 @@ class CrewWatcher:
     """Is told of a crew: of a worker that came up, did something, was lost, or ended, and what RunLimits tell."""
 
     worker_changed: Callable[[WorkerEntry], object]
-    endpoint_changed: Callable[[str, int | None, bool], object]
+    endpoint_changed: Callable[[str, int | None, bool, str | None], object]
 
 
 @runtime_checkable
@@ -192,9 +192,12 @@ class CrewExecutor(Protocol):
         ...
 
 
-Ending: TypeAlias = Literal["answered", "unusable", "throttled", "refused", "unreachable", "untold"]
+Ending: TypeAlias = Literal[
+    "answered", "unusable", "throttled", "refused", "rejected", "denied", "unreachable", "untold"
+]
 """How a model request ended: with an answer, with one that nobody can use, with status 429 or 529, with another status
-that asks for it again, without a response, or in a way that says nothing of the endpoint."""
+that asks for it again, with one that others may get, too (403, 404), as all will until somebody acts (a key that is
+wrong or without credit), without a response, or in a way that says nothing of the endpoint."""
 
 
 @attrs.frozen

@@ -70,10 +70,11 @@ def keval_live_event(event: LiveEvent) -> None:
 
 
 @hookspec
-def keval_endpoint_changed(model: str, at_once: int | None, down: bool) -> None:
+def keval_endpoint_changed(model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
     """Called once per change of a model's endpoint: it gets more or fewer requests at once, goes down, or comes back.
 
-    `at_once` is how many it is given; `None` if nothing but the run bounds them.
+    `at_once` is how many it is given; `None` if nothing but the run bounds them. `trouble` says with status, address
+    and text why it answers no requests at present; it is told of the first failure of a kind, and if it lasts.
     """
 
 

@@ -51,11 +51,12 @@ class ErrorCount:
 
 @attrs.frozen
 class EndpointPace:
-    """How many requests at once the endpoint of a model is given (`None`: any number), and whether it is down."""
+    """How many requests at once the endpoint of a model is given (`None`: any number), and why it does not answer."""
 
     model: str
     at_once: int | None = None
     down: bool = False
+    trouble: str | None = None
 
 
 @attrs.frozen

@@ -17,12 +17,12 @@ def test_it_says_how_little_an_endpoint_bears_and_that_it_is_down() -> None:
     screen = io.StringIO()
     with Progress(Console(file=screen, force_terminal=True, width=200), trials=8) as progress:
         progress.keval_run_started(Path("results"), keval.open_run(RUN).manifest)
-        progress.keval_endpoint_changed("gpt-test", 3, down=False)
-        progress.keval_endpoint_changed("claude-\x1b[2Jtest", None, down=True)
+        progress.keval_endpoint_changed("gpt-test", 3, down=False, trouble=None)
+        progress.keval_endpoint_changed("claude-\x1b[2Jtest", None, down=True, trouble=None)
         progress._display.refresh()
         shown = screen.getvalue()
-        progress.keval_endpoint_changed("gpt-test", None, down=False)
-        progress.keval_endpoint_changed("claude-\x1b[2Jtest", None, down=False)
+        progress.keval_endpoint_changed("gpt-test", None, down=False, trouble=None)
+        progress.keval_endpoint_changed("claude-\x1b[2Jtest", None, down=False, trouble=None)
         screen.truncate(0)
         progress._display.refresh()
 

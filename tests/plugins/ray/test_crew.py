@@ -43,7 +43,9 @@ class Forgetful:
 
 def crew(*places: Place) -> Any:
     order: Any = CrewOrder(None, {}, in_order=["turned"])  # type: ignore[arg-type]  # no worker is brought up
-    found: Any = RayCrew(order, CrewWatcher(lambda worker: None, lambda model, at_once, down: None), Forgetful())
+    found: Any = RayCrew(
+        order, CrewWatcher(lambda worker: None, lambda model, at_once, down, trouble: None), Forgetful()
+    )
     found._places += places
     return found
 

@@ -127,7 +127,9 @@ class ModelExchange:
             yield {}
             return
         token = f"{next(self._tokens):x}"
-        scope = RequestScope(token, refused, stopwatch.paused, relayed, metered, failed, headers, log, cassette)
+        scope = RequestScope(
+            token, refused, stopwatch.paused, relayed, metered, failed, headers, stopwatch.expire, log, cassette
+        )
         self._askers[token] = (asker, scope)
         try:
             yield {ASKER_HEADER: token}
@@ -156,6 +158,9 @@ class ModelExchange:
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
             except OutageError as error:
                 self._outages[who.role, who.label] = error, gate
+                for other, its in self._askers.values():  # a program would ask again and again
+                    if (other.role, other.label) == (who.role, who.label):
+                        its.expire()
                 raise
             except TrialError as error:
                 if metered:  # only then a later reply makes up for it

@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 import orjson
@@ -22,12 +22,15 @@ from keval.records.transcript import Refusal, Usage
 from keval.seams.distribution import Ending, Load, Standing
 from keval.seams.transcript_builder import FinishReason
 
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+if TYPE_CHECKING:  # only what is recorded, replayed or refused needs them
+    from keval.findings.denials import Refused
     from keval.recording.cassette import AttemptCassette
-
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
+_EVENTS = "text/event-stream"
+_ERRORS = frozenset({"error", "base_resp"})
+"""Keys of a reply that may hold an error; OpenAI's Responses have `error: null` in each."""
 
 
 @attrs.frozen
@@ -39,12 +42,16 @@ class Failed:
     retry_after: float | None = None
     response: ModelResponse | None = None
     error: Exception | None = None
+    refusal: Refused | None = None
 
     @classmethod
-    def refused(cls, response: ModelResponse, body: bytes) -> Failed:
+    def refused(cls, response: ModelResponse, body: bytes, status: int | None = None) -> Failed:
+        from keval.findings.denials import read_refusal  # where nothing is refused, it is not imported
+
         told = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
         wait = retry_after_seconds(response.headers.get("retry-after"))
-        return cls(response.status, told, wait, response)
+        status = status or response.status
+        return cls(status, told, wait, response, refusal=read_refusal(status, body))
 
     @classmethod
     def broken(cls, error: Exception) -> Failed:
@@ -55,7 +62,22 @@ class Failed:
         """How the request ended, for the load of its endpoint."""
         if self.status is None:
             return "unreachable"
+        if self.is_final:
+            return "denied" if self.refusal and self.refusal.certain else "rejected"
         return "throttled" if self.status in _THROTTLED else "refused"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether to ask again would help only after somebody has acted."""
+        return self.refusal is not None and self.refusal.remedy is not None
+
+    @property
+    def told(self) -> str:
+        """Say in one line what failed, by its kind first, and what mends it if that is known."""
+        if self.refusal is None:
+            return f"{'no answer' if self.status is None else f'HTTP {self.status}'}: {self.message}"
+        remedy = f"; {self.refusal.remedy}" if self.refusal.remedy else ""
+        return f"HTTP {self.status}: {self.refusal.text}{remedy}"
 
     def as_error(self) -> ModelError:
         """Return the error that the agent or judge would make of it, of a program that does not tell it."""
@@ -82,8 +104,12 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
         response = await send(request)
         if response.status in _REPEATED:
             return Failed.refused(response, await response.read())
-        await _begun(response)
-        problem = await _unreadable(request, response)
+        first = await _begun(response)
+        problem, refusal = None, None
+        if request.asks_for_reply and response.status >= 400:
+            refusal = Failed.refused(response, await response.read())
+        elif request.asks_for_reply and 200 <= response.status < 300:
+            problem, refusal = _examined(response, first)
     except MiddlewareError:
         raise
     except TrialError as error:
@@ -92,14 +118,18 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
         return Failed.broken(error)
     except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
         return Failed.broken(error)
+    if refusal is not None and refusal.is_final:
+        return refusal
     return response if problem is None else Failed(response.status, problem, response=response)
 
 
-async def _begun(response: ModelResponse) -> None:
-    """Wait for a response as long as it can still be asked for again: for its end, or the first event of a stream."""
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        await response.read()
-        return
+async def _begun(response: ModelResponse) -> bytes:
+    """Wait for a response as long as it can still be asked for again, and return what there is by then.
+
+    That is all of it, or the first event of a stream.
+    """
+    if not response.headers.get("content-type", "").startswith(_EVENTS):
+        return await response.read()
     following = aiter(response.chunks)
     first = [chunk async for chunk in _first(following)]
 
@@ -110,6 +140,7 @@ async def _begun(response: ModelResponse) -> None:
             yield chunk
 
     response.chunks = whole()
+    return b"".join(first)
 
 
 async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -118,19 +149,35 @@ async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         return
 
 
-async def _unreadable(request: ModelRequest, response: ModelResponse) -> str | None:
-    """Say why a response that claims success cannot be an answer, or return `None`.
+def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed | None]:
+    """Say why a response that claims success cannot be an answer, and return the error that it reports, if any.
 
-    An answer is JSON, or a stream of events; the response to another request may be anything. What Python reads beyond
-    JSON (NaN, lone surrogates) is left to agents. The response has been read, unless it is a stream.
+    An answer is JSON, or a stream of events, of which the first is known. What Python reads beyond JSON (NaN, lone
+    surrogates) is left to agents.
     """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not request.asks_for_reply or not 200 <= response.status < 300 or kind == "text/event-stream":
-        return None
-    body = await response.read()
+    if kind == _EVENTS:
+        begun = body.partition(b"data:")[2].partition(b"\n")[0] if b"error" in body else b"{}"
+        with suppress(ValueError):
+            return None, _reported(response, orjson.loads(begun))
+        return None, None
     with suppress(ValueError):
-        orjson.loads(body)
+        return None, _reported(response, orjson.loads(body))
+    return _unreadable(kind, body), None
+
+
+def _reported(response: ModelResponse, reply: Any) -> Failed | None:
+    """Return the error that a vendor reports in a reply with status 200, or in the first event of one."""
+    if not isinstance(reply, dict) or not (reply.keys() & _ERRORS or reply.get("type") == "error"):
         return None
+    from keval.findings.denials import reported_failure
+
+    found = reported_failure(reply)
+    return None if found is None else Failed.refused(response, *found)
+
+
+def _unreadable(kind: str, body: bytes) -> str | None:
+    """Say why the body of an answer is no JSON, or return `None` if Python reads it nevertheless."""
     try:
         json.loads(body)
     except RecursionError:  # it is JSON so far, and whoever reads it will say more
@@ -155,8 +202,9 @@ Metered: TypeAlias = "Callable[[Usage, FinishReason | None], object]"
 class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
-    What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `log` keeps
-    its traffic, if the run is recorded, and `cassette` answers in place of the model in a replay.
+    What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `expire`
+    ends the attempt. `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a
+    replay.
     """
 
     id: str
@@ -166,6 +214,7 @@ class RequestScope:
     metered: Metered = lambda usage, finish: None
     failed: Callable[[TrialError], object] = lambda error: None
     headers: Callable[[], Mapping[str, str]] = dict
+    expire: Callable[[], object] = lambda: None
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
 
@@ -222,7 +271,7 @@ class EndpointGate:
             ModelError: the endpoint could not be reached, or broke the response off, the last time included.
             TrialError: the response cannot be used, for example because it is too large.
             MiddlewareError: a middleware failed.
-            OutageError: the endpoint has been down for too long.
+            OutageError: the endpoint has been down for too long, or refuses until somebody acts.
         """
         patience = RetryPolicy(self.retry, asyncio.sleep, self.rng)
         attempts = failures = 0
@@ -230,6 +279,8 @@ class EndpointGate:
             outcome, standing = await self._sent(request, send, scope)
             if not isinstance(outcome, Failed):
                 return outcome
+            if outcome.is_final:
+                return outcome.passed_on()
             if standing.down:  # then every request waits, and one at a time probes
                 scope.refused(Refusal(outcome.status, outcome.message, 0.0))
                 continue
@@ -265,7 +316,7 @@ class EndpointGate:
                 if self.counts_tokens:
                     counting(request, outcome, self.load.spent)
             else:
-                ending, message = outcome.ending, f"HTTP {outcome.status}: {outcome.message}"
+                ending, message = outcome.ending, outcome.told
         except MiddlewareError:
             raise
         except TrialError:

@@ -19,6 +19,9 @@ _FEWEST = 4
 _UNREACHABLE_IN_A_ROW = 5
 _ASKERS_REFUSED_IN_A_ROW = 3
 """One request that its endpoint always fails at is no outage; three that it fails at are."""
+_SILENT = 5.0
+"""Seconds without an answer after which a trouble that was told before is told again."""
+_RESUME = "; the remaining trials were not run; `keval resume latest` continues"
 _FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
 _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
@@ -31,13 +34,14 @@ class EndpointLoad:
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
     a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
     requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, it is given
-    up. `rate` may be that of other endpoints, too. `changed` is told the model, how many requests go at once if that is
-    bounded, and whether the endpoint is down.
+    up; when it denies a request, at once. `rate` may be that of other endpoints, too. `changed` is told the model, how
+    many requests go at once if that is bounded, whether the endpoint is down, and why it does not answer.
     """
 
     name: str
     retry: Retry
-    changed: Callable[[str, int | None, bool], object] = lambda model, at_once, down: None
+    changed: Callable[[str, int | None, bool, str | None], object] = lambda model, at_once, down, trouble: None
+    address: str = "an unknown address"
     limit: float = math.inf
     given_up: str | None = None
     rate: RateLimit | None = None
@@ -47,6 +51,10 @@ class EndpointLoad:
     _throttled: int = 0
     _unreachable: int = 0
     _refused: set[str] = attrs.field(factory=set)
+    _rejected: set[str] = attrs.field(factory=set)
+    _troubles: dict[str, str] = attrs.field(factory=dict)
+    _trouble: str | None = None
+    _silent_since: float | None = None
     _down_since: float | None = None
     _busy_since: float | None = None
     _probe_at: float = 0.0
@@ -65,6 +73,8 @@ class EndpointLoad:
         """Admit a request once it may be sent, and return whether it is the one that probes; see `Load`."""
         loop = asyncio.get_running_loop()
         while not (passes := self._passes):
+            if self.given_up is not None:
+                raise OutageError(self.given_up)
             until: float | None = None
             if self._down_since is None and self.rate is not None and (wait := self.rate.seconds_to_wait()) > 0:
                 until = loop.time() + wait
@@ -84,15 +94,23 @@ class EndpointLoad:
 
     async def leave(self, ending: Ending, asker: str, message: str = "", *, probe: bool = False) -> Standing:
         """Note how a request ended that was admitted; see `Load`."""
+        given_up: str | None = None
         if ending == "answered":
             self._responses += 1
             self._busy_since = None
+            if self._silent_since is not None or self._rejected:
+                self._answers_again()
+        elif ending in ("throttled", "refused", "unreachable"):
+            self._note_trouble(message)
         self._throttled += ending == "throttled"
-        if ending in ("answered", "unusable", "throttled"):
+        if ending == "denied" or (ending == "rejected" and self._rejects_all(asker)):
+            given_up = self._give_up(f"at {self.address} refuses to answer: {message}")
+        elif ending in ("answered", "unusable", "throttled"):
             self._recovered()
-        elif ending != "untold":
+        elif ending in ("refused", "unreachable"):
             self._note_failure(ending, asker, probe=probe)
-        given_up = self._too_busy(message) if ending == "throttled" else None
+        if ending == "throttled":
+            given_up = self._too_busy(message)
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
@@ -118,7 +136,7 @@ class EndpointLoad:
     @property
     def _passes(self) -> bool:
         """Whether a request may be sent at once."""
-        if self._down_since is not None or self._under_way >= self.limit:
+        if self._down_since is not None or self._under_way >= self.limit or self.given_up is not None:
             return False
         return self.rate is None or self.rate.seconds_to_wait() <= 0
 
@@ -158,7 +176,30 @@ class EndpointLoad:
 
     def _tell(self) -> None:
         at_once = None if math.isinf(self.limit) else int(self.limit)
-        self.changed(self.name, at_once, self._down_since is not None)
+        self.changed(self.name, at_once, self._down_since is not None, self._trouble)
+
+    def _note_trouble(self, message: str) -> None:
+        """Note why a request was not answered; tell it the first time, and whenever nothing has been for a while."""
+        now = asyncio.get_running_loop().time()
+        self._silent_since = now if self._silent_since is None else self._silent_since
+        kind = message.partition(":")[0]
+        is_new = kind not in self._troubles
+        told = self._troubles.setdefault(kind, f"{self.name} at {self.address} does not answer: {message}")
+        if told != self._trouble and (is_new or now - self._silent_since >= _SILENT):
+            self._trouble = told
+            self._tell()
+
+    def _answers_again(self) -> None:
+        self._silent_since = None
+        self._rejected.clear()
+        if self._trouble is not None:
+            self._trouble = None
+            self._tell()
+
+    def _rejects_all(self, asker: str) -> bool:
+        """Note a refusal that may concern one request, and return whether it is taken to concern all."""
+        self._rejected.add(asker)
+        return not self._has_answered or len(self._rejected) >= _ASKERS_REFUSED_IN_A_ROW
 
     def _note_failure(self, ending: Ending, asker: str, *, probe: bool) -> None:
         """Note a failure, and whether the endpoint must be taken for down."""
@@ -181,7 +222,7 @@ class EndpointLoad:
         patience = self.retry.max_outage_seconds
         if now - self._busy_since < patience:
             return None
-        return self._give_up(f"has refused all requests for {patience:g} s ({message})")
+        return self._give_up(f"has refused all requests for {patience:g} s ({message}){_RESUME}")
 
     @property
     def _outage_limit(self) -> float:
@@ -194,11 +235,11 @@ class EndpointLoad:
         assert self._down_since is not None  # noqa: S101 - for mypy: it is down
         if now >= self._down_since + self._outage_limit:
             never = "" if self._has_answered else " and has never answered: check its address"
-            self._give_up(f"has been down for {self._outage_limit:g} s{never}")
+            why = f"; {self._trouble}" if self._trouble else ""
+            self._give_up(f"has been down for {self._outage_limit:g} s{never}{why}{_RESUME}")
         if self.given_up is not None:
             raise OutageError(self.given_up)
 
     def _give_up(self, why: str) -> str:
-        told = f"the endpoint of {self.name} {why}; the remaining trials were not run; `keval resume latest` continues"
-        self.given_up = told
-        return told
+        self.given_up = f"the endpoint of {self.name} {why}"
+        return self.given_up

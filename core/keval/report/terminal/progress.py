@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -18,15 +19,26 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Failure, Trial
 from keval.report.server_starts import start_notice
 from keval.report.terminal.console import safe
-from keval.report.terminal.messages import foreign, log_event
+from keval.report.terminal.messages import foreign, log_event, logs_json, tell
 from keval.seams.hooks import hookimpl
+
+_LONG = 20.0
+"""Seconds without a finished trial or score after which a heartbeat says so."""
 
 
 class Progress:
     """Shows trials done and failed, and trials scored, with rates and the time left. Use as a context manager."""
 
-    def __init__(self, console: Console, trials: int, done: int = 0) -> None:
+    def __init__(
+        self, console: Console, trials: int, done: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.directory: Path | None = None
+        self.finished = 0
+        self._clock = clock
+        self._scored = 0
+        self._last = clock()
+        self._troubles: dict[str, tuple[str, float]] = {}
+        self._noted: set[str] = set()
         self._display = Display(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -40,7 +52,7 @@ class Progress:
             transient=True,
         )
         self._total = trials
-        self._done = self._finished = done
+        self._done = done
         self._failed = 0
         self._paces: dict[str, str] = {}
         self._workers: dict[str, WorkerEntry] = {}
@@ -51,7 +63,7 @@ class Progress:
     @property
     def scoring(self) -> bool:
         """Whether every trial has been run, so that only scores are lacking."""
-        return 0 < self._total == self._finished
+        return 0 < self._total == self._done + self.finished
 
     def __enter__(self) -> Progress:
         self._display.start()
@@ -75,15 +87,48 @@ class Progress:
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
-        self._finished += 1
+        self.finished, self._last = self.finished + 1, self._clock()
         self._failed += trial.failure is not None
         if self._answering is not None:
             self._advance(self._answering, self._failed)
 
     @hookimpl
-    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
+    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
         self._paces[model] = f"{model} is down" if down else f"{model}: {at_once} at once" if at_once else ""
         self._tell_paces()
+        if trouble is None:
+            self._troubles.pop(model, None)
+            return
+        self._troubles[model] = trouble, self._troubles.get(model, (trouble, self._clock()))[1]
+        for told in (trouble, f"{model} is down, and one request at a time tries it: {trouble}" if down else trouble):
+            if told not in self._noted:
+                self._noted.add(told)
+                tell(f"note: {told}")  # also if it is to be quiet: it may wait for minutes
+
+    def beat(self) -> None:
+        """Say how far the run is and what it waits for, if there is neither a terminal nor a wish for quiet."""
+        if self._display.console.is_terminal or self._display.console.quiet:
+            return
+        now = self._clock()
+        waiting = [f"{now - since:.0f} s: {trouble}" for trouble, since in self._troubles.values()]
+        if not waiting and now - self._last >= _LONG:
+            following = "trial" if self._answering is not None and not self.scoring else "score"
+            waiting = [f"{now - self._last:.0f} s for the next {following}"]
+        if logs_json():
+            log_event(
+                "heartbeat",
+                trials=self._total,
+                finished=self._done + self.finished,
+                failed=self._failed,
+                scored=self._scored,
+                begun=self.directory is not None,
+                waiting=waiting,
+            )
+            return
+        scored = f"{self._scored} scored"
+        done = f"{self._done + self.finished} of {self._total} trials done, {self._failed} failed, {scored}"
+        told = (done if self._total else scored) if self.directory is not None else "bringing up what the run needs"
+        tell("; ".join([f"still at work: {told}", *(f"waiting {each}" for each in waiting)]))
 
     @hookimpl
     def keval_worker_changed(self, worker: WorkerEntry) -> None:
@@ -103,6 +148,7 @@ class Progress:
 
     @hookimpl
     def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+        self._scored, self._last = self._scored + (not late), self._clock()
         if late and not self._is_late:
             self._is_late, self._scoring = True, self._task("judgements", self._total - self._failed)
         if self._scoring is None:
@@ -151,8 +197,8 @@ class EventLog:
         )
 
     @hookimpl
-    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
-        log_event("endpoint_changed", model=model, at_once=at_once, down=down)
+    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
+        log_event("endpoint_changed", model=model, at_once=at_once, down=down, trouble=trouble)
 
     @hookimpl
     def keval_worker_changed(self, worker: WorkerEntry) -> None:

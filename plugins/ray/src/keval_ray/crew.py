@@ -284,8 +284,8 @@ class RayCrew:
     async def _tell_endpoints(self) -> None:
         with suppress(RayError):
             while True:
-                for model, at_once, down in await self._limiter.changes.remote():
-                    self._watcher.endpoint_changed(model, at_once, down)
+                for change in await self._limiter.changes.remote():
+                    self._watcher.endpoint_changed(*change)
 
     async def _keep_events(self) -> None:
         """Let workers keep live events while anybody listens to them."""

@@ -14,8 +14,8 @@ from keval.plugin import Ending, Endpoint, Load, OutageError, RunLimits, Standin
 
 T = TypeVar("T")
 
-Change: TypeAlias = tuple[str, int | None, bool]
-"""A model, how many requests it is given at once, and whether its endpoint is down."""
+Change: TypeAlias = tuple[str, int | None, bool, str | None]
+"""A model, how many requests it is given at once, whether its endpoint is down, and why it does not answer."""
 Where: TypeAlias = tuple[str, tuple[str, ...]]
 """Which endpoint: the model as `provider/name`, and the `place` of the endpoint."""
 
@@ -104,8 +104,8 @@ class Limiter:
         model, place = endpoint
         return self._limits.load_at(place, model)
 
-    def _tell(self, model: str, at_once: int | None, down: bool) -> None:
-        self._changes.append((model, at_once, down))
+    def _tell(self, *change: *Change) -> None:
+        self._changes.append(change)
         self._changed.set()
 
 

@@ -1,0 +1,87 @@
+"""Denials: what a vendor refuses until somebody acts, such as a request of an account without credit.
+
+The marks of all vendors are one table, `denials.toml`, which is read when a request is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+_LONGEST = 300
+_SEARCHED = 20_000
+"""Characters of an error in which marks are searched."""
+_TEXTS = ("message", "error", "msg", "detail", "error_description", "error_message", "status_msg", "title", "raw")
+_CODES = ("code", "type", "status", "reason", "quotaId", "status_code")
+_WITHIN = ("metadata", "details", "errors", "violations", "base_resp", "response")
+
+
+@attrs.frozen
+class Refused:
+    """What an endpoint says when it refuses: its text in one line, and what mends it if asking again does not.
+
+    It is `certain` that asking again is useless; otherwise, with a remedy, it is so of an endpoint that has answered
+    nothing else.
+    """
+
+    text: str
+    remedy: str | None = None
+    certain: bool = False
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("denials.toml").read_text(encoding="utf-8"))
+
+
+def read_refusal(status: int, body: bytes) -> Refused:
+    """Read a refusal by its HTTP status and body, which may be anything."""
+    try:
+        found = [*_strings(orjson.loads(body))]
+    except ValueError:
+        found = []
+    texts = [text for is_code, text in found if not is_code] or [body[:_SEARCHED].decode("utf-8", "replace")]
+    codes = [text for is_code, text in found if is_code and not text.isdecimal() and text != "error"]
+    text = " ".join(texts[0].split())[:_LONGEST] or "without a text"
+    text += "".join(f" ({code})" for code in codes[:1] if code not in text)
+    said = " ".join((*codes, *texts))[:_SEARCHED]
+    table = _table()
+    causes, by_status = table["causes"], table["statuses"].get(str(status))
+    if status == 408 or re.search(table["content"], said, re.IGNORECASE):
+        return Refused(text)
+    for mark in table["marks"]:
+        searched = (re.search(mark[part], said, re.IGNORECASE) for part in ("pattern", "unless") if part in mark)
+        if next(searched) and not next(searched, None):
+            return Refused(text, causes[mark["cause"]], certain=mark["cause"] != "missing")
+    return Refused(text, causes.get(by_status), certain=status in (401, 402))
+
+
+def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
+    """Return the body and HTTP status of the error that a vendor reports in a reply with status 200, if it is one."""
+    is_event = reply.get("type") == "error" and "error" not in reply
+    error = reply if is_event else reply.get("error", reply.get("base_resp"))
+    code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
+    return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
+
+
+def _strings(value: Any) -> Iterator[tuple[bool, str]]:
+    """Yield the texts of an error, and its codes; what it quotes of the request is neither."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+    elif isinstance(value, dict):
+        for name in (*_TEXTS, *_CODES):
+            if isinstance(found := value.get(name), str | int) and found:
+                yield name in _CODES, str(found)
+        for name in (*_TEXTS, *_WITHIN):
+            if isinstance(found := value.get(name), dict | list):
+                yield from _strings(found)
+    elif isinstance(value, str):
+        yield False, value
