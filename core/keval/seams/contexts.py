@@ -239,7 +239,8 @@ class Context:
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
     `facts` are what contexts give for metrics, and no agent shows them to its model. `model` is set by adapters that
     hand the context on to a function of the user's. An agent that works in a folder works in that of `workspace`, if
-    the trial has one, and takes `plugins`. Adapters report to `builder` as things happen, as a trial may be cut short.
+    the trial has one, and takes `plugins`. No reply over HTTP is read beyond `max_reply_bytes`. Adapters report to
+    `builder` as things happen, as a trial may be cut short.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
     does so, and reports each piece of text with `builder.streamed`.
@@ -259,6 +260,7 @@ class Context:
     model: ModelAccess | None = None
     workspace: Workspace | None = attrs.field(default=None, eq=False)
     plugins: tuple[Path, ...] = ()
+    max_reply_bytes: int = 20_000_000
     builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 
     @property

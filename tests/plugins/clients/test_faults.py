@@ -104,7 +104,6 @@ BROKEN = {
     "no gzip": (http(b"{}", "200 OK", "content-encoding: gzip"), "content-encoding: gzip"),
     "half a refusal": (b"HTTP/1.1 500 No\r\ncontent-length: 99999\r\n\r\n{", "not completed"),
     "a refusal that is no gzip": (http(b"{}", "500 No", "content-encoding: gzip"), "content-encoding: gzip"),
-    "round and round": (http(b"", "307 Temporary Redirect", "location: /ask"), "redirects"),
 }
 
 

@@ -13,6 +13,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError, run_conversation
+from keval_clients.network import check_headers
 
 if TYPE_CHECKING:
     from keval_a2a.conversation import A2AConversation
@@ -31,7 +32,7 @@ class A2A:
     flag_option: ClassVar[str] = "url"
 
     url: str
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
     servers_metadata: str | None = None
     _remote: RemoteAgent | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
@@ -68,7 +69,9 @@ class A2A:
         if context.servers and (refusal := self.servers_refusal()) is not None:
             raise TrialError(refusal, kind="servers_unsupported")
         context.builder.leave_calls_to_tap(context.servers)
-        yield A2AConversation(await self._ready(), context, self._metadata(context))
+        remote = await self._ready()
+        remote.transport.most = context.max_reply_bytes
+        yield A2AConversation(remote, context, self._metadata(context))
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""

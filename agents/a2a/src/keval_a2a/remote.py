@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from http.cookiejar import DefaultCookiePolicy
+from functools import partial
 from json import JSONDecodeError
 
 import attrs
@@ -26,12 +27,50 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseError
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
+from keval_clients.http import HttpClient, Reply
 
 _BINDINGS = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
-_TIMEOUT = httpx.Timeout(None, connect=30.0)
-"""A request may take as long as keval lets a trial take."""
+_CARD_SECONDS = 30.0
+_CARD_BYTES = 1_000_000
+_OF_THE_CONNECTION = {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+_UNPACKED = {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
 _SHOWN = 200
 """Characters that are shown of what came in place of a card."""
+
+
+@attrs.define(eq=False)
+class Transport(httpx.AsyncBaseTransport):
+    """Has the SDK's requests sent by keval's own client, which bounds replies and follows no redirect elsewhere.
+
+    A reply may have `most` bytes.
+    """
+
+    http: HttpClient
+    most: int = _CARD_BYTES
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; raises TrialError."""
+        headers = {name: value for name, value in request.headers.items() if name not in _OF_THE_CONNECTION}
+        reply = await self.http.ask(request.method, str(request.url), headers, await request.aread(), most=self.most)
+        kept = [(name, value) for name, value in reply.headers.items() if name.lower() not in _UNPACKED]
+        return httpx.Response(reply.status, headers=kept, stream=_Body(reply))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self.http.aclose()
+
+
+@attrs.frozen(eq=False)
+class _Body(httpx.AsyncByteStream):
+    _reply: Reply
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._reply.pieces()) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def aclose(self) -> None:
+        self._reply.close()
 
 
 @attrs.frozen(eq=False)
@@ -40,25 +79,26 @@ class RemoteAgent:
 
     card: AgentCard
     _client: Client
+    transport: Transport
     _http: httpx.AsyncClient
 
     @classmethod
     async def connect(cls, url: str, headers: Mapping[str, str]) -> RemoteAgent:
         """Fetch the agent's card. Raises PreflightError: it cannot be fetched, or has no interface for keval."""
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
-        http = httpx.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, limits=limits)
-        http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))  # trials share the client
+        transport = Transport(HttpClient("the agent", "agent", partial(TrialError, kind="connection", retryable=True)))
+        transport.http.reach(url)
+        http = httpx.AsyncClient(headers=dict(headers), transport=transport, trust_env=False, timeout=None)  # noqa: S113
         try:
             card = await _fetch_card(http, url)
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[*_BINDINGS])
-            return cls(card, ClientFactory(config).create(card), http)
+            return cls(card, ClientFactory(config).create(card), transport, http)
         except ValueError as error:
             await http.aclose()
             offered = ", ".join(each.protocol_binding for each in card.supported_interfaces) or "none"
             raise PreflightError(
                 f"the agent card of {url} has no interface that keval speaks ({', '.join(_BINDINGS)}); it has {offered}"
             ) from error
-        except PreflightError:
+        except BaseException:
             await http.aclose()
             raise
 
@@ -90,9 +130,10 @@ class RemoteAgent:
 async def _fetch_card(http: httpx.AsyncClient, url: str) -> AgentCard:
     card_url = url if url.endswith(".json") else url.rstrip("/") + AGENT_CARD_WELL_KNOWN_PATH
     try:
-        response = await http.get(card_url, follow_redirects=True)
-    except httpx.HTTPError as error:
-        told = str(error) or type(error).__name__
+        async with asyncio.timeout(_CARD_SECONDS):
+            response = await http.get(card_url)
+    except (TrialError, TimeoutError) as error:
+        told = str(error) or f"it takes more than {_CARD_SECONDS:g} s"
         raise PreflightError(
             f"the agent card {card_url} cannot be fetched: {told}; start the agent, or correct `url`"
         ) from error
@@ -101,7 +142,7 @@ async def _fetch_card(http: httpx.AsyncClient, url: str) -> AgentCard:
         raise PreflightError(f"the agent card {card_url} cannot be fetched: {came}; correct `url`, or give `headers`")
     try:
         return parse_agent_card(response.json())
-    except (JSONDecodeError, UnicodeDecodeError, ParseError) as error:
+    except (JSONDecodeError, UnicodeDecodeError, RecursionError, ParseError) as error:
         told = " ".join(str(error).split())
         raise PreflightError(f"{card_url} is no agent card: {told}; it is {came}; correct `url`") from error
 

@@ -11,6 +11,7 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
+from keval_clients.network import Network
 from keval_gadk.failure import failed_midway, refused, unreachable
 from keval_gadk.toolset import ResultForm
 
@@ -28,7 +29,9 @@ class AnthropicClient:
         self._url = url
         self._endpoint = endpoint
         # The trial's timeout bounds a request.
-        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report_request]})
+        self._http = DefaultAsyncHttpxClient(
+            timeout=None, event_hooks={"request": [report_request]}, **Network.to(url).client
+        )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         client = AsyncAnthropic(

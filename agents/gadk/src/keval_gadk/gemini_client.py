@@ -12,6 +12,7 @@ from google.genai.errors import APIError
 from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError, report_request
+from keval_clients.network import Network
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.toolset import ResultForm
 
@@ -25,16 +26,17 @@ class GeminiClient:
 
     def __init__(self, url: str, endpoint: Endpoint) -> None:
         self._model = endpoint.model
+        network = Network.to(url).client
         # A client of our own keeps google-genai off aiohttp, where it retries broken connections by itself.
         self._http = httpx.AsyncClient(
             timeout=None,  # noqa: S113 -- the trial's timeout bounds it
-            follow_redirects=True,
             event_hooks={"request": [report_request]},
+            **network,
         )
         self._client = Client(
             api_key=endpoint.api_key,
             enterprise=False,
-            http_options=HttpOptions(base_url=url, httpx_async_client=self._http),
+            http_options=HttpOptions(base_url=url, httpx_async_client=self._http, client_args=network),
         )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:

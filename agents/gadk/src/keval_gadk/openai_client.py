@@ -18,6 +18,7 @@ from openai import (
 )
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
+from keval_clients.network import Network
 from keval_gadk.failure import bad_reply, failed_midway, refused, unreachable
 from keval_gadk.toolset import ResultForm
 
@@ -38,7 +39,9 @@ class OpenAIClient:
         # Over both wires ADK leaves out the media of a tool's result.
         self.result_form = ResultForm(texts_only=wire == "openai-responses")
         # The trial's timeout bounds a request.
-        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report_request]})
+        self._http = DefaultAsyncHttpxClient(
+            timeout=None, event_hooks={"request": [report_request]}, **Network.to(url).client
+        )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         chat = self._wire == "openai-chat"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -34,6 +33,7 @@ from mcp import MCPError, StdioServerParameters
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
 from keval.plugin import ContentKind, McpServer, ServerChannel, ServerLostError, ToolsMissingError
+from keval_clients.network import Network
 from keval_mcp.tool_results import Media, ToolResult
 
 _GONE = (OSError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
@@ -218,21 +218,18 @@ def _connection(server: McpServer) -> _Connection:
         headers=dict(server.headers),
         timeout=server.timeout,
         sse_read_timeout=server.timeout,
-        httpx_client_factory=_http_client,
+        httpx_client_factory=functools.partial(_http_client, network=Network.to(server.url or "")),
     )
 
 
-def _http_client(headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any:
-    """Return the client that ADK would make, but share what every client otherwise spends 25 ms of CPU to load.
+def _http_client(
+    headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None, *, network: Network
+) -> Any:
+    """Return the client that ADK would make, but with the network's settings that keval has checked and loaded once.
 
     Untyped, because ADK declares httpx here and runs with httpx2, which MCP's client needs.
     """
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, **network.client)
 
 
 @attrs.frozen

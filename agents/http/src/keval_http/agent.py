@@ -15,6 +15,7 @@ from jmespath.exceptions import JMESPathError
 
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError
+from keval_clients.network import check_headers
 from keval_http.message_format import JSON, MessageFormat
 from keval_http.templates import EXAMPLE, Template, json_problem
 
@@ -59,7 +60,7 @@ class Http:
 
     url: str
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
     body: str | Mapping[str, Any] = attrs.field(factory=lambda: {"question": "{{ question }}"})
     answer: str | None = attrs.field(default=None, validator=_is_path)
     events: Literal["sse"] | None = None

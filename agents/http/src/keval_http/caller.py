@@ -1,74 +1,49 @@
-"""HTTP by aiohttp: sends a message to an agent's endpoint, and reads the reply whole or event by event."""
+"""The HTTP of the agent: sends a message to an endpoint, refuses what is no reply, and looks whether it is there."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from ssl import SSLContext
+from collections.abc import Mapping
+from functools import partial
 
 import attrs
-from aiohttp import (
-    ClientError,
-    ClientResponse,
-    ClientSession,
-    ClientTimeout,
-    ConnectionTimeoutError,
-    DummyCookieJar,
-    TCPConnector,
-)
+from aiohttp import ClientTimeout, ConnectionTimeoutError
 from yarl import URL
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
-from keval_clients.sender import proxy_of, tls_of
+from keval_clients.http import HttpClient, Reply
 from keval_http.replies import bad_reply, shown
 
-_TIMEOUT = ClientTimeout(total=None, sock_connect=30.0)
-"""A request may take as long as keval lets a trial take."""
-_KEEP_ALIVE = 4.0
-"""Seconds: less than the 5 after which uvicorn, and many a server with it, hangs up on an idle connection."""
-_PROBE = 10.0
+_PROBE = ClientTimeout(total=10.0, sock_connect=5.0)
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Caller:
     """Sends requests to an agent's endpoint at `url`, which may be a template. Keeps no cookies."""
 
     url: str
     _headers: Mapping[str, str] = attrs.field(repr=False)
-    _proxy: str | None = attrs.field(repr=False)
-    _tls: SSLContext | bool
-    _session: ClientSession | None = attrs.field(default=None, init=False)
+    _http: HttpClient
 
     @classmethod
     def to(cls, url: str, headers: Mapping[str, str]) -> Caller:
-        """Return a caller. Raises PreflightError: the environment names a proxy that cannot be used."""
-        return cls(url, headers, proxy_of(url), tls_of(url))
+        """Return a caller. Raises PreflightError: the environment's variables for the network cannot be used."""
+        http = HttpClient(f"the endpoint {url}", "agent", partial(TrialError, kind="connection", retryable=True))
+        http.reach(url)
+        return cls(url, headers, http)
 
-    @asynccontextmanager
-    async def send(self, method: str, url: str, body: bytes | None) -> AsyncIterator[ClientResponse]:
-        """Send a request and yield the response, which is no refusal and no web page.
+    async def send(self, method: str, url: str, body: bytes | None, most: int) -> Reply:
+        """Send a request and return the reply, of at most so many bytes, which is no refusal and no web page.
 
-        Raises, also while the response is read:
+        Raises, also while the reply is read:
             TrialError: kind `connection`, the endpoint cannot be reached or broke off; `rate_limit` or `http_…`, it
-                refused; `bad_reply`, it answered with a web page.
+                refused; `redirected`, it leads elsewhere; `reply_too_large`; `bad_reply`, it answered with a web page.
         """
-        try:
-            async with self._ready().request(
-                method,
-                url,
-                data=body,
-                headers=self._headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-            ) as response:
-                if response.status >= 300:
-                    raise _refused(response, await response.text(errors="replace"))
-                if response.content_type == "text/html":
-                    raise bad_reply("a web page", await response.text(errors="replace"))
-                yield response
-        except (ClientError, OSError) as error:
-            problem = f"the endpoint {self.url} gave no answer: {type(error).__name__}: {error}"
-            raise TrialError(problem, kind="connection", retryable=True) from error
+        reply = await self._http.ask(method, str(URL(url)), self._headers, body, most=most)
+        if reply.status >= 300:
+            raise _refused(reply, await reply.text())
+        if reply.content_type == "text/html":
+            raise bad_reply("a web page", await reply.text())
+        return reply
 
     async def probe(self) -> None:
         """Ask for the endpoint with GET, which changes nothing. If the URL is a template, only its host is asked for.
@@ -76,47 +51,34 @@ class Caller:
         Raises PreflightError: nothing answers there, or a web page does.
         """
         templated = "{" in self.url
-        url = URL(self.url.partition("{")[0]).origin() if templated else URL(self.url)
-        timeout = ClientTimeout(total=_PROBE, sock_connect=_PROBE / 2)
+        url = str(URL(self.url.partition("{")[0]).origin()) if templated else str(URL(self.url))
         try:
-            async with self._ready().get(
-                url, headers=self._headers, allow_redirects=False, proxy=self._proxy, timeout=timeout
-            ) as response:
-                is_page = response.content_type == "text/html" and (response.ok or response.status == 404)
-                if is_page and not templated:
-                    raise PreflightError(
-                        f"{self.url} answers GET with a web page (status {response.status}): "
-                        f"{shown(await response.text(errors='replace'))}; correct `url`, or set `probe: false`"
-                    )
-        except (ClientError, OSError) as error:
-            if isinstance(error, TimeoutError) and not isinstance(error, ConnectionTimeoutError):
+            reply = await self._http.ask("GET", url, self._headers, timeout=_PROBE)
+            is_page = reply.content_type == "text/html" and (reply.status < 400 or reply.status == 404)
+            if is_page and not templated:
+                raise PreflightError(
+                    f"{self.url} answers GET with a web page (status {reply.status}): "
+                    f"{shown(await reply.beginning())}; correct `url`, or set `probe: false`"
+                )
+            reply.close()
+        except TrialError as error:
+            cause = error.__cause__
+            if isinstance(cause, TimeoutError) and not isinstance(cause, ConnectionTimeoutError):
                 return  # something is there, and how long it takes is the trials' matter
             raise PreflightError(
-                f"nothing answers at {self.url}: {error}; start the agent, or correct `url`"
+                f"nothing answers at {self.url}: {cause or error}; start the agent, or correct `url`"
             ) from error
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
-
-    def _ready(self) -> ClientSession:
-        if self._session is None:
-            self._session = ClientSession(
-                # Without a limit: aiohttp reads 0 so.
-                connector=TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=self._tls),
-                cookie_jar=DummyCookieJar(),
-                timeout=_TIMEOUT,
-            )
-        return self._session
+        await self._http.aclose()
 
 
-def _refused(response: ClientResponse, text: str) -> TrialError:
-    status, headers = response.status, response.headers
-    leads = f" (it leads to {headers['location']}; correct `url`)" if "location" in headers else ""
+def _refused(reply: Reply, text: str) -> TrialError:
+    status = reply.status
     return TrialError(
-        f"the endpoint refused with status {status}{leads}" + (f": {shown(text)}" if text.strip() else ""),
+        f"the endpoint refused with status {status}" + (f": {shown(text)}" if text.strip() else ""),
         kind="rate_limit" if status == 429 else f"http_{status}",
         retryable=status in {408, 409, 425, 429} or status >= 500,
-        retry_after=retry_after_seconds(headers.get("retry-after")),
+        retry_after=retry_after_seconds(reply.headers.get("retry-after")),
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
 import attrs
-from aiohttp import ClientResponse
 
 from keval import Transcript, Usage
 from keval.plugin import Context, TrialError
 from keval_clients.client import event_data
+from keval_clients.http import Reply as HttpReply
 from keval_http.caller import Caller
 from keval_http.message_format import MessageFormat
 from keval_http.replies import Reply, bad_reply
@@ -45,12 +46,12 @@ class HttpConversation:
         with builder.turn(text):
             question = self._with_instructions(text)
             url, body = self._request(question)
-            async with self._caller.send(form.method, url, body) as response:
-                reply = Reply(form)
-                if form.events == "sse":
-                    await self._read_events(response, reply)
-                else:
-                    reply.take(await response.text(errors="replace"))
+            response = await self._caller.send(form.method, url, body, self._context.max_reply_bytes)
+            reply = Reply(form)
+            if form.events == "sse":
+                await self._read_events(response, reply)
+            else:
+                reply.take(await response.text())
             builder.said(reply.answer)
         self._session = self._session if reply.session is None else reply.session
         self._usages.append(reply.usage)
@@ -89,14 +90,15 @@ class HttpConversation:
             raise TrialError(str(error), kind="bad_request") from error
         return url, body
 
-    async def _read_events(self, response: ClientResponse, reply: Reply) -> None:
+    async def _read_events(self, response: HttpReply, reply: Reply) -> None:
         """Read the events of a stream up to its end, and report each piece of the answer."""
         if response.content_type != "text/event-stream":
-            raise bad_reply(f"{response.content_type} in place of events", await response.text(errors="replace"))
-        async for event in event_data(response.content.iter_any()):
-            data = event.decode("utf-8", "replace")
-            if data == _DONE:
-                return
-            piece = reply.take(data)
-            if self._context.streams:
-                self._context.builder.streamed(piece)
+            raise bad_reply(f"{response.content_type} in place of events", await response.text())
+        async with aclosing(response.pieces()) as pieces:
+            async for event in event_data(pieces):
+                data = event.decode("utf-8", "replace")
+                if data == _DONE:
+                    return
+                piece = reply.take(data)
+                if self._context.streams:
+                    self._context.builder.streamed(piece)

@@ -22,7 +22,7 @@ class Reply:
     """What an endpoint replied to one message, as far as it was read."""
 
     _format: MessageFormat
-    answer: str = ""
+    _pieces: list[str] = attrs.field(factory=list, init=False)
     session: object = None
     usage: Usage = attrs.field(factory=Usage)
 
@@ -41,8 +41,13 @@ class Reply:
         if not isinstance(piece, str):
             what = "nothing" if piece is None else f"{type(piece).__name__} in place of a text"
             raise TrialError(f"the reply has {what} at {form.answer!r}: {shown(text)}", kind="bad_answer")
-        self.answer += piece
+        self._pieces.append(piece)
         return piece
+
+    @property
+    def answer(self) -> str:
+        """All pieces of the answer so far."""
+        return "".join(self._pieces)
 
 
 def _data(text: str) -> Any:

@@ -18,6 +18,7 @@ from mcp import MCPDeprecationWarning
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from keval.plugin import Context, Endpoint, TrialError, Wire, report_request, reporting_requests
+from keval_clients.network import Network
 from keval_ms.faults import causes
 from keval_ms.sessions import open_sessions
 from keval_ms.tools import result_parser
@@ -43,7 +44,7 @@ class Clients:
         _keep_off_the_terminal()
         # keval retries in one place. A client of our own also leaves out the headers by which the framework tells
         # the model's host about itself.
-        http = DefaultAsyncHttpxClient(event_hooks={"request": [report_request]})
+        http = DefaultAsyncHttpxClient(event_hooks={"request": [report_request]}, **Network.to(url).client)
         openai = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
         kind = OpenAIChatCompletionClient if wire == "openai-chat" else OpenAIChatClient
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)

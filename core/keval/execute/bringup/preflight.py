@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from keval.config.evaluation import Evaluation, Execution
+from keval.config.evaluation import Evaluation, Execution, size
 from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError, TrialError
 from keval.execute.bringup.resources import ResourceScope
@@ -132,7 +132,8 @@ async def preflight(
         problems += wrong
     if problems:
         raise PreflightError(problems)
-    models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
+    most = size(execution.max_reply_bytes)
+    models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope, most=most)
     agents = await _begin("agent", plan.agents, models, scope)
     # A context of texts has a server only for agents that it gives no files.
     served = [
@@ -165,7 +166,7 @@ async def begin_judges(
         ]
     )
     learn_endpoints(redactor, endpoints.values())
-    models = await lead((), judges, endpoints, exchange, scope)
+    models = await lead((), judges, endpoints, exchange, scope, most=size(execution.max_reply_bytes))
     return Ready({}, await _begin("judge", judges, models, scope), {}, endpoints, exchange, hooks)
 
 

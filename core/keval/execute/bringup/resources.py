@@ -7,6 +7,7 @@ opened concurrently. So each context manager has a task that enters it, waits, a
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import MutableMapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
@@ -15,16 +16,17 @@ from keval.seams.interfaces import Closable
 
 T = TypeVar("T")
 
-_LOOPBACK = ("127.0.0.1", "localhost")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_IN_BRACKETS = re.compile(r"\[(.+)\](?::\d+)?")
 
 
 def reach_loopback(environ: MutableMapping[str, str]) -> None:
     """Add loopback to the hosts that are reached without the environment's proxy, which every SDK reads.
 
-    The gateway and the tap listen there.
+    The gateway and the tap listen there. IPv6 addresses lose their brackets, at which httpx fails.
     """
     for name in ("NO_PROXY", "no_proxy"):
-        hosts = [host for host in environ.get(name, "").split(",") if host]
+        hosts = [_IN_BRACKETS.sub(r"\1", host.strip()) for host in environ.get(name, "").split(",") if host.strip()]
         if "*" not in hosts:
             environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
-from keval.config.evaluation import Execution, Retry, size
+from keval.config.evaluation import Execution, Retry
 from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
@@ -294,7 +294,7 @@ async def resolve_models(
     found = await all_of([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
     for provider, endpoints in zip(names, found, strict=True):
         known.update((f"{provider}/{name}", endpoint) for name, endpoint in endpoints.items())
-    return {model: attrs.evolve(each, max_reply_bytes=size(execution.max_reply_bytes)) for model, each in known.items()}
+    return known
 
 
 async def lead(
@@ -303,8 +303,13 @@ async def lead(
     endpoints: Mapping[str, Endpoint],
     exchange: ModelExchange,
     scope: ResourceScope,
+    *,
+    most: int,
 ) -> Mapping[ModelField, Model]:
-    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all."""
+    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all.
+
+    A reply may have `most` bytes.
+    """
     models: dict[ModelField, Model] = {}
     proxied: dict[ModelField, ProxyRoute] = {}
     askers = [(Asker("agent", item.label), item) for item in agents]
@@ -312,6 +317,7 @@ async def lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
+            endpoint = attrs.evolve(endpoint, max_reply_bytes=most)
             if exchange.leads(endpoint) or needs_proxy(item.plugin):
                 route = exchange.route(asker, endpoint, str(model), metered=needs_meter(item.plugin))
                 if applies_middleware(item.plugin):

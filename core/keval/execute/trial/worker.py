@@ -186,6 +186,7 @@ class PlanWorker:
             facts=facts,
             workspace=workspace,
             plugins=plugins,
+            max_reply_bytes=size(self.plan.evaluation.execution.max_reply_bytes),
             builder=builder,
         )
 

@@ -11,6 +11,7 @@ from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
 from keval_clients import completions_usage, no_reply
+from keval_clients.network import check_key
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
@@ -50,7 +51,7 @@ class OpenAI(LlmJudge):
     seed: bool = True
     structured: Structured = "json_schema"
     base_url: str | None = attrs.field(default=None, validator=optional(_web_address))
-    api_key: str | None = attrs.field(default=None, repr=False, validator=optional(_beside_base_url))
+    api_key: str | None = attrs.field(default=None, repr=False, validator=[optional(_beside_base_url), check_key])
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is not None and self.model.provider == "simulated":

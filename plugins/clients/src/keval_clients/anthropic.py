@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from keval.plugin import Endpoint
-from keval_clients.client import Client, custom_headers
+from keval_clients.client import Client
+from keval_clients.network import custom_headers
 from keval_clients.sender import Sender
 
 _VERSION = {"anthropic-version": "2026-10-21"}
@@ -13,7 +14,7 @@ _VERSION = {"anthropic-version": "2026-10-21"}
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
 
-    Raises PreflightError: the environment names a proxy that cannot be used.
+    Raises PreflightError: the environment's variables for the network cannot be used.
     """
     secrets = custom_headers("ANTHROPIC_CUSTOM_HEADERS") | {"authorization": f"Bearer {endpoint.api_key}"}
     sender = Sender.to(url, secrets, endpoint.max_reply_bytes)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -178,12 +176,6 @@ def _broken_off(error: Exception) -> ModelError:
     return ModelError(f"the model's endpoint gave no answer: the response broke off: {_told(error)}")
 
 
-def custom_headers(variable: str) -> dict[str, str]:
-    """Read the headers that an environment variable has, as `Name: value`, one a line, as the vendors' SDKs do."""
-    lines = (line.partition(":") for line in os.environ.get(variable, "").splitlines())
-    return {name.strip().lower(): value.strip() for name, colon, value in lines if colon}
-
-
 def _told(error: Exception) -> str:
     """Return what failed; an explained error needs no name."""
     return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
@@ -199,20 +191,23 @@ def _read(content: bytes) -> dict[str, Any]:
     return reply
 
 
-_LINE_END = re.compile(rb"\r\n|\n|\r(?!$)")
-"""The end of a line; a carriage return at the end of a chunk may be the first half of one."""
-
-
 async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the data of each event of a stream (HTML Living Standard, section 9.2.6), without names and ids.
 
     What follows the last whole event is left out, as the standard has it.
     """
-    rest = b""
+    # A line is put together once, at its end: to add each chunk to what came before takes the square of a long line.
+    begun = bytearray()
     data: list[bytes] = []
+    after_return = False
     async for chunk in chunks:
-        *lines, rest = _LINE_END.split(rest + chunk)
-        for line in lines:
+        if after_return and chunk.startswith(b"\n"):
+            chunk = chunk[1:]  # noqa: PLW2901 - the second half of a line's end
+        after_return = chunk.endswith(b"\r")
+        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for ending in lines:
+            line = bytes(begun) + ending
+            begun.clear()
             field, _, value = line.partition(b":")
             if field == b"data":
                 data.append(value.removeprefix(b" "))
@@ -220,3 +215,4 @@ async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 if told := b"\n".join(data):
                     yield told
                 data = []
+        begun += rest

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from keval.plugin import Endpoint, Wire
-from keval_clients.client import Client, custom_headers
+from keval_clients.client import Client
+from keval_clients.network import custom_headers
 from keval_clients.sender import Sender
 
 _ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
@@ -15,7 +16,7 @@ _ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PR
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
 
-    Raises PreflightError: the environment names a proxy that cannot be used.
+    Raises PreflightError: the environment's variables for the network cannot be used.
     """
     account = {header: os.environ[variable] for header, variable in _ACCOUNT.items() if os.environ.get(variable)}
     secrets = custom_headers("OPENAI_CUSTOM_HEADERS") | account | {"authorization": f"Bearer {endpoint.api_key}"}

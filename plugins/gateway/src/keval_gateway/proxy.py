@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class LoopbackProxy:
         """Yield an endpoint per route, with a placeholder for the key.
 
         Raises:
-            PreflightError: the environment names a proxy that cannot be used.
+            PreflightError: the environment's variables for the network cannot be used.
         """
         # The web server and the HTTP client take half a second to import: only a run with a proxy pays for that, and
         # beside its event loop.
@@ -26,11 +26,13 @@ class LoopbackProxy:
         from importlib import import_module
 
         await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
-        from keval_gateway.proxy_app import ProxyApp, Way, http_client
+        from keval_clients.sender import model_client
+        from keval_gateway.proxy_app import ProxyApp, Way
         from keval_loopback.serving import serve
 
         ways = [Way(route) for route in routes]
-        async with http_client() as client, serve(ProxyApp({way.path: way for way in ways}, client)) as base:
+        client = model_client(url for route in routes for url in route.endpoint.urls.values())
+        async with aclosing(client), serve(ProxyApp({way.path: way for way in ways}, client)) as base:
             yield [way.endpoint(base) for way in ways]
 
 

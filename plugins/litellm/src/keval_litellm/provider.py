@@ -11,6 +11,7 @@ from typing import ClassVar
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
+from keval_clients.network import key_problems, variable_problems
 
 KEY_VARIABLE = "KEVAL_LITELLM_KEY"
 """The environment variable with the API key that the server admits; a command's argument shows in `ps`."""
@@ -67,7 +68,9 @@ class LiteLLMProvider:
 
     def _check(self, names: Sequence[str]) -> None:
         used = ", ".join(f"{self.name}/{name}" for name in names)
-        problems = [
+        keys = [name for name in self.key_variables if name not in _NO_KEYS]
+        problems = variable_problems() + key_problems(keys)
+        problems += [
             f"{ANY}/{name} lacks a provider: {ANY}/PROVIDER/NAME, with the names that LiteLLM gives them"
             for name in names
             if self.name == ANY and "/" not in name
@@ -80,6 +83,8 @@ class LiteLLMProvider:
 
 _GOOGLE = ("VERTEXAI_CREDENTIALS", "GOOGLE_APPLICATION_CREDENTIALS")
 _AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK")
+_NO_KEYS = {*_GOOGLE, "AWS_PROFILE"}
+"""Variables with a file, its content, or a name."""
 
 PROVIDERS: Mapping[str, LiteLLMProvider] = {
     provider.name: provider

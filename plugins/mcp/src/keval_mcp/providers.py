@@ -27,6 +27,7 @@ from keval.plugin import (
     WorkingFolder,
     works_in_workspace,
 )
+from keval_clients.network import check_headers
 from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
 
@@ -173,7 +174,7 @@ class _Remote:
 
     _transport: ClassVar[Transport]
     url: str = attrs.field(validator=_is_url)
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
     auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
     tap: bool = True
     isolation: Isolation = "auto"

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
+from keval_clients.network import key_problems, variable_problems
 
 _NO_KEY = "none"
 """What is sent as the key to a server that wants none, as a request has one."""
@@ -44,10 +45,10 @@ class HostedProvider:
 
     @asynccontextmanager
     async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
-        """Yield an endpoint per model name; raises PreflightError naming the variable that is not set."""
+        """Yield an endpoint per model name; raises PreflightError naming each variable that is wrong or not set."""
         urls, key = self.urls, _first(self.key_variables)
         used = ", ".join(f"{self.vendor}/{name}" for name in names)
-        problems = []
+        problems = variable_problems() + key_problems(self.key_variables)
         if not urls:
             problems.append(f"{' or '.join(self.url_variables)} is not set; {used} needs the base URL: export it")
         if key is None and not self.key_optional:

@@ -15,6 +15,7 @@ import attrs
 from attrs.validators import gt, lt, optional
 
 from keval.plugin import ClientPolicy, PreflightError, search_path
+from keval_clients.network import check_key
 
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
@@ -42,11 +43,11 @@ class Auth:
     describes, or one that registers itself.
     """
 
-    token: str | None = attrs.field(default=None, repr=False)
+    token: str | None = attrs.field(default=None, repr=False, validator=check_key)
     command: tuple[str, ...] = ()
     lifetime: float | None = attrs.field(default=None, validator=optional(gt(0)))
     client_id: str | None = None
-    client_secret: str | None = attrs.field(default=None, repr=False)
+    client_secret: str | None = attrs.field(default=None, repr=False, validator=check_key)
     method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
     private_key: str | None = attrs.field(default=None, repr=False)
     private_key_file: Path | None = None

@@ -14,6 +14,8 @@ import httpx2
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError
 
+from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
+
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.shared._stream_protocols import ReadStream
 
@@ -166,8 +168,8 @@ TOO_LARGE = "result_too_large"
 SSE_LIMIT = 10**6
 """Bytes of a message over SSE: the SDK's client takes no event above 1 MiB, and ends the session then."""
 
-_PIECE = 2**12
-"""Bytes of a compressed body that are decoded at a time: even these can become some megabytes."""
+_ROOM = 2**20
+"""Bytes beyond the limit that one piece of a stream may hold, as it may hold many events."""
 _EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -181,62 +183,52 @@ class TooLargeError(httpx2.SSEError):
         super().__init__(f"a result of more than {limit:,} bytes; {remedy}")
 
 
-def bound(response: httpx2.Response, limit: int, note: Callable[[TooLargeError], None]) -> None:
+def bound(response: httpx2.Response, limit: int, note: Callable[[TooLargeError], object]) -> None:
     """Let a response whose body has not been read end with TooLargeError, which is noted, when it is too large.
 
-    Of a stream of events, each is counted for itself.
+    Of a stream of events, each is counted for itself. Raises httpx2.DecodingError: it is packed as nobody asked.
     """
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an asynchronous client's
-    encoded = "content-encoding" in response.headers
-    if encoded:
-        stream = _Decoded(stream, response.headers.copy())
-        del response.headers["content-encoding"]  # it is decoded once
     events = response.headers.get("content-type", "").startswith("text/event-stream")
-    response.stream = _Bounded(stream, limit, note, events)
-
-
-@attrs.define(eq=False)
-class _Decoded(httpx2.AsyncByteStream):
-    _stream: httpx2.AsyncByteStream
-    _headers: httpx2.Headers
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in httpx2.Response(200, headers=self._headers, stream=_Pieces(self._stream)).aiter_bytes():
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-@attrs.define(eq=False)
-class _Pieces(httpx2.AsyncByteStream):
-    _stream: httpx2.AsyncByteStream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            for start in range(0, len(chunk), _PIECE):
-                yield chunk[start : start + _PIECE]
+    try:
+        unpacker = Unpacker(limit + _ROOM if events else limit, response.headers.get("content-encoding", ""))
+    except EncodingError as error:
+        raise httpx2.DecodingError(f"the server's reply cannot be read: {error}", request=response.request) from error
+    response.headers.pop("content-encoding", None)  # it is decoded once
+    response.stream = _Bounded(stream, unpacker, limit, note, events)
 
 
 @attrs.define(eq=False)
 class _Bounded(httpx2.AsyncByteStream):
     _stream: httpx2.AsyncByteStream
+    _unpacker: Unpacker
     _limit: int
-    _note: Callable[[TooLargeError], None]
+    _note: Callable[[TooLargeError], object]
     _events: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length = 0
-        async for chunk in self._stream:
+        async for packed in self._stream:
+            try:
+                chunk = self._unpacker.unpack(packed)
+            except ReplyTooLargeError:
+                raise self._too_large() from None
+            except EncodingError as error:
+                raise httpx2.DecodingError(f"the server's reply cannot be read: {error}") from error
             length += len(chunk)
-            if self._events and (ends := [*_EVENT_END.finditer(chunk)]):
-                length = len(chunk) - ends[-1].end()
+            if self._events:
+                self._unpacker.begin_anew()
+                if ends := [*_EVENT_END.finditer(chunk)]:
+                    length = len(chunk) - ends[-1].end()
             if length > self._limit:
-                error = TooLargeError(self._limit)
-                self._note(error)
-                raise error
+                raise self._too_large()
             yield chunk
+
+    def _too_large(self) -> TooLargeError:
+        error = TooLargeError(self._limit)
+        self._note(error)
+        return error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -25,13 +25,22 @@ from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from keval.plugin import supervised
+from keval_clients.network import check_variables
 from keval_mcp.server.options import Auth, expiry
-from keval_mcp.server.transports import certificates
+from keval_mcp.server.streams import bound
 
 SECONDS = 30.0
 """How long a command, or a request to an authorization server, may take."""
 EARLY = 0.9
 """The part of a token's life in which it is used: one that expires on the way to the server would be refused."""
+
+
+_LARGEST = 2**20
+"""Bytes of a reply of an authorization server."""
+
+
+async def _keep_small(response: httpx2.Response) -> None:
+    bound(response, _LARGEST, lambda error: None)
 
 
 class TokenError(httpx2.HTTPError):
@@ -241,7 +250,8 @@ class IssuedToken:
         self._provider.step_up = refused is not None and refused.status_code == 403
         if not self._provider.step_up:
             self._provider.context.token_expiry_time = _EXPIRED  # what may be refreshed is, before all else
-        async with httpx2.AsyncClient(verify=certificates(), timeout=SECONDS) as client:
+        check_variables()
+        async with httpx2.AsyncClient(event_hooks={"response": [_keep_small]}, timeout=SECONDS) as client:
             challenge = refused or await self._challenge(client)
             try:
                 await self._obtain(client, challenge)
@@ -262,7 +272,10 @@ class IssuedToken:
         accepted = {"accept": "application/json, text/event-stream"}
         ping = {"jsonrpc": "2.0", "id": "login", "method": "ping"}
         for method, body in (("POST", ping), ("GET", None)):  # the latter for SSE
-            async with client.stream(method, self.url, headers=accepted, json=body) as response:
+            async with (
+                asyncio.timeout(SECONDS),
+                client.stream(method, self.url, headers=accepted, json=body) as response,
+            ):
                 if response.status_code == 401:
                     return response
         return httpx2.Response(401)
@@ -283,9 +296,10 @@ class IssuedToken:
 
 async def _answer(client: httpx2.AsyncClient, asked: httpx2.Request) -> httpx2.Response:
     try:
-        return await client.send(asked)
-    except httpx2.HTTPError as error:
-        said = str(error) or type(error).__name__
+        async with asyncio.timeout(SECONDS):  # httpx's own bounds the time between two bytes
+            return await client.send(asked)
+    except (TimeoutError, httpx2.HTTPError) as error:
+        said = str(error) or f"it takes more than {SECONDS:g} s"
         raise TokenError(f"{_shown(asked.url)} cannot be asked: {said}") from error
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import httpx2
@@ -18,6 +17,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
+from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
+from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.stdio import stdio_streams
 from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound
@@ -63,18 +64,28 @@ async def _note_refusal(response: httpx2.Response) -> None:
         noted.append(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
 
 
-@cache
-def certificates() -> ssl.SSLContext:
-    """Load what HTTPS needs once: it takes 20 ms of CPU, and an agent's session opens for every trial."""
-    return httpx2.create_ssl_context()
-
-
 def _note(error: TooLargeError) -> None:
     if (noted := _refusals.get()) is not None:
         noted.append(error)
 
 
-def _http_client(
+async def _stay(response: httpx2.Response) -> None:
+    """Let no redirect lead to another origin, or a request lose its body. Raises RedirectedError, which is noted."""
+    request = response.request
+    try:
+        following(request.method, str(request.url), response.status_code, response.headers)
+    except RedirectError as error:
+        if (noted := _refusals.get()) is not None:
+            noted.append(f"HTTP {response.status_code}: it {error}")
+        raise RedirectedError(f"the server {error}", request=request) from error
+
+
+class RedirectedError(httpx2.RequestError):
+    """A server leads to where its requests must not follow."""
+
+
+def http_client(
+    url: str,
     headers: dict[str, str] | None = None,
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
@@ -83,8 +94,10 @@ def _http_client(
 ) -> httpx2.AsyncClient:
     """Return a client that waits as long as its caller does and opens as many connections as there are calls.
 
-    It has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used. A message of more
-    than `limit` bytes is not read further.
+    Behind the `url` it has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used.
+    A message of more than `limit` bytes is not read further.
+
+    Raises PreflightError: the environment's variables for the network cannot be used.
     """
 
     async def keep_small(response: httpx2.Response) -> None:
@@ -92,12 +105,14 @@ def _http_client(
             bound(response, limit, _note)
 
     return httpx2.AsyncClient(
-        headers=headers,
+        headers={**(headers or {}), "accept-encoding": ENCODINGS},
         auth=auth,
-        verify=certificates(),
+        **Network.to(url).client,
+        follow_redirects=True,
+        max_redirects=MOST_REDIRECTS,
         timeout=httpx2.Timeout(30.0, read=None),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        event_hooks={"response": [_note_refusal, keep_small]},
+        event_hooks={"response": [_stay, _note_refusal, keep_small]},
     )
 
 
@@ -133,8 +148,8 @@ async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: Asy
     url, headers = server.url or "", dict(server.headers)
     auth = cast("httpx2.Auth | None", server.login) if isinstance(server, ServerSpec) else None
     if server.transport == "sse":
-        bounded = partial(_http_client, limit=min(limit or SSE_LIMIT, SSE_LIMIT))
+        bounded = partial(http_client, url, limit=min(limit or SSE_LIMIT, SSE_LIMIT))
         return sse_client(url, headers=headers, httpx_client_factory=bounded, auth=auth)
-    client = await stack.enter_async_context(_http_client(headers, auth=auth, limit=limit))
+    client = await stack.enter_async_context(http_client(url, headers, auth=auth, limit=limit))
     # A large result arrives as one event, and our client has a limit of its own.
     return streamable_http_client(url, http_client=client, max_sse_event_size=None)
