@@ -80,7 +80,7 @@ class _Commands(click.Group):
             raise SystemExit(2) from error
         except SystemExit as ended:
             if interruption := sys.modules.get("keval.cli.interruption"):  # only such a command leaves threads behind
-                interruption.end_with_main_thread(ended.code)
+                interruption.end_soon(ended.code)
             raise
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait as wait_for
 from contextlib import contextmanager, suppress
+from traceback import walk_stack
 from typing import Any, TypeVar
 
 import attrs
@@ -25,10 +26,11 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 """Ctrl-C; what CI and containers send; what a terminal sends when it closes. Windows has no SIGHUP."""
 _CLOSING = 5.0
 """Seconds for servers and agents to be closed; then keval ends without them, and their supervisors end them."""
+_MOMENT = 0.2
 
 
 def still_at_work() -> None:
-    """Say that a command goes on, if nobody sees that in a terminal."""
+    """Say that a command goes on, if there is no terminal; what has something to say of how far it is says that."""
     if not sys.stderr.isatty():
         tell("still at work")
 
@@ -131,16 +133,19 @@ class _Threads(ThreadPoolExecutor):
             wait_for([*self._pending], timeout=_CLOSING)
 
 
-def end_with_main_thread(code: int) -> None:
-    """End the process soon after its main thread, though other threads still run, which Python would wait for."""
-    others = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+def end_soon(code: object) -> None:
+    """End the process soon after its main thread has ended, though others still run, which Python would wait for."""
+    main, status = threading.main_thread(), code if isinstance(code, int) else int(code is not None)
 
     def end() -> None:
-        threading.main_thread().join()
+        while main.is_alive() and (frames := [*walk_stack(sys._current_frames().get(main.ident or 0))]):
+            if frames[-1][0].f_code.co_filename == threading.__file__:  # the interpreter waits for threads
+                break
+            time.sleep(_MOMENT)
         time.sleep(_CLOSING)
-        os._exit(code)
+        os._exit(status)
 
-    if others:
+    if any(not each.daemon and each is not main for each in threading.enumerate()):
         aside(end)
 
 

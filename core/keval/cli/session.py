@@ -13,7 +13,7 @@ from rich.console import Console
 
 from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
 from keval.analysis.unverified_claims import unverified_claims
-from keval.cli.interruption import Interruption
+from keval.cli.interruption import Interruption, still_at_work
 from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
 from keval.errors import OutageError
@@ -44,11 +44,14 @@ _FAILED_GATE = 1
 _CODES: Mapping[RunOutcome, int] = {"passed": 0, "gate failed": _FAILED_GATE, "incomplete": 3}
 
 
-def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None = None) -> T:
-    """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP."""
+def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None = None, *, beats: bool = True) -> T:
+    """Run the asynchronous part of a command, which says from time to time that it goes on if it `beats`.
+
+    Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP.
+    """
     reach_loopback(os.environ)
     gc.freeze()  # modules stay loaded, so collections need not look at them
-    return (interruption or Interruption()).run(work)
+    return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)
 
 
 def carry_out(

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from traceback import walk_stack
 from types import FrameType
 
@@ -60,6 +61,7 @@ class Watchdog:
     _beat_at: float = attrs.field(init=False)
     _armed_at: float = attrs.field(init=False)
     _told: bool = attrs.field(default=False, init=False)
+    _speaking: list[threading.Thread] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._ran_at = self._looked_at = self._beat_at = self._armed_at = self.clock()
@@ -79,6 +81,8 @@ class Watchdog:
             self._ended = True
             self._wake()
             thread.join()
+            for each in self._speaking:
+                each.join(1.0)
             if os.name == "posix":
                 signal.set_wakeup_fd(before, warn_on_full_buffer=False)
             faulthandler.cancel_dump_traceback_later()
@@ -122,14 +126,17 @@ class Watchdog:
         if still >= STANDSTILL and not self._told:
             self._told = True
             told = _standstill(sys._current_frames()[threading.main_thread().ident or 0])
-            aside(lambda: tell(told))
+            self._say(lambda: tell(told))
         if now - self._beat_at >= HEARTBEAT:
             self._beat_at = now
-            aside(self.beat)
+            self._say(self.beat)
         if now - self._armed_at >= STANDSTILL / 2 and sys.__stderr__ is not None:
             self._armed_at = now
             faulthandler.dump_traceback_later(_LOCKED, file=2)
         self.looked(still)
+
+    def _say(self, call: Callable[[], object]) -> None:
+        self._speaking = [*(each for each in self._speaking if each.is_alive()), aside(call)]
 
     def _run(self) -> None:
         self._ran = True
@@ -144,7 +151,8 @@ def aside(call: Callable[[], object]) -> threading.Thread:
 
 def _standstill(frame: FrameType) -> str:
     """Say where the main thread stands: in whose code, and in which of its innermost frames."""
-    frames = [*walk_stack(frame)]
+    frames = [*takewhile(lambda each: each[0].f_globals.get("__name__") != "asyncio.events", walk_stack(frame))]
+    frames = frames or [*walk_stack(frame)]
     places = [f"{each.f_code.co_filename}:{line} in {each.f_code.co_name}" for each, line in frames]
     own = next((place for (each, _), place in zip(frames, places, strict=True) if _is_plugin(each)), places[0])
     within = f" (innermost: {' < '.join(places[:_FRAMES])})" if places[0] != own else ""

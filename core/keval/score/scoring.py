@@ -198,8 +198,11 @@ def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor |
     if not any(_blocks(item) for item in metrics):
         yield None
         return
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric") as threads:
+    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric")
+    try:
         yield threads
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # one that was late may never return
 
 
 def _blocks(item: ResolvedPlugin) -> bool:

@@ -110,8 +110,8 @@ class Progress:
         if self._display.console.is_terminal or self._display.console.quiet:
             return
         now = self._clock()
-        waiting = [f"{now - since:.0f} s: {trouble}" for trouble, since in self._troubles.values()]
-        if not waiting and now - self._last >= _LONG:
+        waiting = [f"{now - since:.0f} s, as {trouble}" for trouble, since in self._troubles.values()]
+        if not waiting and self.directory is not None and now - self._last >= _LONG:
             following = "trial" if self._answering is not None and not self.scoring else "score"
             waiting = [f"{now - self._last:.0f} s for the next {following}"]
         if logs_json():

@@ -6,12 +6,11 @@ import asyncio
 import logging
 import os
 import secrets
-import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -136,33 +135,6 @@ def listener_on(port: int | None, usual: int) -> socket.socket:
         return listen(port or 0)
     except OSError as error:
         raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
-
-
-@contextmanager
-def stopping() -> Iterator[asyncio.Event]:
-    """Yield what is set by Ctrl-C, and when the process is told to end. A second Ctrl-C ends it at once."""
-    event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def stop() -> None:
-        event.set()
-        forget()
-
-    def forget() -> None:
-        for number in numbers:
-            with suppress(NotImplementedError):  # on Windows, as below
-                loop.remove_signal_handler(number)
-        # A shell starts background processes with SIGINT ignored; Python's own handler is wanted there, too.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    for number in numbers:
-        with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
-            loop.add_signal_handler(number, stop)
-    try:
-        yield event
-    finally:
-        forget()
 
 
 async def open_browser(url: str) -> None:

@@ -49,9 +49,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     RESULTS is a folder, by default `results`, or a URL such as s3://bucket/prefix. The URL that is printed lets a
     browser in; nobody else is.
     """
-    import asyncio  # `keval --help` need not wait for these
-
-    from keval.plugin import QuestionFile, find_run, load
+    from keval.plugin import QuestionFile, find_run, load, run_to_end  # `keval --help` need not wait for these
     from keval_viewer.app import listener_on
     from keval_viewer.page import run_url
     from keval_viewer.pages.questions import PLACE
@@ -67,7 +65,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
         begin = run_url(run)
     listener = listener_on(port, _VIEW_PORT)
     with listener, suppress(KeyboardInterrupt):
-        asyncio.run(_view(results, begin, file, listener, browser=browser))
+        run_to_end(_view(results, begin, file, listener, browser=browser), beats=False)
 
 
 @click.command()
@@ -93,9 +91,7 @@ def play(
     Questions are typed or chosen from the dataset. Answers are scored as they come, and kept in a run directory under
     the results directory, like those of `keval run`. The URL that is printed lets a browser in; nobody else is.
     """
-    import asyncio  # `keval --help` need not wait for these
-
-    from keval.plugin import learn_config, load, redactor, select
+    from keval.plugin import learn_config, load, redactor, run_to_end, select  # `keval --help` need not wait for these
     from keval_viewer.app import listener_on
 
     evaluation = load(config)
@@ -103,7 +99,7 @@ def play(
     selected = select(evaluation, attrs.evolve(selection, budget=dict(budget)))
     listener = listener_on(port, _PLAY_PORT)
     with listener, suppress(KeyboardInterrupt):
-        asyncio.run(_play(selected, only, output_dir, listener, browser=browser))
+        run_to_end(_play(selected, only, output_dir, listener, browser=browser), beats=False)
 
 
 async def _view(
@@ -134,12 +130,17 @@ async def _serve(
     app: Starlette, listener: socket.socket, begin: str = "/", session: str | None = None, *, browser: bool
 ) -> None:
     """Serve an application until the process is told to end, and print the URL that lets a browser in."""
-    from keval_viewer.app import open_browser, serving, stopping
+    import asyncio
 
-    # Signals are heard before the address is told: whoever reads it may tell this process to end at once.
-    with stopping() as stopped:
-        async with serving(app, listener, session) as served:
-            click.echo(served.url(begin))
-            if browser:
-                await open_browser(served.url(begin))
-            await stopped.wait()
+    from keval_viewer.app import open_browser, serving
+
+    async with serving(app, listener, session) as served:
+        click.echo(served.url(begin))
+        if browser:
+            await open_browser(served.url(begin))
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:  # Ctrl-C: all is closed as at any end, and a second one ends the process
+            task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - for mypy: it runs
+            task.uncancel()
