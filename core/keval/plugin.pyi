@@ -73,6 +73,7 @@ from keval.seams.contexts import (
     Provision as Provision,
     ServerSpec as ServerSpec,
     Sandbox as Sandbox,
+    SandboxedCommand as SandboxedCommand,
     TrialInfo as TrialInfo,
     WorkingFolder as WorkingFolder,
     WORKSPACE as WORKSPACE,

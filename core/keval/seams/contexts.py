@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -169,23 +169,30 @@ class ServerSpec:
         )
 
 
+@attrs.frozen
+class SandboxedCommand:
+    """The `words` of a command to shut in, which starts in `cwd` with `env`.
+
+    It may write in `writable`: its home, and the workspace `work`. It reaches `urls`, which are on loopback, and reads
+    the programs and files that it `needs`: of a program all that was installed with it. `root` has its home and what
+    keval wrote for it, and nothing that keval reads again.
+    """
+
+    words: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str] = attrs.field(repr=False)
+    root: Path
+    work: Path
+    writable: Sequence[Path]
+    urls: Sequence[str] = ()
+    needs: Sequence[Path] = ()
+
+
 class Sandbox(Protocol):
     """Shuts the program of an agent in."""
 
-    def command(
-        self,
-        command: Sequence[str],
-        *,
-        root: Path,
-        work: Path,
-        env: Mapping[str, str],
-        urls: Iterable[str],
-        needs: Iterable[Path] = (),
-    ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command that starts `command` shut in, for as long as it runs; it is started with `env`.
-
-        It may write in `root`, which holds its home, and in `work`, its working folder. It reaches `urls`, which are on
-        loopback, and reads the programs and files that it `needs`: of a program all that was installed with it.
+    def command(self, command: SandboxedCommand) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Yield the words that start the command shut in, for as long as it runs; they are started outside, in `/`.
 
         Raises:
             TrialError: the sandbox does not start, or cannot let it reach a URL.

@@ -15,7 +15,7 @@ from tests.processes import children
 
 @pytest.fixture
 def terminals(tmp_path: Path) -> Terminals:
-    return Terminals(tmp_path, {"PATH": os.environ["PATH"], "MOOD": "fine"})
+    return Terminals({"PATH": os.environ["PATH"], "MOOD": "fine"})
 
 
 def test_a_command_has_its_arguments_its_folder_and_both_environments(terminals: Terminals, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from keval import Sample, Trial
-from keval.plugin import Check, EndOfTrial, FileChange, Finding, TrialError
+from keval.plugin import Check, EndOfTrial, FileChange, Finding, SandboxedCommand, TrialError
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
 from keval_testing import stub_server
@@ -256,8 +256,8 @@ class Marking:
     """A sandbox that says in which folder it shows what a check was given."""
 
     @asynccontextmanager
-    async def command(self, command: Sequence[str], *, root: Path, **_: Any) -> AsyncIterator[Sequence[str]]:
-        yield ("/usr/bin/env", f"SHOWN={root}", *command)
+    async def command(self, command: SandboxedCommand) -> AsyncIterator[Sequence[str]]:
+        yield ("/usr/bin/env", "-C", str(command.cwd), f"SHOWN={command.root}", *command.words)
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")

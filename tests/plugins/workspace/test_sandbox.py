@@ -20,7 +20,7 @@ import attrs
 import pytest
 from acp.exceptions import RequestError
 
-from keval.plugin import Context, McpServer, TranscriptBuilder, TrialError, supervised
+from keval.plugin import Context, McpServer, SandboxedCommand, TranscriptBuilder, TrialError, supervised
 from keval_acp.client import Client
 from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
@@ -107,10 +107,11 @@ def test_an_agent_finds_neither_the_checks_nor_keys_nor_other_trials(
 def started(root: Path, *command: str, urls: Iterable[str] = (), needs: Iterable[Path] = ()) -> tuple[int, str]:
     """Start a program in bubblewrap, and return its exit code and what it wrote."""
     env = {"PATH": os.environ["PATH"], "HOME": str(root)}
+    asked = SandboxedCommand(command, root, env, root, root, [root], [*urls], [*needs])
 
     async def start() -> tuple[int, str]:
         sandbox = Bubblewrap()
-        async with sandbox.command(command, root=root, work=root, env=env, urls=urls, needs=needs) as shut_in:
+        async with sandbox.command(asked) as shut_in:
             process = await asyncio.create_subprocess_exec(*shut_in, env=env, stdout=PIPE, stderr=STDOUT)
             output, _ = await process.communicate()
             assert process.returncode is not None
@@ -170,10 +171,10 @@ def test_an_answer_passes_as_it_is_written_and_after_the_question_has_ended(tmp_
 def test_all_of_a_sandbox_ends_with_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = TrialFolder.at(tmp_path)
-    shut_in = Confinement(Bubblewrap(), folder.root, folder.work, ["http://127.0.0.1:9999"], [])
+    shut_in = Confinement(Bubblewrap(), folder, ["http://127.0.0.1:9999"])
     script = "setsid sleep 3613 & sleep 3613 & trap '' TERM; wait"
     env = {"PATH": os.environ["PATH"]}
-    process = Process("sh", ["/bin/sh", "-c", script], env, folder.work, folder.stderr, shut_in)
+    process = Process("sh", ["/bin/sh", "-c", script], env, folder.work, shut_in)
 
     async def scenario() -> None:
         async with running(process, TranscriptBuilder()):
@@ -199,8 +200,8 @@ def sleeping() -> list[str]:
 def test_a_terminal_is_shut_in_like_its_agent_and_keval_opens_no_files_for_it(tmp_path: Path) -> None:
     write(tmp_path, {"check.py": "secret", "root/notes/mine.txt": "mine"})
     root = tmp_path / "root"
-    terminals = Terminals(root, {"PATH": os.environ["PATH"]}, Confinement(Bubblewrap(), root, root, [], []))
-    folder = TrialFolder(root, root)
+    folder = TrialFolder.at(root, root)
+    terminals = Terminals({"PATH": os.environ["PATH"]}, Confinement(Bubblewrap(), folder))
     client = Client(Context(), folder, terminals, Permissions("allow"), ToolUses(TranscriptBuilder(), (), str))
 
     async def scenario() -> str:
@@ -237,7 +238,7 @@ os.chdir(told.w[0])
 assert all(each.split(":")[0] == each.split(":")[1] for each in told.v), told.v
 env = {{name: os.environ[name] for name in told.env}}
 assert "PATH" not in env and os.path.dirname(env["HOME"]) == told.v[0].split(":")[0], env
-os.execve({sys.executable!r}, [{sys.executable!r}, *told.command[1:]], env)
+os.execve(told.command[0], told.command, {{"PATH": {os.path.dirname(sys.executable)!r} + ":/usr/bin:/bin", **env}})
 """
     write(project.root, {"bin/docker": docker})
     (project.root / "bin" / "docker").chmod(0o755)

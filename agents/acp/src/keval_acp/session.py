@@ -104,10 +104,10 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         command = [placeholders.fill(whole_path(text, setup.folder)) for text in setup.command]
         url = access.base_url if access is not None else None
         shut_in = confinement(context, folder, url, needed(setup.command, setup.folder))
-        process = Process(Path(command[0]).name, command, env, folder.work, folder.stderr, shut_in)
+        process = Process(Path(command[0]).name, command, env, folder.work, shut_in)
         context.builder.leave_calls_to_tap(context.servers)
         async with running(process, context.builder), AsyncExitStack() as stack:
-            terminals = Terminals(folder.root, env, shut_in)
+            terminals = Terminals(env, shut_in)
             uses = ToolUses(context.builder, context.servers, terminals.output)
             agent = Agent(process, Client(context, folder, terminals, setup.permissions, uses))
             stack.push_async_callback(agent.connection.close)

@@ -67,7 +67,6 @@ class Terminal:
 class Terminals:
     """The terminals of one trial by id, which run where its agent does. All are closed at its end."""
 
-    root: Path
     env: Mapping[str, str]
     confinement: Confinement | None = None
     _terminals: dict[str, Terminal] = attrs.field(factory=dict, init=False)
@@ -89,7 +88,6 @@ class Terminals:
             command=("/bin/sh", "-c", *script),
             env={**self.env, **env},
             cwd=cwd,
-            stderr=self.root / f"{name}.stderr.txt",
             confinement=self.confinement,
         )
         stack = AsyncExitStack()

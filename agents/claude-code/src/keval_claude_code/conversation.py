@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import cast
 
@@ -51,23 +51,24 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         standard = STANDARD_TOOLS if context.workspace is not None else ()
         tools = standard if setup.tools is None else setup.tools
         servers = Servers(context.servers, folder, frozenset(tools))
-        named = variables(
-            folder,
-            url=setup.url,
-            key=setup.endpoint.api_key,
-            headers=context.model_headers,
-            patience=max((server.timeout for server in context.servers), default=60.0),
-        )
-        process = Process(
-            name="Claude Code's process",
-            command=_command(setup, context, servers, tools),
-            env=environment(folder.root, named),
-            cwd=folder.work,
-            stderr=folder.stderr,
-            confinement=confinement(context, folder, setup.url, (Path(setup.program), Path(sys.executable), LAUNCHER)),
-        )
-        async with connected(process, context.builder) as client:
-            yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
+        with closing(servers):
+            named = variables(
+                folder,
+                url=setup.url,
+                key=setup.endpoint.api_key,
+                headers=context.model_headers,
+                patience=max((server.timeout for server in context.servers), default=60.0),
+            )
+            needs = (Path(setup.program), Path(sys.executable), LAUNCHER)
+            process = Process(
+                name="Claude Code's process",
+                command=_command(setup, context, servers, tools),
+                env=environment(folder.home, named),
+                cwd=folder.work,
+                confinement=confinement(context, folder, setup.url, needs),
+            )
+            async with connected(process, context.builder) as client:
+                yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from claude_agent_sdk import project_key_for_directory
 
 from keval import Message
 from keval.plugin import TrialError
-from keval_programs import TrialFolder
+from keval_programs import Tree, TrialFolder
 
 
 def variables(
@@ -24,7 +24,7 @@ def variables(
     up.
     """
     return {
-        "CLAUDE_CODE_TMPDIR": str(folder.root),
+        "CLAUDE_CODE_TMPDIR": str(folder.home),
         "CLAUDE_CONFIG_DIR": str(folder.home),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": key,
@@ -80,9 +80,8 @@ def write_session(history: Sequence[Message], folder: TrialFolder, model: str) -
         }
         lines.append(json.dumps(entry) + "\n")
         parent = entry_id
-    sessions = folder.home / "projects" / project_key_for_directory(folder.work)
-    sessions.mkdir(parents=True)
-    (sessions / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
+    with Tree.at(folder.home) as home:
+        home.write(f"projects/{project_key_for_directory(folder.work)}/{session}.jsonl", "".join(lines).encode())
     return session
 
 

@@ -15,7 +15,8 @@ def main(path: str) -> None:
     """Become the program that the JSON file at `path` describes."""
     with open(path, encoding="utf-8") as file:
         spec = json.load(file)
-    os.dup2(os.open(spec["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), sys.stderr.fileno())
+    if spec["stderr"] is not None:
+        os.dup2(os.open(spec["stderr"], os.O_WRONLY), sys.stderr.fileno())
     try:
         os.chdir(spec["cwd"])
         os.execvpe(spec["command"], [spec["command"], *spec["args"]], spec["env"])  # noqa: S606 - no shell is wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -14,6 +15,7 @@ import attrs
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
 from keval_programs import TrialFolder
+from keval_programs.process import StandardError
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What a stdio server is given of the user's environment besides its own `env`, by the MCP SDK's habit."""
@@ -33,7 +35,7 @@ _LOST = re.compile(
 )
 """How the errors begin by which Claude Code says that a call was not answered; a server's own look the same to it."""
 
-_STDERR_LINES = 20
+_PIECE = 65_536
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 """What Claude Code starts in place of a server."""
@@ -41,7 +43,7 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 @attrs.frozen
 class Servers:
-    """The servers of one trial, and the folder where those that Claude Code starts leave their stderr.
+    """The servers of one trial, and the folder with the files that those need which Claude Code starts.
 
     `own_tools` are the tools of its own that Claude Code may offer beside theirs.
     """
@@ -49,6 +51,8 @@ class Servers:
     servers: Sequence[McpServer]
     folder: TrialFolder
     own_tools: Set[str] = frozenset()
+    _pipes: list[int] = attrs.field(factory=list, init=False)
+    _stderr: dict[str, StandardError] = attrs.field(factory=dict, init=False)
 
     aliases: Mapping[str, McpServer] = attrs.field(init=False)
     """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
@@ -128,7 +132,7 @@ class Servers:
             "args": server.args,
             "cwd": server.cwd or os.getcwd(),
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
-            "stderr": str(self._stderr(alias)),
+            "stderr": str(pipe) if (pipe := self._pipe(alias)) is not None else None,
         }
         args = ["-I", "-S", str(LAUNCHER), str(self.folder.write_json(f"server-{alias}.json", spec))]
         return {"type": "stdio", "command": sys.executable, "args": args, "timeout": patience}
@@ -137,14 +141,26 @@ class Servers:
         return ServerLostError(f"MCP server {self.aliases[alias].name!r} {what}{self._last_words(alias)}")
 
     def _last_words(self, alias: str) -> str:
-        path = self._stderr(alias)
-        if not path.exists():
-            return ""
-        said = "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-_STDERR_LINES:]).strip()
+        said = self._stderr[alias].told() if alias in self._stderr else ""
         return f"; its stderr ends:\n{said}" if said else ""
 
-    def _stderr(self, alias: str) -> Path:
-        return self.folder.root / f"server-{alias}.stderr.txt"
+    def _pipe(self, alias: str) -> Path | None:
+        """Make the pipe for the standard error of a server, which is opened here before anybody could replace it."""
+        if not hasattr(os, "mkfifo"):  # Windows
+            return None
+        path = self.folder.own / f"server-{alias}.stderr"
+        os.mkfifo(path, 0o600)
+        pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # it never ends for the reader
+        self._pipes.append(pipe)
+        said = self._stderr[alias] = StandardError()
+        asyncio.get_running_loop().add_reader(pipe, lambda: said.add(os.read(pipe, _PIECE)))
+        return path
+
+    def close(self) -> None:
+        """Read no more of what the servers that Claude Code starts write on their standard error."""
+        for pipe in self._pipes:
+            asyncio.get_running_loop().remove_reader(pipe)
+            os.close(pipe)
 
 
 def _alias(name: str, taken: Container[str]) -> str:

@@ -87,7 +87,6 @@ class CommandConversation:
             command=filled,
             env=env,
             cwd=told.folder.work,
-            stderr=told.folder.stderr,
             confinement=self._confinement,
         )
         asks = "question" in placeholders_in(command)

@@ -1,18 +1,25 @@
-"""Calls the function of a `python` check: `-m keval_checks.called_function FILE FUNCTION GIVEN TOLD`."""
+"""Calls the function of a `python` check: `-m keval_checks.called_function FILE FUNCTION`.
+
+It reads a mark and the arguments from its standard input, and writes what is found after that mark.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import json
+import os
 import pickle
 import sys
 import traceback
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+_LONGEST = 100_000
+"""Characters of a reason."""
 
-def _call(file: Path, function: str, given: Path) -> tuple[bool | None, str]:
+
+def _call(file: Path, function: str, given: bytes) -> tuple[bool | None, str]:
     """Return whether the check passed, and why; `None` if the function does not say."""
     try:
         spec = spec_from_file_location(file.stem, file)
@@ -22,7 +29,7 @@ def _call(file: Path, function: str, given: Path) -> tuple[bool | None, str]:
         module = sys.modules[file.stem] = module_from_spec(spec)
         spec.loader.exec_module(module)
         called = getattr(module, function)
-        arguments = pickle.loads(given.read_bytes())  # noqa: S301 - keval wrote it, where no agent could
+        arguments = pickle.loads(given)  # noqa: S301 - keval wrote it to the pipe
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may raise anything
         return None, f"raised {_told(error)} when it was imported"
     try:
@@ -53,6 +60,10 @@ def _told(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    _file, _function, _given, _told_path = sys.argv[1:]
-    _passed, _reason = _call(Path(_file), _function, Path(_given))
-    Path(_told_path).write_text(json.dumps({"passed": _passed, "reason": _reason}), encoding="utf-8")
+    _file, _function = sys.argv[1:]
+    _mark, _, _given = sys.stdin.buffer.read().partition(b"\n")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with os.fdopen(os.dup(1), "wb") as _told_to:  # which no program that the function starts inherits
+        _passed, _reason = _call(Path(_file), _function, _given)
+        sys.stdout.flush()
+        _told_to.write(_mark + json.dumps({"passed": _passed, "reason": _reason[:_LONGEST]}).encode() + b"\n")

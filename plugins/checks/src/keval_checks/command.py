@@ -97,10 +97,9 @@ class CommandCheck:
 
 def _copied(files: Path, own: TrialFolder) -> Path:
     """Copy a file or a folder into the check's own folder, and return where it is."""
-    copy = own.root / "files" / files.name
+    copy = own.own / files.name
     if files.is_dir():
         shutil.copytree(files, copy, symlinks=True)
     else:
-        copy.parent.mkdir()
         shutil.copy2(files, copy)
     return copy

@@ -12,7 +12,7 @@ from attrs.validators import gt
 
 from keval.plugin import EndOfTrial, Finding, read_input
 from keval_checks.expected import Expected, Texts, shown
-from keval_checks.left_files import MOST_BYTES, UnfitError, check_path, found_file, read_left, workspace_of
+from keval_checks.left_files import MOST_BYTES, UnfitError, check_path, left, read_left, workspace_of
 
 
 @attrs.frozen
@@ -70,12 +70,10 @@ class FileCheck:
     def _found(self, end: EndOfTrial) -> Finding:
         try:
             folder = workspace_of(end)
-            if not self.exists:
-                there = found_file(folder, self.path) is not None
-                return Finding(not there, f"{self.path} is {'there' if there else 'not there'}")
-            if self._whole is None and self._expected == Expected():
-                there = found_file(folder, self.path) is not None
-                return Finding(there, f"{self.path} is {'there' if there else 'not there'}")
+            if not self.exists or (self._whole is None and self._expected == Expected()):
+                with left(folder, self.path) as entry:
+                    there = entry is not None
+                return Finding(there is self.exists, f"{self.path} is {'there' if there else 'not there'}")
             content = read_left(folder, self.path)
         except UnfitError as unfit:
             return Finding(False, str(unfit))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
 from keval.plugin import EndOfTrial, TrialError
+from keval_programs.tree import Entry, LedOutError, Tree
 
 MOST_BYTES = 64 * 2**20
 """Bytes of a file that a check reads; a larger file fails it."""
@@ -30,9 +32,11 @@ def workspace_of(end: EndOfTrial) -> Path:
     """
     if end.folder is None:
         raise cannot_run("the trial has no workspace; add `workspace:` to the evaluation, the condition or the sample")
-    if end.folder.is_symlink() or not end.folder.is_dir():
-        raise UnfitError("the workspace itself is gone")
-    return end.folder
+    try:
+        with Tree.at(end.folder) as tree, tree.followed(""):
+            return end.folder
+    except OSError as error:
+        raise UnfitError("the workspace itself is gone") from error
 
 
 def check_path(field: str, path: str) -> None:
@@ -42,44 +46,41 @@ def check_path(field: str, path: str) -> None:
         raise ValueError(f"'{field}' must be a path within the workspace, such as out/report.md: {path!r}")
 
 
-def found_file(folder: Path, path: str) -> Path | None:
-    """Return where a path of the workspace leads, through links within it; `None` if nothing is there.
+@contextmanager
+def left(folder: Path, path: str) -> Iterator[Entry | None]:
+    """Yield what is at a path of the workspace, through links within it; `None` if nothing is there.
 
-    Raises UnfitError: it leads out of the workspace, or nowhere.
+    Raises UnfitError: it leads out of the workspace, or nowhere, or cannot be read.
     """
-    named = folder / path
     try:
-        led = named.resolve(strict=True)
-    except FileNotFoundError:
-        if named.is_symlink():
-            raise UnfitError(f"{path} is a link that leads nowhere") from None
-        return None
-    except NotADirectoryError:
-        return None
-    except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
-        raise UnfitError(f"{path} cannot be followed: {error}") from error
-    if not led.is_relative_to(folder.resolve()):
-        raise UnfitError(f"{path} is a link that leads out of the workspace")
-    return led
+        with Tree.at(folder) as tree, ExitStack() as stack:
+            led, entry = tree.led(path), None
+            try:
+                entry = stack.enter_context(tree.followed(led))
+            except FileNotFoundError:
+                if led != str(PurePosixPath(path)):
+                    raise UnfitError(f"{path} is a link that leads nowhere") from None
+            except NotADirectoryError:
+                entry = None
+            yield entry
+    except LedOutError:
+        raise UnfitError(f"{path} is a link that leads out of the workspace") from None
+    except OSError as error:
+        how = "followed" if error.errno == errno.ELOOP else "read"
+        raise UnfitError(f"{path} cannot be {how}: {error.strerror or error}") from error
 
 
 def read_left(folder: Path, path: str) -> bytes:
     """Read a file of the workspace. Raises UnfitError: it is not there, or is none that can be read."""
-    led = found_file(folder, path)
-    if led is None:
-        raise UnfitError(f"{path} is not there")
-    try:
-        # A pipe without a writer would not open, and a device may never end.
-        descriptor = os.open(led, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            told = os.fstat(descriptor)
-            if not stat.S_ISREG(told.st_mode):
-                raise UnfitError(f"{path} is a {'folder' if stat.S_ISDIR(told.st_mode) else 'special file'}")
-            content = file.read(MOST_BYTES + 1)
-    except IsADirectoryError:
-        raise UnfitError(f"{path} is a folder") from None
-    except OSError as error:
-        raise UnfitError(f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
+    with left(folder, path) as entry:
+        content = of_file(entry, path).content(MOST_BYTES)
+    if content is None:
         raise UnfitError(f"{path} has more than {MOST_BYTES // 2**20} MiB, which is more than a check reads")
     return content
+
+
+def of_file(entry: Entry | None, path: str) -> Entry:
+    """Return the entry of a file. Raises UnfitError: it is none."""
+    if entry is None or entry.kind:
+        raise UnfitError(f"{path} is {'not there' if entry is None else f'a {entry.kind}'}")
+    return entry

@@ -15,7 +15,7 @@ from keval.plugin import Sandbox, TranscriptBuilder
 from keval_programs import Process, TrialFolder, environment, running, words
 from keval_programs.confinement import Confinement
 
-_MERGED = 'exec "$@" </dev/null 2>&1'
+_MERGED = 'exec "$@" 2>&1'
 _READ_BYTES = 2**20
 """How much of the end of an output is looked at."""
 MOST_KEPT = 4000
@@ -49,11 +49,12 @@ async def run_program(
     seconds: float | None,
     *,
     env: Mapping[str, str] | None = None,
+    given: bytes = b"",
     sandbox: Sandbox | None = None,
 ) -> Ended:
     """Run a program in the folder `cwd`, for so many seconds or without a limit; `own` has its home, which is empty.
 
-    Nothing of `cwd` is on its PATH, as the agent wrote it.
+    It reads what is `given`. Nothing of `cwd` is on its PATH, as the agent wrote it.
 
     Raises:
         TrialError: it, or the sandbox, cannot be started.
@@ -62,15 +63,15 @@ async def run_program(
     named["PATH"] = _outside(named["PATH"], cwd)
     shut_in = None
     if sandbox is not None:
-        shut_in = Confinement(sandbox, own.root, cwd, (), _programs(words, named["PATH"]))
+        shut_in = Confinement(sandbox, attrs.evolve(own, work=cwd), (), _programs(words, named["PATH"]))
     # The shell is inside, so that it tells a program that is not there in the same way everywhere.
-    process = Process(
-        "the command", ("/bin/sh", "-c", _MERGED, "sh", *words), named, cwd, own.stderr, confinement=shut_in
-    )
+    process = Process("the command", ("/bin/sh", "-c", _MERGED, "sh", *words), named, cwd, shut_in)
     written, code = bytearray(), None
     async with running(process, TranscriptBuilder()):
         try:
             async with asyncio.timeout(seconds):
+                process.stdin.write(given)
+                process.stdin.close()
                 while chunk := await process.stdout.read(2**16):
                     written += chunk
                     del written[:-_READ_BYTES]
@@ -88,6 +89,5 @@ def _programs(words: Sequence[str], path: str) -> list[Path]:
 
 def _outside(path: str, folder: Path) -> str:
     """Return the folders of a PATH that are neither relative nor within `folder`."""
-    whole = folder.resolve()
     kept = (each for each in path.split(os.pathsep) if os.path.isabs(each))
-    return os.pathsep.join(each for each in kept if not Path(each).resolve().is_relative_to(whole))
+    return os.pathsep.join(each for each in kept if not Path(each).resolve().is_relative_to(folder))

@@ -6,6 +6,7 @@ import ast
 import json
 import pickle
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from attrs.validators import gt
 
 from keval.plugin import EndOfTrial, Finding, suggestion
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
-from keval_checks.program import run_program
+from keval_checks.program import Ended, run_program
 from keval_programs import open_folder
 
 
@@ -64,18 +65,20 @@ class PythonCheck:
             return Finding(False, str(unfit))
         file = self._file.resolve()
         async with open_folder() as own:
-            given, told = own.root / "given.pickle", own.root / "told.json"
-            given.write_bytes(pickle.dumps((end.trial, folder)))
-            call = (sys.executable, "-P", "-m", "keval_checks.called_function", file, self._function, given, told)
-            ended = await run_program([*map(str, call)], file.parent, own, self.timeout_seconds)
-            found: dict[str, Any] | None = json.loads(told.read_bytes()) if told.exists() else None
+            # Pipes, and a mark that is drawn, as what the function runs may be the agent's, and would find files.
+            mark = uuid.uuid4().hex
+            given = f"{mark}\n".encode() + pickle.dumps((end.trial, folder))
+            call = (sys.executable, "-P", "-m", "keval_checks.called_function", str(file), self._function)
+            ended = await run_program(call, file.parent, own, self.timeout_seconds, given=given)
+        written, marked, told = ended.output.rpartition(mark)
         if ended.code is None:
             return Finding(False, f"{self.target.name} did not end within {self.timeout_seconds:g} s", ended.kept)
-        if found is None:
+        if not marked:
             raise cannot_run(f"{self.target.name} ended with exit code {ended.code}: {ended.kept or 'no output'}")
+        found: dict[str, Any] = json.loads(told.partition("\n")[0])
         if found["passed"] is None:
             raise cannot_run(f"{self.target.name} {found['reason']}")
-        return Finding(found["passed"], found["reason"], ended.kept)
+        return Finding(found["passed"], found["reason"], Ended(ended.code, written).kept)
 
 
 def _names(module: ast.Module) -> Iterator[str]:

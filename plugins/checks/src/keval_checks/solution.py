@@ -14,7 +14,7 @@ from keval import Sample, Transcript
 from keval.plugin import Context, Conventions, TrialError
 from keval_checks.left_files import check_path
 from keval_checks.program import command_of, run_program
-from keval_programs import open_folder
+from keval_programs import Tree, open_folder
 
 NOTHING = "(nothing)"
 _DONE = "(done)"
@@ -132,9 +132,9 @@ async def _solve(solution: Solution, context: Context) -> None:
 
 def _write(files: Mapping[str, str], folder: Path) -> None:
     try:
-        for path, text in files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
+        with Tree.at(folder) as tree:
+            for path, text in files.items():
+                tree.overwrite(path, text.encode())
     except OSError as error:
         raise TrialError(f"a file of the solution cannot be written: {error}", kind="solution") from error
 

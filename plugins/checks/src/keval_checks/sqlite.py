@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -17,12 +16,14 @@ from attrs.validators import gt
 
 from keval.plugin import EndOfTrial, Finding, counted
 from keval_checks.expected import shown
-from keval_checks.left_files import MOST_BYTES, UnfitError, cannot_run, check_path, found_file, workspace_of
+from keval_checks.left_files import MOST_BYTES, UnfitError, cannot_run, check_path, left, of_file, workspace_of
 
 Row: TypeAlias = tuple[Any, ...]
 
 _SIDE_FILES = ("-wal", "-journal")
 """What SQLite keeps beside a database, of what is not in it yet, or must be taken back."""
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""How a journal ends that names another file, which SQLite reads and may remove (its "Database File Format", 3)."""
 _MOST_BYTES = 2**30
 """Bytes of a database that is copied; an agent may write one that only seems to be as large as the disk."""
 _STEPS = 10_000
@@ -64,16 +65,11 @@ class SqliteCheck:
     def _found(self, end: EndOfTrial) -> Finding:
         try:
             folder = workspace_of(end)
-            led = found_file(folder, self.path)
-            if led is None or not led.is_file():
-                raise UnfitError(f"{self.path} is {'not there' if led is None else 'no file'}")
+            with left(folder, self.path) as entry:
+                led = of_file(entry, self.path).path
             with tempfile.TemporaryDirectory(prefix="keval-check-") as own:
                 for ending in ("", *_SIDE_FILES):
-                    beside = found_file(folder, led.relative_to(folder.resolve()).as_posix() + ending)
-                    if beside is not None and beside.is_file():
-                        if beside.stat().st_size > _MOST_BYTES:
-                            raise UnfitError(f"{self.path} has more than {_MOST_BYTES // 2**30} GiB")
-                        shutil.copyfile(beside, Path(own, f"database{ending}"))
+                    _copy(folder, led + ending, Path(own, f"database{ending}"))
                 had = self._asked(Path(own, "database"))
         except UnfitError as unfit:
             return Finding(False, str(unfit))
@@ -100,6 +96,20 @@ class SqliteCheck:
                 raise UnfitError(f"{self.path} cannot be asked that: {error}") from error
             except sqlite3.Error as error:
                 raise UnfitError(f"{self.path} is no database that can be read: {error}") from error
+
+
+def _copy(folder: Path, path: str, to: Path) -> None:
+    """Copy a database, or what is beside it, if it is there. Raises UnfitError, OSError."""
+    with left(folder, path) as entry:
+        if entry is None or entry.kind:
+            return
+        if entry.status.st_size > _MOST_BYTES:
+            raise UnfitError(f"{path} has more than {_MOST_BYTES // 2**30} GiB")
+        with to.open("w+b") as copy:
+            entry.copy(copy)
+            copy.seek(max(copy.tell() - len(_SUPER_JOURNAL), 0))
+            if path.endswith("-journal") and copy.read() == _SUPER_JOURNAL:
+                raise UnfitError(f"{path} names other files, which SQLite would open")
 
 
 def _fault(expected: Sequence[Row], had: Sequence[Row], ordered: bool) -> str | None:

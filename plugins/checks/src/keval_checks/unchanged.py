@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from attrs.validators import gt
 from keval.plugin import EndOfTrial, Finding
 from keval_checks.expected import Texts, texts
 from keval_checks.left_files import UnfitError, cannot_run, workspace_of
+from keval_programs import Tree
 
 _NAMED = 3
 
@@ -75,7 +75,5 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def _paths(folder: Path) -> Iterator[str]:
-    for root, folders, files in os.walk(folder):
-        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in (*files, *links):
-            yield Path(root, name).relative_to(folder).as_posix()
+    with Tree.at(folder) as tree:
+        yield from (entry.path for entry in tree.walk(but=None))

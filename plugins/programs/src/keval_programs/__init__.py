@@ -6,14 +6,17 @@ from keval_programs.folder import FolderConventions, TrialFolder, open_folder
 from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
 from keval_programs.process import Process, running
 from keval_programs.shielding import in_thread, to_the_end
+from keval_programs.tree import LedOutError, Tree
 
 __all__ = [
     "PLACEHOLDERS",
     "Confinement",
     "FolderConventions",
+    "LedOutError",
     "Placeholders",
     "Process",
     "TextTemplate",
+    "Tree",
     "TrialFolder",
     "check_placeholders",
     "confinement",

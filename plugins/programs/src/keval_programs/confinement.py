@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import Context, McpServer, PreflightError, Sandbox, supervised
+from keval.plugin import Context, McpServer, PreflightError, Sandbox, SandboxedCommand, supervised
 from keval_programs.environment import find_program, whole_path
 from keval_programs.folder import TrialFolder
 
@@ -19,17 +19,27 @@ class Confinement:
     """A sandbox, and what all processes of one trial have in it; see `keval.plugin.Sandbox`."""
 
     sandbox: Sandbox
-    root: Path
-    work: Path
-    urls: Sequence[str]
-    needs: Sequence[Path]
+    folder: TrialFolder
+    urls: Sequence[str] = ()
+    needs: Sequence[Path] = ()
 
     def command(
         self, command: Sequence[str], env: Mapping[str, str], cwd: Path
     ) -> AbstractAsyncContextManager[Sequence[str]]:
         """Yield the command that starts `command` shut in, in a folder of the trial."""
-        inside = command if cwd == self.work else ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *command)
-        return self.sandbox.command(inside, root=self.root, work=self.work, env=env, urls=self.urls, needs=self.needs)
+        folder = self.folder
+        return self.sandbox.command(
+            SandboxedCommand(
+                words=command,
+                cwd=cwd,
+                env=env,
+                root=folder.root,
+                work=folder.work,
+                writable=(folder.home, folder.work),
+                urls=self.urls,
+                needs=(folder.own, *self.needs),
+            )
+        )
 
 
 def inside(context: Context) -> Context:
@@ -69,7 +79,7 @@ def confinement(
         if server.command is not None
         for need in needed((server.command, *server.args), Path(server.cwd or folder.work))
     ]
-    return Confinement(context.workspace.sandbox, folder.root, folder.work, urls, (*needs, *context.plugins, *started))
+    return Confinement(context.workspace.sandbox, folder, urls, (*needs, *context.plugins, *started))
 
 
 def needed(command: Sequence[str], folder: Path) -> list[Path]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Context, Conventions, Volatile
+from keval.plugin import Context, Conventions, TrialError, Volatile
 from keval_programs.removal import remove_folder
 from keval_programs.shielding import in_thread
+from keval_programs.tree import Tree
 
 _PREFIX = "keval-trial-"
 
@@ -53,7 +54,10 @@ class FolderConventions:
 
 @attrs.frozen
 class TrialFolder:
-    """The folder, which only the user can read; secrets go into its files, as a command line is public."""
+    """The folder, which only the user can read; secrets go into its files, as a command line is public.
+
+    A sandbox lets the program write in its home and its working folder. keval opens nothing in these but by `Tree`.
+    """
 
     root: Path
     work: Path
@@ -64,7 +68,8 @@ class TrialFolder:
         """Make the folders in an empty one."""
         real = root.resolve()
         folder = cls(real, real / "work" if workspace is None else workspace.resolve())
-        folder.home.mkdir()
+        for path in (folder.home, folder.own):
+            path.mkdir()
         if workspace is None:
             folder.work.mkdir()
         return folder
@@ -75,18 +80,21 @@ class TrialFolder:
         return self.root / "home"
 
     @property
-    def stderr(self) -> Path:
-        """Where the program's standard error goes."""
-        return self.root / "stderr.txt"
+    def own(self) -> Path:
+        """What keval writes for the program, which in a sandbox only reads it."""
+        return self.root / "keval"
 
     def write(self, name: str, content: str) -> Path:
-        """Write a file of keval's beside these folders and return its path."""
-        path = self.root / name
-        path.write_text(content, encoding="utf-8")
-        return path
+        """Write a file of keval's and return its path. Raises TrialError of kind `bad_file`."""
+        try:
+            with Tree.at(self.own) as tree:
+                tree.write(name, content.encode("utf-8", "replace"))
+        except OSError as error:
+            raise TrialError(f"{name} cannot be written for the program: {error.strerror}", kind="bad_file") from error
+        return self.own / name
 
     def write_json(self, name: str, content: Any) -> Path:
-        """Write a JSON file of keval's and return its path."""
+        """Write a JSON file of keval's and return its path. Raises TrialError of kind `bad_file`."""
         return self.write(name, json.dumps(content, ensure_ascii=False))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from jinja2 import Environment, StrictUndefined, Template, TemplateError, meta
 
 from keval.plugin import Context, McpServer, ModelAccess, TrialError, suggestion
 from keval_programs.folder import TrialFolder
+from keval_programs.shielding import in_thread
+from keval_programs.tree import LedOutError, Tree
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 
@@ -114,11 +117,7 @@ class Placeholders:
             except TemplateError as error:
                 raise TrialError(f"the file {name} cannot be rendered: {error}", kind="bad_file") from error
             base = self.folder.home if name.startswith("~/") else self.folder.work
-            path = (base / self.fill(name.removeprefix("~/"))).resolve()
-            if not path.is_relative_to(base):
-                raise TrialError(f"the file {name} would be written outside of {base}, at {path}", kind="bad_file")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            await in_thread(partial(_write, name, base, self.fill(name.removeprefix("~/")), content))
         if self.context.workspace is not None and not all(name.startswith("~/") for name in files):
             await self.context.workspace.begin()  # what the adapter wrote is no change of the agent's
 
@@ -181,6 +180,16 @@ class Placeholders:
     @property
     def _history(self) -> list[dict[str, str]]:
         return [{"role": message.role, "content": message.text} for message in self.context.history]
+
+
+def _write(name: str, base: Path, path: str, content: str) -> None:
+    try:
+        with Tree.at(base) as tree:
+            tree.write(path, content.encode("utf-8", "replace"))
+    except LedOutError as error:
+        raise TrialError(f"the file {name} would be written outside of {base}", kind="bad_file") from error
+    except OSError as error:
+        raise TrialError(f"the file {name} cannot be written: {error.strerror}", kind="bad_file") from error
 
 
 SERVERS_REFUSED = (

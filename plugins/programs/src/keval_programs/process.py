@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
@@ -20,43 +20,88 @@ from keval_programs.shielding import to_the_end
 _LONGEST_LINE = 2**28
 """Bytes of one line that a program writes: a message, with a tool's whole result in it."""
 
+_KEPT_BYTES = 2**16
+"""Bytes of the end of a standard error that are kept."""
 _TOLD_CHARACTERS = 2000
+_PIECE = 2**16
+
+_PATIENCE = 1.0
+"""Seconds in which what an ended program wrote is read; what it left behind may hold the pipe, and write on."""
 
 _GRACE = 6.0
 """Seconds; the supervisor gives up after five, and kills what ignores to be terminated after one."""
 
 
 @attrs.define(eq=False)
+class StandardError:
+    """The end of what a program wrote on its standard error, and how many bytes that were in all."""
+
+    size: int = 0
+    _end: bytearray = attrs.field(factory=bytearray, init=False)
+
+    def add(self, piece: bytes) -> None:
+        """Note what was read."""
+        self.size += len(piece)
+        self._end += piece
+        del self._end[:-_KEPT_BYTES]
+
+    def told(self) -> str:
+        """Return the end in words."""
+        text = self._end.decode("utf-8", "replace")
+        end = text[-_TOLD_CHARACTERS:].strip()
+        return end if self.size <= _KEPT_BYTES else f"[the end of {self.size:,} bytes]\n{end}"
+
+
+class _Streams(SubprocessStreamProtocol):
+    """Says that the program has ended as it does; asyncio waits until nobody holds its pipes any more."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+@attrs.define(eq=False)
 class Process:
     """A program and every process that it starts, in a process group of their own; it can be started once.
 
-    `name` is what messages call it. Its standard error goes to a file. With a `confinement` it runs in a sandbox.
+    `name` is what messages call it. With a `confinement` it runs in a sandbox.
     """
 
     name: str
     command: Sequence[str]
     env: Mapping[str, str]
     cwd: Path
-    stderr: Path
     confinement: Confinement | None = None
-    _process: asyncio.subprocess.Process | None = None
+    stderr: StandardError = attrs.field(factory=StandardError, init=False)
+    _process: asyncio.subprocess.Process | None = attrs.field(default=None, init=False)
+    _transport: asyncio.SubprocessTransport | None = attrs.field(default=None, init=False)
+    _exited: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _reading: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     async def start(self, command: Sequence[str]) -> None:
         """Start it by this command. Raises TrialError of kind `process`."""
         try:
-            with self.stderr.open("wb") as stderr:
-                self._process = await asyncio.create_subprocess_exec(
-                    *supervised(command),
-                    stdin=PIPE,
-                    stdout=PIPE,
-                    stderr=stderr,
-                    cwd=self.cwd,
-                    env=self.env,
-                    limit=_LONGEST_LINE,
-                    start_new_session=True,
-                )
+            loop = asyncio.get_running_loop()
+            transport, protocol = await loop.subprocess_exec(
+                lambda: _Streams(_LONGEST_LINE, loop),
+                *supervised(command),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                # Who is shut in may have put a link in the place of its folder; the sandbox leads there from inside.
+                cwd=self.cwd if self.confinement is None else self.cwd.anchor,
+                env=self.env,
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:  # of a NUL in an argument, for example
             raise TrialError(f"{self.command[0]} cannot be started: {error}", kind="process") from error
+        self._transport, self._exited = transport, protocol.exited
+        self._process = asyncio.subprocess.Process(transport, protocol, loop)
+        self._reading = asyncio.create_task(self._read_stderr(self._process))
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -83,16 +128,22 @@ class Process:
             self.stdin.write(text.encode("utf-8", "replace"))
             await self.stdin.drain()
         except ConnectionError as error:
+            await self._is_read()
             raise self.death() from error
 
     async def wait(self) -> int:
         """Wait until it is gone, and return its exit code; 0 if it was never started."""
-        return 0 if self._process is None else await self._process.wait()
+        if self._process is None or self._reading is None:
+            return 0
+        await self._exited.wait()
+        await self._is_read()
+        self._reading.cancel()
+        return self._process.returncode or 0
 
     async def ended(self, seconds: float) -> bool:
         """Let it end by itself for so long; returns whether it has."""
         if self._process is not None:
-            await asyncio.wait({asyncio.ensure_future(self._process.wait())}, timeout=seconds)
+            await asyncio.wait({asyncio.ensure_future(self.wait())}, timeout=seconds)
         return not self.is_running
 
     def terminate(self) -> None:
@@ -105,9 +156,7 @@ class Process:
 
     def told(self) -> str:
         """Return the end of its standard error."""
-        if not self.stderr.exists():
-            return ""
-        return self.stderr.read_text(encoding="utf-8", errors="replace")[-_TOLD_CHARACTERS:].strip()
+        return self.stderr.told()
 
     def death(self, output: str = "") -> TrialError:
         """Return the error for a program that ended too early, with the end of its standard error, or else `output`."""
@@ -118,6 +167,20 @@ class Process:
         said = said or output[-_TOLD_CHARACTERS:].strip()
         words = f"; its {which} ends:\n{said}" if said else ""
         return TrialError(f"{self.name} {how}{words}", kind="process", retryable=True)
+
+    async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
+        while process.stderr is not None and (piece := await process.stderr.read(_PIECE)):
+            self.stderr.add(piece)
+
+    async def _is_read(self) -> None:
+        """Wait until its standard error is read, as far as that takes no time."""
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=_PATIENCE)
+
+    def close(self) -> None:
+        """Close its pipes, which a process that it left behind may hold, once it has ended."""
+        if self._transport is not None:
+            self._transport.close()
 
     def _signal(self, number: int) -> None:
         if self._process is None:
@@ -160,3 +223,4 @@ async def _end(process: Process) -> None:
         if not await process.ended(_GRACE):
             process.kill()
     await process.wait()
+    process.close()

@@ -87,5 +87,5 @@ class _InstructionsSource:
             file = Path(way)
             folder = stack.enter_context(placing(trial.workspace, file.parent.as_posix(), [file.name], self.label))
             with writing(self.label):
-                (folder / file.name).write_text(self.provider.text, encoding="utf-8", newline="")
+                folder.write(file.name, self.provider.text.encode())
             yield Provision(text_log=log)

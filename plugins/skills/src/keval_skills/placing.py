@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from keval.plugin import TrialError
+from keval_programs import LedOutError, Tree
 
 _placed: dict[Path, str] = {}
 """What contexts have placed into workspaces that are open now, with their labels."""
 
 
 @contextmanager
-def placing(workspace: Path, folder: str, names: Iterable[str], label: str) -> Iterator[Path]:
+def placing(workspace: Path, folder: str, names: Iterable[str], label: str) -> Iterator[Tree]:
     """Make room for files or folders of these names in a folder of the workspace, and yield that folder.
 
     What the workspace has under these names is removed: a link itself, and not what it leads to. While the block runs,
@@ -26,35 +25,34 @@ def placing(workspace: Path, folder: str, names: Iterable[str], label: str) -> I
     """
     claimed: list[Path] = []
     try:
-        with writing(label):
-            parent = _folder(workspace.resolve(), folder, label)
-            for name in names:
-                path = parent / name
-                if (other := _placed.get(path)) is not None:
-                    told = f"the contexts {other!r} and {label!r} both put {name!r} into {folder or 'the workspace'!r}"
-                    raise _error(f"{told}; put them into separate conditions")
-                _placed[path] = label
-                claimed.append(path)
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
-        yield parent
+        with ExitStack() as stack:
+            with writing(label):
+                parent = stack.enter_context(_folder(workspace, folder, label))
+                for name in names:
+                    path = Path(parent.path or "", name)
+                    if (other := _placed.get(path)) is not None:
+                        where = folder or "the workspace"
+                        told = f"the contexts {other!r} and {label!r} both put {name!r} into {where!r}"
+                        raise _error(f"{told}; put them into separate conditions")
+                    _placed[path] = label
+                    claimed.append(path)
+                    parent.remove(name)
+            yield parent
     finally:
         for path in claimed:
             del _placed[path]
 
 
-def _folder(root: Path, folder: str, label: str) -> Path:
-    """Make a folder in the workspace, and return it without links."""
-    path = root
-    for step in Path(folder).parts:
-        path = Path(os.path.realpath(path / step))  # which also ends where links lead to each other
-        if not path.is_relative_to(root):
-            told = f"{folder!r} in the workspace leads out of it, to {path}"
-            raise _error(f"the context {label!r} is not given: {told}; remove the link (`setup:`)")
-        path.mkdir(exist_ok=True)
-    return path
+@contextmanager
+def _folder(workspace: Path, folder: str, label: str) -> Iterator[Tree]:
+    """Make a folder in the workspace, and open it."""
+    with Tree.at(workspace) as tree, ExitStack() as stack:
+        try:
+            found = stack.enter_context(tree.below(folder))
+        except LedOutError as error:
+            told = f"{folder!r} in the workspace leads out of it, to {error.target}"
+            raise _error(f"the context {label!r} is not given: {told}; remove the link (`setup:`)") from error
+        yield found
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from keval.plugin import (
     TrialError,
     TrialInfo,
 )
+from keval_programs import Tree
 from keval_skills.changes import changed_skills
 from keval_skills.placing import writing
 from keval_skills.plugin_folder import PluginFolder, PluginReader
@@ -119,6 +120,6 @@ class _PluginSource:
         # The prefix is that of a trial's folders, whose paths a replay does not compare.
         with tempfile.TemporaryDirectory(prefix="keval-trial-") as made:
             copy = Path(made) / self.folder.name
-            with writing(self.label):
-                await asyncio.to_thread(self.folder.write, copy, self.skills)
+            with writing(self.label), Tree.at(Path(made)) as to:
+                await asyncio.to_thread(self.folder.write, to, self.folder.name, self.skills)
             yield Provision(servers=tuple(self.servers), text_log=log, plugins=(copy,))

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+import keval_programs.tree as programs
 from keval_mcp import Http, Sse, Stdio
 from keval_skills.skill_folder import SkillFolder, SkillReader, read_text
 from keval_skills.tree import Tree, place
@@ -58,13 +59,13 @@ class PluginFolder:
         left_out = {_SERVERS, *_paths_of(self.manifest.get("mcpServers"))}.union(*map(self.tree.within, own))
         return [name for name in self.tree.files if name not in left_out]
 
-    def write(self, folder: Path, skills: Sequence[SkillFolder]) -> None:
+    def write(self, to: programs.Tree, folder: str, skills: Sequence[SkillFolder]) -> None:
         """Write the plugin into a folder that is made, with these skills for its own. Raises OSError."""
-        self.tree.copy(folder, self.files)
+        self.tree.copy(to, folder, self.files)
         for each in skills:
-            each.write(folder / each.tree.root.relative_to(self.tree.root))
+            each.write(to, f"{folder}/{each.tree.root.relative_to(self.tree.root).as_posix()}")
         manifest = {key: value for key, value in self.manifest.items() if key != "mcpServers"}
-        (folder / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=2), encoding="utf-8")
+        to.write(f"{folder}/{MANIFEST}", json.dumps(manifest, ensure_ascii=False, indent=2).encode())
 
 
 @attrs.define

@@ -23,6 +23,7 @@ from keval.plugin import (
     ServerSpec,
     TrialInfo,
 )
+from keval_programs import Tree
 from keval_skills.changes import changed_skills
 from keval_skills.placing import placing, writing
 from keval_skills.skill_folder import SkillFolder, SkillReader
@@ -99,8 +100,9 @@ class Skill:
         """Write the skills into a folder from which the server reads them. Raises PreflightError."""
         with tempfile.TemporaryDirectory(prefix="keval-skills-") as folder:
             try:
-                for each in self.given:
-                    await asyncio.to_thread(each.write, Path(folder) / each.name)
+                with Tree.at(Path(folder)) as to:
+                    for each in self.given:
+                        await asyncio.to_thread(each.write, to, each.name)
             except OSError as error:
                 raise PreflightError(f"server '{server.name}': its skills cannot be copied: {error}") from error
             yield attrs.evolve(server, args=(*server.args, folder))
@@ -142,7 +144,7 @@ class _SkillSource:
         with placing(trial.workspace, way, self.provider.names, self.label) as folder:
             with writing(self.label):
                 for each in skills:
-                    await asyncio.to_thread(each.write, folder / each.name)
+                    await asyncio.to_thread(each.write, folder, each.name)
             yield Provision(text_log=log)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
+import stat
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+import keval_programs.tree as programs
 from keval.plugin import PluginWarning, read_input
 from keval_skills.front_matter import FrontMatter, FrontMatterError, with_entry
 from keval_skills.tree import SKILL_FILE, Tree, digest_of, place
@@ -66,12 +67,11 @@ class SkillFolder:
         """Return the skill with another description."""
         return attrs.evolve(self, description=description, head=with_entry(self.head, "description", description))
 
-    def write(self, folder: Path) -> None:
+    def write(self, to: programs.Tree, folder: str) -> None:
         """Write the skill into a folder that is made. Raises OSError."""
-        self.tree.copy(folder, self.files)
-        target = folder / SKILL_FILE
-        target.write_text(self.text, encoding="utf-8", newline="")
-        shutil.copymode(self.tree.root / SKILL_FILE, target)
+        self.tree.copy(to, folder, self.files)
+        mode = stat.S_IMODE((self.tree.root / SKILL_FILE).stat().st_mode)
+        to.write(f"{folder}/{SKILL_FILE}", self.text.encode(), mode)
 
 
 @attrs.define

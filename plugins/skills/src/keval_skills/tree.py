@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
+
+import keval_programs.tree as programs
 
 SKILL_FILE = "SKILL.md"
 """What makes a folder a skill."""
@@ -46,13 +47,14 @@ class Tree:
                 break
         return cls(root, tuple(sorted(files)), tuple(problems))
 
-    def copy(self, to: Path, names: Iterable[str]) -> None:
+    def copy(self, to: programs.Tree, folder: str, names: Iterable[str]) -> None:
         """Copy some of the files, with their modes, into a folder that is made; links as links. Raises OSError."""
-        to.mkdir(parents=True, exist_ok=True)
         for name in names:
-            target = to / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(self.root / name, target, follow_symlinks=False)
+            path = self.root / name
+            if path.is_symlink():
+                to.link(f"{folder}/{name}", os.readlink(path))
+            else:
+                to.write(f"{folder}/{name}", path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
 
     def digest(self, names: Iterable[str]) -> str:
         """Return the SHA-256 of some of the files: their names, contents, and whether they can be run."""

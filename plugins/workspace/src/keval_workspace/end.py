@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.plugin import Artifact, Blob, EndState, FileChange
+from keval_programs.tree import GIT, Tree
 from keval_workspace.difference import Version, difference, quoted
 from keval_workspace.start import Start
-from keval_workspace.tree import GIT, Tree
 
 ChangeKind: TypeAlias = Literal["added", "changed", "deleted"]
 

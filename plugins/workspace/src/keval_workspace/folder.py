@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
@@ -14,13 +13,13 @@ from attrs.validators import ge, gt
 
 from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, is_size, size
 from keval_programs import in_thread, open_folder
+from keval_programs.tree import GIT, Tree
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
 from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of, tried_out
 from keval_workspace.setup_commands import SetupError, set_up
 from keval_workspace.start import Start
-from keval_workspace.tree import GIT, Tree
 from keval_workspace.workspace import TrialWorkspace, failed
 
 _WRONG = (OSError, TooLargeError, GitError, SetupError)
@@ -183,8 +182,9 @@ class Folder:
             check_out(self.copy, resolve(self.copy, self.git.commit), folder)
         elif self.copy is not None:
             method = copy_tree(self.copy, folder, self._limits)
-        for path, text in self.files.items():
-            _write(folder, path, text)
+        with Tree.at(folder) as tree:
+            for path, text in self.files.items():
+                tree.write(path, text.encode())
         return method
 
     @property
@@ -199,13 +199,3 @@ def _path_problem(path: str) -> str | None:
     if "\0" in path or not PurePosixPath(path).parts or path.endswith("/"):
         return f"{path!r} names no file; write a path such as `src/main.py`"
     return None
-
-
-def _write(folder: Path, path: str, text: str) -> None:
-    """Write a file into a folder. Raises OSError: it cannot be written there, or a link leads out of the folder."""
-    target = folder / path
-    if not target.parent.resolve().is_relative_to(folder):
-        raise OSError(errno.ELOOP, "a link on its way leads out of the workspace", path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)  # a link would be followed, and a file may be one that nobody may write
-    target.write_text(text, encoding="utf-8")

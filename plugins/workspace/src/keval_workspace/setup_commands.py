@@ -26,7 +26,6 @@ async def set_up(folder: TrialFolder, commands: Sequence[str | Sequence[str]], s
             command=(*_SHELL, _TO_STDERR, "sh", *words),
             env=environment(folder.home, {}),
             cwd=folder.work,
-            stderr=folder.stderr,
         )
         shown = command if isinstance(command, str) else " ".join(command)
         try:
@@ -40,7 +39,6 @@ async def set_up(folder: TrialFolder, commands: Sequence[str | Sequence[str]], s
             raise SetupError(f"the setup command `{shown}`: {error}") from error
         if code:
             raise SetupError(f"the setup command `{shown}` ended with exit status {code}{_output(process)}")
-    folder.stderr.unlink(missing_ok=True)
 
 
 def _output(process: Process) -> str:

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import attrs
 
+from keval_programs.tree import Entry, Tree
 from keval_workspace.copying import Limits
-from keval_workspace.tree import Entry, Tree
 
 
 @attrs.frozen

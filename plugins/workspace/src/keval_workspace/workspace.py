@@ -10,10 +10,10 @@ import attrs
 
 from keval.plugin import Blob, EndState, Sandbox, TrialError
 from keval_programs import in_thread
+from keval_programs.tree import Tree
 from keval_workspace.copying import Limits, TooLargeError
 from keval_workspace.end import End, Keeping
 from keval_workspace.start import Start
-from keval_workspace.tree import Tree
 
 
 @attrs.define(eq=False)

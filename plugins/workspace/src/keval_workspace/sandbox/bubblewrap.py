@@ -7,14 +7,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval.plugin import PreflightError, supervised
+from keval.plugin import PreflightError, SandboxedCommand, supervised
 from keval_workspace.sandbox.installation import SYSTEM, Installation
 from keval_workspace.sandbox.trying import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out
@@ -36,7 +36,7 @@ _INSIDE = Path(__file__).with_name("inside.py")
 
 _ALONE = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "keval"),
-    *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"),  # noqa: S108 - inside
+    *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
 )
 """Namespaces and a session of its own, without capabilities, in folders that begin empty."""
 
@@ -71,48 +71,37 @@ class Bubblewrap:
                 )
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             folder, env = Path(made), {"PATH": os.defpath}
-            async with self.command(["true"], root=folder, work=folder, env=env, urls=[_SOMEWHERE]) as command:
+            true = SandboxedCommand(["true"], folder, env, folder, folder, [folder], [_SOMEWHERE])
+            async with self.command(true) as command:
                 problem = await asyncio.to_thread(problem_of, supervised(command), env)
         if problem is not None:
             raise PreflightError(f"bubblewrap cannot start a program: {problem}; {_REMEDY}")
 
     @asynccontextmanager
-    async def command(
-        self,
-        command: Sequence[str],
-        *,
-        root: Path,
-        work: Path,
-        env: Mapping[str, str],
-        urls: Iterable[str],
-        needs: Iterable[Path] = (),
-    ) -> AsyncIterator[Sequence[str]]:
-        """Yield the command that starts `command` shut in; see `keval.plugin.Sandbox`."""
-        addresses = addresses_of(urls)
-        shut_in = [
-            shutil.which("bwrap") or "bwrap",
-            *_ALONE,
-            *_system(),
-            *await asyncio.to_thread(self._installed, env, needs),
-        ]
-        for path in (root, work):
+    async def command(self, command: SandboxedCommand) -> AsyncIterator[Sequence[str]]:
+        """Yield the words that start the command shut in; see `keval.plugin.Sandbox`."""
+        addresses = addresses_of(command.urls)
+        installed = await asyncio.to_thread(self._installed, command)
+        shut_in = [shutil.which("bwrap") or "bwrap", *_ALONE, *_system(), *installed]
+        for path in command.writable:
             shut_in += ["--bind", str(path), str(path)]
-        end = ["--chdir", str(work), "--remount-ro", "/", "--"]
+        end = ["--chdir", str(command.cwd), "--remount-ro", "/", "--"]
         if not addresses:
-            yield [*shut_in, *end, *command]
+            yield [*shut_in, *end, *command.words]
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             door = Path(made, "door")
             starter = (_PYTHON, "-I", "-S", f"{_KEVAL}/inside.py", f"{_KEVAL}/door")
             async with leading_out(door, addresses):
                 shut_in += ["--ro-bind", str(_INSIDE), f"{_KEVAL}/inside.py", "--bind", str(door), f"{_KEVAL}/door"]
-                yield [*shut_in, *end, *starter, ",".join(map(str, addresses)), *command]
+                yield [*shut_in, *end, *starter, ",".join(map(str, addresses)), *command.words]
 
-    def _installed(self, env: Mapping[str, str], needs: Iterable[Path]) -> list[str]:
-        installation = Installation(env.get("PATH", os.defpath))
-        certificates = [Path(env[name]) for name in _CERTIFICATES if name in env]
-        for path in (Path(_PYTHON), *needs, *self.read, *certificates):
-            if path.exists():
+    def _installed(self, command: SandboxedCommand) -> list[str]:
+        installation = Installation(command.env.get("PATH", os.defpath))
+        certificates = [Path(command.env[name]) for name in _CERTIFICATES if name in command.env]
+        for path in (Path(_PYTHON), *command.needs, *self.read, *certificates):
+            # What the program writes it sees anyway, and it could put a link there that leads to what it may not see.
+            if not any(Path(os.path.abspath(path)).is_relative_to(each) for each in command.writable) and path.exists():
                 installation.add(path)
         return [*installation.arguments()]
 

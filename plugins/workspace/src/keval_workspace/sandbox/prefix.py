@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval.plugin import PreflightError, suggestion
+from keval.plugin import PreflightError, SandboxedCommand, suggestion
 from keval_workspace.sandbox.trying import problem_of
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _ENVIRONMENT = "{env}"
 _KNOWN = ("env", "home", "root", "workspace")
+
+_THERE = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
+"""Starts a command in a folder, which is entered inside."""
 
 _STAYS_OUTSIDE = frozenset({"PATH"})
 """A container has programs of its own, and its image says where."""
@@ -63,20 +65,12 @@ class Prefix:
             )
 
     @asynccontextmanager
-    async def command(
-        self,
-        command: Sequence[str],
-        *,
-        root: Path,
-        work: Path,
-        env: Mapping[str, str],
-        urls: Iterable[str],
-        needs: Iterable[Path] = (),
-    ) -> AsyncIterator[Sequence[str]]:
+    async def command(self, command: SandboxedCommand) -> AsyncIterator[Sequence[str]]:
         """Yield the command with the words before it; what it reaches and reads beside, the words must say."""
-        values = {"root": str(root), "home": env.get("HOME", str(root)), "workspace": str(work)}
-        program, *others = self._filled(values, env)
-        yield [shutil.which(program) or program, *others, *command]
+        root, work = str(command.root), str(command.work)
+        values = {"root": root, "home": command.env.get("HOME", root), "workspace": work}
+        program, *others = self._filled(values, command.env)
+        yield [shutil.which(program) or program, *others, *_THERE, str(command.cwd), *command.words]
 
     def _filled(self, values: Mapping[str, str], env: Mapping[str, str]) -> Iterator[str]:
         for word in self.words:

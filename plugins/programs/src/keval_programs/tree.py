@@ -1,0 +1,374 @@
+"""A folder that an agent had: looked at, read and written without following a link out of it or opening a device.
+
+Everything is opened relative to the descriptor of the folder that it is in, so that nothing is won by putting a link in
+its place meanwhile. `tests/attacks/test_sandbox.py` finds who opens such files otherwise.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+
+DEEPEST = 200
+"""Folders within folders; what lies deeper is not looked at, as each folder is opened step by step from the root."""
+_BLOCK = 1 << 20
+_MOST_LINKS, _MOST_STEPS = 40, 1000
+_FOLDER, _FILE, _NEW = (
+    flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    for flags in (
+        os.O_RDONLY | getattr(os, "O_DIRECTORY", 0),
+        os.O_RDONLY | getattr(os, "O_NONBLOCK", 0),
+        os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+    )
+)
+_BY_DESCRIPTOR = os.open in os.supports_dir_fd
+"""Not on Windows, which has neither workspaces nor sandboxes; there a file is written by its path."""
+GIT = ".git"
+"""The folder that Git keeps its own files in, which are neither compared nor kept."""
+
+
+class LedOutError(OSError):
+    """A link leads out of the folder, to `target`."""
+
+    def __init__(self, path: str, target: str) -> None:
+        self.target = target
+        super().__init__(errno.ELOOP, "a link on its way leads out of the workspace", path)
+
+
+@attrs.frozen
+class Entry:
+    """What is no folder: a file, a link, a pipe, a socket or a device. `path` is relative, with `/` between names.
+
+    `folder` is the descriptor of the folder that it is in, which is open until the next entry is asked for.
+    """
+
+    path: str
+    status: os.stat_result
+    folder: int
+
+    @property
+    def name(self) -> str:
+        """Its name in its folder."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def kind(self) -> str | None:
+        """What it is in place of a file, in words."""
+        mode = self.status.st_mode
+        words = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: None}
+        return words.get(stat.S_IFMT(mode), "special file")
+
+    def content(self, most: int) -> bytes | None:
+        """Return the content of a file, or where a link leads; `None` of all else, and of more than `most` bytes.
+
+        Raises OSError: it cannot be read.
+        """
+        if stat.S_ISLNK(self.status.st_mode):
+            return os.fsencode(os.readlink(self.name, dir_fd=self.folder))
+        if not stat.S_ISREG(self.status.st_mode) or self.status.st_size > most:
+            return None
+        return self._read(self._whole)
+
+    def fingerprint(self, most: int) -> bytes:
+        """Return what tells its content from another of the same kind and size: the SHA-256 of one above `most` bytes.
+
+        Raises OSError: it cannot be read.
+        """
+        content = self.content(most)
+        if content is None and stat.S_ISREG(self.status.st_mode):
+            return self._read(self._digest)
+        return content or b""
+
+    def copy(self, to: BinaryIO) -> None:
+        """Copy the bytes that the file has now. Raises OSError: it cannot be read, or is none."""
+
+        def copied(descriptor: int) -> None:
+            for block in _blocks(descriptor, self.status.st_size):
+                to.write(block)
+
+        self._read(copied)
+
+    def _whole(self, descriptor: int) -> bytes:
+        return b"".join(_blocks(descriptor, self.status.st_size))
+
+    def _digest(self, descriptor: int) -> bytes:
+        found = sha256()
+        for block in _blocks(descriptor, self.status.st_size):
+            found.update(block)
+        return found.digest()
+
+    def _read(self, read: Callable[[int], T]) -> T:
+        if self.kind:  # opening a device may do something
+            raise OSError(errno.EINVAL, f"it is a {self.kind}", self.path)
+        descriptor = os.open(self.name, _FILE, dir_fd=self.folder)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "it was replaced just now", self.path)
+            return read(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _blocks(descriptor: int, left: int) -> Iterator[bytes]:
+    """Yield what a file has up to the size that it had: one that grows meanwhile would never end."""
+    while left > 0 and (block := os.read(descriptor, min(_BLOCK, left))):
+        yield block
+        left -= len(block)
+
+
+@attrs.define
+class Tree:
+    """A folder by its name and the descriptor of the folder that it is in; `path` is where the agent saw it.
+
+    Without a `path`, absolute links lead out of it. After a walk `is_gone` says that it is no folder any more, `unseen`
+    has why a folder could not be looked into, by path, and `folders` how many were.
+    """
+
+    parent: int
+    name: str
+    path: Path | None = None
+    is_gone: bool = attrs.field(default=False, init=False)
+    unseen: dict[str, str] = attrs.field(factory=dict, init=False)
+    folders: int = attrs.field(default=0, init=False)
+
+    @classmethod
+    @contextmanager
+    def at(cls, root: Path) -> Iterator[Tree]:
+        """Open the tree with this root, for as long as the block runs."""
+        if not _BY_DESCRIPTOR:
+            yield cls(-1, root.name, root)
+            return
+        parent = os.open(root.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield cls(parent, root.name, root)
+        finally:
+            os.close(parent)
+
+    @contextmanager
+    def below(self, folder: str) -> Iterator[Tree]:
+        """Open a folder of it as a tree, for as long as the block runs; it is made, and links to it are followed.
+
+        Raises OSError, LedOutError: it cannot be made there.
+        """
+        folder = self.led(folder)
+        if not folder:
+            yield self
+            return
+        above, _, name = folder.rpartition("/")
+        os.close(self._opened(folder, make=True))
+        parent = self._opened(above)
+        try:
+            yield Tree(parent, name, None if self.path is None else self.path / folder)
+        finally:
+            os.close(parent)
+
+    def walk(self, but: str | None = GIT) -> Iterator[Entry]:
+        """Yield all entries but Git's own; two descriptors are open at a time, however deep the tree is."""
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            self.folders += 1
+            try:
+                yield from self._entries(folder, waiting, but)
+            except (FileNotFoundError, NotADirectoryError):  # a folder that was removed just now
+                self.is_gone = self.is_gone or not folder
+            except OSError as error:
+                self.unseen[folder] = error.strerror or str(error)
+
+    def is_hidden(self, path: str) -> bool:
+        """Return whether a folder on the way to a path could not be looked into."""
+        folders = ("", *(path[:at] for at, character in enumerate(path) if character == "/"))
+        return any(folder in self.unseen for folder in folders)
+
+    def find(self, path: str) -> Entry:
+        """Return the entry with a path, as it is now; close its `folder`. Raises OSError: it cannot be looked at."""
+        folder, _, name = path.rpartition("/")
+        descriptor = self._opened(folder)
+        try:
+            status = os.stat(name or ".", dir_fd=descriptor, follow_symlinks=False)
+            return Entry(path, status, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def led(self, path: str) -> str:
+        """Return the path without links to which a path leads, whose last steps may be missing.
+
+        Raises:
+            LedOutError: it leads out of the tree.
+            OSError: links lead to each other, or a folder on the way cannot be looked into.
+        """
+        waiting, done, links, steps, target = path.split("/")[::-1], list[str](), 0, 0, path
+        while waiting:
+            step, steps = waiting.pop(), steps + 1
+            if step in ("", "."):
+                continue
+            if step == "..":
+                if not done:
+                    raise LedOutError(path, target)
+                done.pop()
+                continue
+            leads = self._target("/".join(done), step)
+            if leads is None:
+                done.append(step)
+                continue
+            target = leads
+            links += 1
+            if links > _MOST_LINKS or steps > _MOST_STEPS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            if os.path.isabs(target):
+                if self.path is None or not Path(target).is_relative_to(self.path):
+                    raise LedOutError(path, target)
+                leads, done = str(Path(target).relative_to(self.path)), []
+            waiting += leads.split("/")[::-1]
+        return "/".join(done)
+
+    @contextmanager
+    def followed(self, path: str) -> Iterator[Entry]:
+        """Yield the entry to which a path leads, through links within the tree. Raises OSError, LedOutError."""
+        entry = self.find(self.led(path))
+        try:
+            yield entry
+        finally:
+            os.close(entry.folder)
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return the content of a file, through links within the tree.
+
+        Raises OSError: it cannot be read, is no file, or has more than `most` bytes. Raises LedOutError.
+        """
+        if not _BY_DESCRIPTOR:
+            return Path(self.path or "", path).read_bytes()
+        with self.followed(path) as entry:
+            if entry.kind:
+                raise OSError(errno.EINVAL, f"it is a {entry.kind}", path)
+            content = entry.content(most)
+        if content is None:
+            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", path)
+        return content
+
+    def write(self, path: str, content: bytes, mode: int | None = None) -> None:
+        """Write a file, and the folders that it is in, through links within the tree to these.
+
+        What is in its place is replaced, a link too, as it may be another name of a file elsewhere. Without a `mode` it
+        has that of any new file.
+
+        Raises OSError, LedOutError: it cannot be written there.
+        """
+        if not _BY_DESCRIPTOR:
+            target = Path(self.path or "", path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            return
+
+        def written(folder: int, name: str) -> None:
+            with os.fdopen(os.open(name, _NEW, 0o666, dir_fd=folder), "wb") as file:
+                file.write(content)
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
+
+        self._replace(path, written)
+
+    def overwrite(self, path: str, content: bytes) -> None:
+        """Write a file as `write`, with the mode that it has, and where a link in its place leads."""
+        mode: int | None = None
+        if _BY_DESCRIPTOR:
+            path = self.led(path)
+            with suppress(FileNotFoundError), self.followed(path) as entry:
+                mode = stat.S_IMODE(entry.status.st_mode)
+        self.write(path, content, mode)
+
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link as `write` makes a file."""
+        self._replace(path, lambda folder, name: os.symlink(target, name, dir_fd=folder))
+
+    def remove(self, name: str) -> None:
+        """Remove what is at a name in the tree's root, if anything is: a link itself. Raises OSError."""
+        folder = self._opened("")
+        try:
+            with suppress(FileNotFoundError):
+                if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    shutil.rmtree(name, dir_fd=folder)
+                else:
+                    os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def _replace(self, path: str, make: Callable[[int, str], object]) -> None:
+        above, _, name = str(PurePosixPath(path)).rpartition("/")
+        try:
+            folder = self._opened(self.led(above), make=True)
+        except LedOutError as error:
+            raise LedOutError(path, error.target) from error
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            make(folder, name)
+        finally:
+            os.close(folder)
+
+    def _target(self, folder: str, name: str) -> str | None:
+        """Return where a link leads; `None` of what is none."""
+        try:
+            descriptor = self._opened(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return os.readlink(name, dir_fd=descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return None
+        finally:
+            os.close(descriptor)
+
+    def _entries(self, folder: str, waiting: list[str], but: str | None) -> Iterator[Entry]:
+        descriptor = self._opened(folder)
+        try:
+            with os.scandir(descriptor) as listing:
+                for found in listing:
+                    path = f"{folder}/{found.name}" if folder else found.name
+                    if not found.is_dir(follow_symlinks=False):
+                        try:
+                            status = found.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # it was removed just now
+                            continue
+                        except OSError as error:  # the folder can be listed, and not be entered
+                            self.unseen[folder] = error.strerror or str(error)
+                            continue
+                        yield Entry(path, status, descriptor)
+                    elif found.name != but:
+                        waiting.append(path)
+        finally:
+            os.close(descriptor)
+
+    def _opened(self, folder: str, *, make: bool = False) -> int:
+        """Open a folder step by step, so that no link on the way is followed. Raises OSError."""
+        descriptor = os.open(self.name, _FOLDER, dir_fd=self.parent)
+        steps = folder.split("/") if folder else []
+        if len(steps) > DEEPEST:
+            os.close(descriptor)
+            raise OSError(errno.ENAMETOOLONG, f"it lies deeper than {DEEPEST} folders", folder)
+        for step in steps:
+            try:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(step, dir_fd=descriptor)
+                following = os.open(step, _FOLDER, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = following
+        return descriptor
