@@ -8,7 +8,8 @@ import stat
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BufferedReader, BufferedWriter, RawIOBase
 from pathlib import Path
 from threading import Lock
@@ -20,6 +21,13 @@ from cattrs.errors import BaseValidationError
 
 from keval.errors import ConfigError, Problem, RunError
 
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A pipe without a writer would keep a blocking open waiting."""
+_ADDING = _READING | os.O_RDWR | os.O_CREAT | os.O_APPEND
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+MOST_BYTES = 1 << 28
+"""Of a line, and of most files that are read whole: a run of others may have more than there is memory."""
+
 
 def open_input(path: Path) -> BufferedReader:
     """Open a file for reading.
@@ -27,37 +35,71 @@ def open_input(path: Path) -> BufferedReader:
     Raises:
         OSError: it cannot be opened, or is a directory, a pipe or a device.
     """
-    try:
-        # A pipe without a writer would keep a blocking open waiting.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except ValueError as error:  # a NUL in the path
-        raise OSError(errno.EINVAL, "no file has such a name", repr(str(path))) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file; a directory, a pipe or a device is not read", str(path))
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
+    return os.fdopen(_opened(path, _READING), "rb")
 
 
-def check_output(path: Path) -> None:
-    """Check what a file is before it is opened for appending; it may be missing.
+def open_kept(path: Path, folder: Path | None = None) -> BufferedReader:
+    """Open a file for reading in a folder that others may have made, as a run's: no link there is followed.
 
-    Raises:
-        OSError: it cannot be looked at, or is a directory, a pipe or a device. To open a pipe might wait for ever.
+    The folder is that of the file, or one above it. Raises OSError as `open_input` does, and for a link.
     """
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise OSError(errno.EINVAL, "a directory, a pipe or a device is in its place; move that away", str(path))
+    return os.fdopen(_opened(path, _READING, folder or path.parent), "rb")
+
+
+def open_added(path: Path, folder: Path | None = None) -> int:
+    """Open a file for appending as `open_kept` does; one that is missing is made. Returns the descriptor."""
+    return _opened(path, _ADDING, folder or path.parent)
+
+
+def _opened(path: Path, flags: int, folder: Path | None = None) -> int:
+    """Return the descriptor of a regular file, without following a link below a folder, if one is given."""
+    try:
+        descriptor = os.open(path, flags) if folder is None else _below(folder, path.relative_to(folder), flags)
+    except ValueError as error:  # a NUL in the path, or one that leads out of the folder
+        raise OSError(errno.EINVAL, "no file has such a name", repr(str(path))) from error
+    except OSError as error:
+        if folder is None or error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        told = "a link is in its place, or on the way to it, and is not followed"
+        raise OSError(errno.ELOOP, told, str(path)) from error
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file; a directory, a pipe or a device is not read", str(path))
+
+
+def _below(folder: Path, path: Path, flags: int) -> int:
+    *steps, name = path.parts
+    if ".." in path.parts:
+        raise ValueError(path)
+    if not _NO_LINK and any((folder / each).is_symlink() for each in (path, *path.parents)[:-1]):  # on Windows
+        raise OSError(errno.ELOOP, "")
+    if not steps or not _NO_LINK:
+        return os.open(folder / path, flags | _NO_LINK, 0o644)
+    with ExitStack() as opened:
+        at = None
+        for step in (folder, *steps):
+            at = os.open(step, os.O_RDONLY | os.O_DIRECTORY | (0 if at is None else _NO_LINK), dir_fd=at)
+            opened.callback(os.close, at)
+        return os.open(name, flags | _NO_LINK, 0o644, dir_fd=at)
 
 
 def read_input(path: Path, most_bytes: int | None = None) -> bytes:
     """Read a file whole. Raises OSError as `open_input` does, and for a file of more than `most_bytes`."""
     with open_input(path) as file:
-        if most_bytes is not None and os.fstat(file.fileno()).st_size > most_bytes:
-            raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
-        return file.read()
+        return _whole(file, most_bytes, path)
+
+
+def read_kept(path: Path, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> bytes:
+    """Read a file whole that `open_kept` opens. Raises OSError as that does, and for more than `most_bytes`."""
+    with open_kept(path, folder) as file:
+        return _whole(file, most_bytes, path)
+
+
+def _whole(file: BufferedReader, most_bytes: int | None, path: Path) -> bytes:
+    if most_bytes is not None and os.fstat(file.fileno()).st_size > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
+    return file.read()
 
 
 T = TypeVar("T")
@@ -72,13 +114,18 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
 
     Raises RunError if the file cannot be read, and at a damaged line.
     """
-    file = _opened(path)
-    if file is None:
+    if not os.path.lexists(path):  # a link that leads nowhere is damage
         return
+    try:
+        file = open_kept(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
     with file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(partial(file.readline, MOST_BYTES), b""), start=1):
             if not line.endswith(b"\n"):
-                return
+                if len(line) < MOST_BYTES:
+                    return
+                raise _damaged(f"{path}:{number}", ValueError("it has no end"))
             try:
                 found = read(line)
             except DAMAGE as error:
@@ -86,20 +133,10 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
             yield found
 
 
-def _opened(path: Path) -> BufferedReader | None:
-    """Open a file of a run, which may be missing. Raises RunError."""
-    if not os.path.lexists(path):  # a link that leads nowhere is damage
-        return None
-    try:
-        return open_input(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
 def read_json(path: Path, remedy: str = "restore the file") -> Any:
     """Read a file of a run that is JSON; `remedy` is what to do if it is damaged. Raises RunError."""
     try:
-        return orjson.loads(read_input(path))
+        return orjson.loads(read_kept(path))
     except FileNotFoundError as error:
         raise unreadable(path, error, f"is {path.parent} a run directory?") from error
     except OSError as error:
@@ -135,7 +172,8 @@ def replacing(path: Path, *, sync_name: bool = True) -> Iterator[BufferedWriter]
     unfinished = path.with_name(f".{path.name}.unfinished")
     with explained(path):
         try:
-            with unfinished.open("wb") as file:
+            unfinished.unlink(missing_ok=True)
+            with unfinished.open("xb") as file:  # which follows no link that others left there
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -196,12 +234,18 @@ class LineFile:
     they are used. Raises RunError if the file cannot be opened.
     """
 
-    def __init__(self, path: Path, starts: Sequence[int] = (), checks: array[int] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        starts: Sequence[int] = (),
+        checks: array[int] | None = None,
+        opened: Callable[[Path], BufferedReader] = open_input,
+    ) -> None:
         self._starts = starts
         self._checks = checks
         self._path = path
         try:
-            self._file = open_input(path)
+            self._file = opened(path)
         except OSError as error:
             raise unreadable(path, error) from error
         self._lock = Lock()
@@ -218,7 +262,7 @@ class LineFile:
         """Return the line that begins at a byte; what is left of it, if it is incomplete."""
         with self._lock:
             self._file.seek(start)
-            return self._file.readline()
+            return self._file.readline(MOST_BYTES)
 
     def damaged(self, start: int, error: Exception) -> RunError:
         """Return the error for a line of a run, by the byte at which it begins, that is not what keval writes."""

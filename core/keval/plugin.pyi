@@ -25,6 +25,7 @@ from keval.files import (
     explained as explained,
     open_input as open_input,
     read_input as read_input,
+    read_kept as read_kept,
     replacing as replacing,
 )
 from keval.processes import search_path as search_path, supervised as supervised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ import orjson
 from keval.analysis.stats.observations import numbered
 from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
-from keval.files import open_input, read_input, undamaged
+from keval.files import open_added, open_kept, read_kept, undamaged
 from keval.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval.records.manifest import Manifest, is_current
 from keval.records.models import Cost
@@ -194,7 +195,7 @@ class Tail:
         if not self._position:
             return True
         try:
-            with open_input(path or self.path) as file:
+            with open_kept(path or self.path) as file:
                 file.seek(self._position - len(self._before))
                 return file.read(len(self._before)) == self._before
         except FileNotFoundError:
@@ -208,7 +209,7 @@ class Tail:
         A line counts as read when the next one is asked for. Raises RunError.
         """
         try:
-            file = open_input(self.path)
+            file = open_kept(self.path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -466,7 +467,8 @@ def watch(run: Run) -> bool:
     Where the run's directory cannot be written to, the run does not hear of it. One that is mirrored is brought here.
     """
     with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
-        (run.path / WATCHED_FILE).touch()
+        os.close(open_added(run.path / WATCHED_FILE))
+        os.utime(run.path / WATCHED_FILE)
     fetch_run(run.path)
     if run.is_locked:
         return True
@@ -479,7 +481,7 @@ def read_live(run: Run) -> LiveState | None:
     """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
     path = run.path / LIVE_FILE
     try:
-        told = orjson.loads(read_input(path))
+        told = orjson.loads(read_kept(path))
     except FileNotFoundError:
         return None
     except (OSError, orjson.JSONDecodeError) as error:

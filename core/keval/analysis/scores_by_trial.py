@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from keval.files import DAMAGE, LineFile
+from keval.files import DAMAGE, LineFile, open_kept
 from keval.records.scores import ScoreLine
 from keval.store.finished import Ranking
 from keval.store.index import Index
@@ -24,7 +24,7 @@ class ScoresByTrial:
     @classmethod
     def of_file(cls, scores: ScoresFile, ranking: Ranking) -> ScoresByTrial:
         """Return what reads the scores of a run whose trials have this order. Raises RunError."""
-        return cls(ranking, [(LineFile(index.of), index.read()) for index in scores.indexes(ranking)])
+        return cls(ranking, [(LineFile(index.of, opened=open_kept), index.read()) for index in scores.indexes(ranking)])
 
     def read(self) -> Iterator[ScoreLine]:
         """Read all scores, in the order of trials. Raises RunError."""

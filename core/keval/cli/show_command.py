@@ -127,7 +127,12 @@ def _show_trial(run: Run, name: str, *, as_json: bool, full: bool) -> None:
 def _show_request(run: Run, name: str) -> None:
     trial = run.trial(name)
     if (body := run.kept_request(trial.transcript)) is not None:
-        print_json(orjson.loads(body))
+        try:
+            print_json(orjson.loads(body))
+        except orjson.JSONDecodeError as error:
+            kept = run.path / "blobs" / str(trial.transcript and trial.transcript.request)
+            told = f"the first model request of {name!r} cannot be shown as JSON: {error}"
+            raise RunError(f"{told}; its {len(body):,} bytes are in {kept}, as they were sent") from error
         return
     if trial.transcript is None or trial.transcript.request is None:
         raise RunError(

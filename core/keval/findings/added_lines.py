@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from keval.errors import RunError
-from keval.files import cut_torn_line, explained, read_lines, sync_folder
+from keval.files import cut_torn_line, explained, open_added, read_lines, sync_folder
 from keval.seams.results import mirror_of
 from keval.store.serialization import dump
 
@@ -52,9 +52,7 @@ class AddedLines(Generic[T]):
 
     def _append(self, lines: bytes) -> None:
         is_new = not self.path.exists()
-        # A link that somebody put there leads nowhere.
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        file = os.open(self.path, flags, 0o644)
+        file = open_added(self.path)
         try:
             cut_torn_line(file)
             size = os.fstat(file).st_size

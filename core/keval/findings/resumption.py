@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError
+from keval.files import explained, open_added, read_lines, replacing
 from keval.records.manifest import JudgeEntry, LookingEntry, Manifest, ResumeEntry, ScorerEntry
 from keval.records.trial import Sample
 from keval.redaction import Redactor
+from keval.store.run import Run
 from keval.store.serialization import dump, read_sample, sample_line, to_plain
 
 _GROWING = ("agents", "contexts", "conditions")
@@ -49,6 +53,30 @@ _FREE_EXECUTION = (
 
 _LONG, _BEFORE = 100, 30
 """Characters of a text that are shown, and how many of them stand before the first difference."""
+
+
+def set_failures_aside(run: Run) -> int:
+    """Move failed trials to retried.jsonl, so that they can be run again; returns how many.
+
+    The run has to be locked. Raises RunError.
+    """
+    trials, retried = run.trials_file, run.path / "retried.jsonl"
+    failed = [line for line, is_failed in read_lines(trials, _with_outcome) if is_failed]
+    if failed:
+        # Synced first: cut off in between, a failure stands in both files, and in none never.
+        with explained(retried), os.fdopen(open_added(retried), "ab") as file:
+            file.writelines(failed)
+            file.flush()
+            os.fsync(file.fileno())
+        with replacing(trials) as kept:
+            kept.writelines(line for line, is_failed in read_lines(trials, _with_outcome) if not is_failed)
+        run.complete_indexes()
+    return len(failed)
+
+
+def _with_outcome(line: bytes) -> tuple[bytes, bool]:
+    """Return the line of a trial, and whether that failed."""
+    return line, orjson.loads(line)["failure"] is not None
 
 
 def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 import attrs
 
-from keval.files import explained, replacing, write_all
+from keval.files import explained, open_added, replacing, write_all
 from keval.labels.anchors import (
     anchor_scores_file,
     anchor_trial,
@@ -46,7 +47,7 @@ async def grade_anchors(run: ActiveRun, *, missing: bool) -> None:
     path = anchor_scores_file(folder)
     with replacing(path) as earlier:
         earlier.writelines(score_line(line) + b"\n" for line in kept)
-    with run.grader(lacks) as grader, explained(path), path.open("ab", buffering=0) as file:
+    with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as file:
 
         def keep(scored: ScoredTrial, begun: bool) -> None:
             # No arm of the run gave the answer.

@@ -22,7 +22,7 @@ import orjson
 import zstandard
 
 from keval.errors import RunError
-from keval.files import DAMAGE, check_output, explained, open_input, sync_folder, write_all
+from keval.files import DAMAGE, MOST_BYTES, explained, open_added, open_kept, sync_folder, write_all
 from keval.store.lock import fetch_run
 from keval.store.serialization import dump
 
@@ -122,10 +122,9 @@ class FrameFile:
             if not folder.exists():
                 folder.mkdir(parents=True)
                 sync_folder(folder.parent)
-            check_output(self._path)
-            self._file = self._path.open("ab", buffering=0)
+            self._file = os.fdopen(open_added(self._path, folder.parent), "ab", buffering=0)
         try:
-            with self._path.open("rb") as written:
+            with open_kept(self._path, folder.parent) as written:
                 whole = max((place.end for _, place in _heads(written, self._path)), default=0)
             with explained(self._path):
                 if whole < os.fstat(self._file.fileno()).st_size:
@@ -162,7 +161,7 @@ class Frames:
         """Make the index. Raises RunError: the file cannot be read, is damaged, or is no recording."""
         self.path = path
         try:
-            self._file = open_input(path)
+            self._file = open_kept(path, path.parent.parent)
         except OSError as error:
             problem = error.strerror or error
             raise RunError(f"{path} cannot be read: {problem}; was the run recorded with --record?") from error
@@ -185,7 +184,9 @@ class Frames:
         place = self._places[key]
         try:
             packed = self._between(place.begin, place.end)
-            content = zstandard.ZstdDecompressor().decompress(packed, allow_extra_data=False)
+            if zstandard.frame_content_size(packed) > MOST_BYTES:
+                raise ValueError(f"it has more than {MOST_BYTES} bytes")
+            content = zstandard.ZstdDecompressor().decompress(packed, MOST_BYTES, allow_extra_data=False)
             first, *lines = content.splitlines()
             if orjson.loads(first)["frame"] != key.told():
                 raise ValueError(f"its head says {key.told()}, and its first line {first.decode()}")

@@ -16,7 +16,7 @@ from keval.config.evaluation import Budget
 from keval.execute.bringup.preflight import preflight
 from keval.execute.models.exchange import volatile_of
 from keval.execute.models.prices import find_prices
-from keval.files import read_input, replacing
+from keval.files import read_kept, replacing
 from keval.findings.resumption import changes, sample_changes, scorer_changes
 from keval.findings.summary import Summary
 from keval.labels.anchors import anchors_file
@@ -80,7 +80,7 @@ async def _freeze(run: ActiveRun, replay: Replay, plan: Plan) -> None:
     """Write the samples as they were recorded, and those that are renewed with what hook plugins know of them now."""
     if (kept := anchors_file(replay.recording.run.path)).exists():
         with replacing(anchors_file(run.writer.path)) as file:
-            file.write(read_input(kept))
+            file.write(read_kept(kept))
     with run.writer.freezing(run.redact) as write:
         renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])
         asked = run.hooks.with_facts(renewed, plan.evaluation.execution.max_concurrent)

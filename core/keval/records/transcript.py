@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -10,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.records.end_state import EndState, GivenText
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 ContentKind: TypeAlias = Literal["image", "audio", "resource_link", "resource", "structured"]
 
@@ -61,6 +64,11 @@ class Blob:
     def of(cls, content: bytes, media_type: str) -> Blob:
         """Return the blob of this content."""
         return cls(hashlib.sha256(content).hexdigest(), media_type, content)
+
+
+def is_sha256(name: str) -> bool:
+    """Return whether a text can be the name of a blob: 64 hexadecimal digits, and no path."""
+    return _SHA256.fullmatch(name) is not None
 
 
 @attrs.frozen

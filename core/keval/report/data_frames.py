@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from keval.records.trial import Trial
 from keval.store.serialization import dump
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 
@@ -144,3 +146,14 @@ def record_batch(rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> p
 def _batches(rows: Iterator[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     while batch := [*islice(rows, _BATCH)]:
         yield batch
+
+
+def to_pandas(rows: pyarrow.Table) -> pandas.DataFrame:
+    """Return a table as a data frame. Raises RunError: there is no pandas."""
+    try:
+        import_module("pandas")  # pyarrow's own error would not say what to do
+    except ImportError as error:
+        from keval.seams.installation import missing_module
+
+        raise RunError(f"data frames need {missing_module('pandas')}") from error
+    return rows.to_pandas()

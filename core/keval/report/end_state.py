@@ -9,7 +9,7 @@ from rich.text import Text
 
 from keval.findings.formats import counted, time_span
 from keval.records.end_state import Artifact, CheckResult, EndState, GivenText
-from keval.records.transcript import Transcript
+from keval.records.transcript import Transcript, is_sha256
 from keval.report.terminal.console import safe
 from keval.report.words import one_line
 
@@ -81,7 +81,8 @@ def end_lines(end: EndState, blobs: Path, *, full: bool) -> Iterator[Text]:
     if end.diff_cut:
         yield Text(f"  … the run does not keep {counted(end.diff_cut, 'more character')} of the diff", "yellow")
     for artifact in end.artifacts:
-        where = f", {blobs / artifact.sha256}" if artifact.sha256 is not None else ""
+        known = artifact.sha256 or ""
+        where = f", {blobs / known}" if is_sha256(known) else ", damaged: no SHA-256 names its content" if known else ""
         yield safe(f"artifact {one_line(artifact.path)}: {one_line(kept_words(artifact))}{where}")
     yield from (safe(f"workspace: {one_line(note)}", "yellow") for note in end.notes)
 

@@ -55,7 +55,7 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when the run was asked to stop while trials were run.
     """
-    from keval.findings.resumption import check_resumable  # only a run that goes on needs it
+    from keval.findings.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
 
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
@@ -77,7 +77,7 @@ async def resume_run(
             run.samples |= resumption.originals(frozen, plan.samples, run.redact)
             if new:
                 await steps.add_samples(run, new)
-            retried = run.writer.set_failures_aside() if resumption.retry_failed else 0
+            retried = set_failures_aside(run.run) if resumption.retry_failed else 0
             run.manifest = resumption.manifest(before, run.manifest, retried, changed)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)

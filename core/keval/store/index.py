@@ -7,6 +7,7 @@ format. An index that is torn, of another file, of another state of it or anothe
 from __future__ import annotations
 
 import heapq
+import os
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -17,7 +18,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.files import explained, read_input, read_lines, replacing, write_all
+from keval.files import explained, open_added, read_kept, read_lines, replacing, write_all
 
 _FORMAT = int.from_bytes(b"keval-1\n", "big")
 _HEAD = 5
@@ -84,7 +85,7 @@ class IndexFile:
             file.write(self._made() if known is None else known)
         del known  # which may be large
         with explained(self.path):
-            index = self.path.open("ab", buffering=0)
+            index = os.fdopen(open_added(self.path), "ab", buffering=0)
         with index:
             yield lambda entries: write_all(index, entries.tobytes())
         if (entries := self._known(lambda: True)) is not None:
@@ -103,7 +104,7 @@ class IndexFile:
     def _words(self, is_written: Callable[[], bool]) -> memoryview | None:
         """Return the numbers of the index, if it is that of the file as it is."""
         try:
-            read, status = read_input(self.path), self.of.stat()
+            read, status = read_kept(self.path), self.of.stat()
         except OSError:
             return None
         words = memoryview(read[: len(read) // _WORD * _WORD]).cast("Q")

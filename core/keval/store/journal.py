@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from keval.errors import RunError
-from keval.files import cut_torn_line, explained, sync_folder
+from keval.files import cut_torn_line, explained, open_added, sync_folder
 from keval.store.index import IndexFile
 
 # macOS has no fdatasync.
@@ -43,7 +43,7 @@ class Journal:
 
     async def __aenter__(self) -> Journal:
         with explained(self._path):
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = open_added(self._path)
             cut_torn_line(self._file)
             sync_folder(self._path.parent)
             self._end = os.fstat(self._file).st_size

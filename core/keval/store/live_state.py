@@ -106,5 +106,7 @@ def remove_live_files(folder: Path) -> None:
 def write_live(folder: Path, state: LiveState) -> None:
     """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
     unfinished = folder / f".{LIVE_FILE}.unfinished"
-    unfinished.write_bytes(dump(state))
+    unfinished.unlink(missing_ok=True)
+    with unfinished.open("xb") as file:
+        file.write(dump(state))
     unfinished.replace(folder / LIVE_FILE)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from keval.errors import RunError
-from keval.files import open_input
+from keval.files import open_kept
 from keval.seams.results import mirror_of
 
 _PATIENCE = 0.2
@@ -74,7 +74,7 @@ else:
     def is_locked(run: Path) -> bool:
         """Whether a process is writing to a run."""
         try:
-            file = open_input(run / ".lock")
+            file = open_kept(run / ".lock")
         except OSError:  # there is none, no permission to read it, or it is no file
             return False
         with file:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakValueDictionary
@@ -17,10 +18,10 @@ import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
-from keval.files import DAMAGE, LineFile, read_input, read_lines, undamaged, unreadable
+from keval.files import DAMAGE, LineFile, open_kept, read_kept, read_lines, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
-from keval.records.transcript import Transcript
+from keval.records.transcript import Transcript, is_sha256
 from keval.records.trial import Sample, Trial
 from keval.seams.results import mirror_of, results_folder
 from keval.store.finished import FinishedTrials, Ranking
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
 
 _SAMPLES: WeakValueDictionary[tuple[object, ...], Samples] = WeakValueDictionary()
 """The samples of runs that are in use, by their file and its state: whoever reads the same ones shares them."""
+_MOST_OF_BLOB = 1 << 30
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -243,7 +245,7 @@ class Run:
             starts.append(starts[-1] + len(line))
 
         deque(read_lines(path, note), maxlen=0)
-        lines = LineFile(path, starts)
+        lines = LineFile(path, starts, opened=open_kept)
 
         def read(position: int) -> Sample:
             with undamaged(f"{path}:{position + 1}"):
@@ -253,20 +255,25 @@ class Run:
         return found
 
     def blob(self, sha256: str) -> bytes:
-        """Return content that a trial refers to by its SHA-256. Raises RunError."""
+        """Return content that a trial refers to by its SHA-256. Raises RunError: it is not there, or was changed."""
         self.has_blob(sha256)
         path = self.path / "blobs" / sha256
         try:
-            return read_input(path)
+            content = read_kept(path, self.path, _MOST_OF_BLOB)
         except OSError as error:
             raise unreadable(path, error) from error
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise RunError(f"{path} is damaged or was changed: its content has another SHA-256; restore the file")
+        return content
 
     def has_blob(self, sha256: str) -> bool:
         """Return whether the run keeps content that a trial refers to by its SHA-256. Raises RunError."""
+        if not is_sha256(sha256):
+            raise RunError(f"{self.path} is damaged or was changed: it refers to {sha256!r:.80} in place of a SHA-256")
         path = self.path / "blobs" / sha256
-        if not path.exists():
+        if not os.path.lexists(path):
             fetch_run(self.path, f"blobs/{sha256}")
-        return path.is_file()
+        return os.path.lexists(path)  # `blob` says what is wrong with one that is no file
 
     def kept_request(self, transcript: Transcript | None) -> bytes | None:
         """Return the first model request as it was sent; `None` if none was, or the run keeps none of the trial.
@@ -286,14 +293,9 @@ class Run:
 
     def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> pandas.DataFrame:
         """Return trials or scores as a data frame, one row each. Needs the extra `keval[frames]`, and pandas."""
-        rows = self.to_arrow(table)
-        try:
-            import_module("pandas")  # pyarrow's own error would not say what to do
-        except ImportError as error:
-            from keval.seams.installation import missing_module
+        from keval.report.data_frames import to_pandas  # as in `to_arrow`
 
-            raise RunError(f"data frames need {missing_module('pandas')}") from error
-        return rows.to_pandas()
+        return to_pandas(self.to_arrow(table))
 
     @property
     def is_locked(self) -> bool:
@@ -372,7 +374,7 @@ class Run:
 
     @cached_property
     def _trial_lines(self) -> LineFile:
-        return LineFile(self.trials_file)
+        return LineFile(self.trials_file, opened=open_kept)
 
     @cached_property
     def _digests(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import attrs
 import orjson
 
-from keval.files import explained, open_input, read_lines, replacing, write_all
+from keval.files import explained, open_added, open_kept, read_lines, replacing, write_all
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial, TrialKey
 from keval.store.finished import FinishedTrials, Ranking
@@ -192,7 +192,7 @@ class ScoresFile:
             if line.trial in trials and (bit := spec.bit(line)):
                 made.add(line.trial, bit)
         with explained(self.path):
-            file = current.open("ab", buffering=0)
+            file = os.fdopen(open_added(current), "ab", buffering=0)
         with file:
 
             def write(lines: bytes) -> None:
@@ -246,6 +246,6 @@ class ScoresFile:
 
         with replacing(self.path) as file:
             file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))
-            with explained(current), open_input(current) as made:
+            with explained(current), open_kept(current) as made:
                 copyfileobj(made, file)
         current.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
-import orjson
 
-from keval.errors import PreflightError
-from keval.files import check_output, explained, read_lines, replacing, sync_folder
+from keval.errors import PreflightError, RunError
+from keval.files import explained, read_lines, replacing, sync_folder
 from keval.records.manifest import Manifest
 from keval.records.transcript import Blob
 from keval.records.trial import Sample
@@ -94,23 +92,6 @@ class RunWriter:
             file.writelines(read_lines(path, bytes))
             yield partial(_write_sample, file, redact)
 
-    def set_failures_aside(self) -> int:
-        """Move failed trials to retried.jsonl, so that they can be run again; returns how many. Raises RunError."""
-        trials, retried = self.run.trials_file, self.path / "retried.jsonl"
-        failed = [line for line, is_failed in read_lines(trials, _with_outcome) if is_failed]
-        if failed:
-            # Synced first: cut off in between, a failure stands in both files, and in none never.
-            with explained(retried):
-                check_output(retried)
-                with retried.open("ab") as file:
-                    file.writelines(failed)
-                    file.flush()
-                    os.fsync(file.fileno())
-            with replacing(trials) as kept:
-                kept.writelines(line for line, is_failed in read_lines(trials, _with_outcome) if not is_failed)
-            self.run.complete_indexes()
-        return len(failed)
-
     def write_manifest(self, manifest: Manifest) -> None:
         """Write manifest.json, whole or not at all. Raises RunError."""
         self._write("manifest.json", to_json(manifest))
@@ -123,6 +104,8 @@ class RunWriter:
         """Write content to `blobs/`, each under its SHA-256. Raises RunError."""
         folder = self.path / "blobs"
         folder.mkdir(exist_ok=True)
+        if folder.is_symlink():
+            raise RunError(f"{folder} is a link, by which nothing is written; put a folder in its place")
         for blob in blobs:
             if not (folder / blob.sha256).exists():
                 with replacing(folder / blob.sha256, sync_name=False) as file:
@@ -133,11 +116,6 @@ class RunWriter:
     def _write(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as file:
             file.write(content)
-
-
-def _with_outcome(line: bytes) -> tuple[bytes, bool]:
-    """Return the line of a trial, and whether that failed."""
-    return line, orjson.loads(line)["failure"] is not None
 
 
 def _write_sample(file: BufferedWriter, redact: Redactor, sample: Sample) -> bool:

@@ -90,9 +90,10 @@ def recorded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
     class Watched(io.FileIO):
         """A file whose writes are recorded."""
 
-        def __init__(self, path: Path, mode: str) -> None:
+        def __init__(self, file: Path | int, mode: str) -> None:
+            path = open_files[file] if isinstance(file, int) else file
             existed = path.exists()
-            super().__init__(path, mode)
+            super().__init__(file, mode)
             self.path = path
             open_files[self.fileno()] = path
             if not existed:
@@ -107,9 +108,10 @@ def recorded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
     def watched_io_open(file: Any, mode: str = "r", buffering: int = -1, *rest: Any, **more: Any) -> Any:
         if Path(str(file)) == announced or (isinstance(file, Path) and file.absolute() == announced):
             return Announced(announced)
-        if not is_ours(file) or "b" not in mode or not {"w", "a"} & set(mode):
+        opened = isinstance(file, int) and is_ours(open_files.get(file))
+        if not (opened or is_ours(file)) or "b" not in mode or not {"w", "a", "x"} & set(mode):
             return real_io_open(file, mode, buffering, *rest, **more)
-        raw = Watched(Path(file).absolute(), mode.replace("b", ""))
+        raw = Watched(file if opened else Path(file).absolute(), mode.replace("b", ""))
         return raw if buffering == 0 else io.BufferedWriter(raw)
 
     class Announced(io.StringIO):
@@ -120,9 +122,11 @@ def recorded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
             operations.append(("announce", text.strip()))
             return len(text)
 
-    def watched_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+    def watched_open(named: Any, flags: int, *rest: Any, **more: Any) -> int:
+        folder = open_files.get(more.get("dir_fd") or 0)
+        path = folder / named if folder is not None else named
         existed = Path(path).exists() if isinstance(path, str | Path) else True
-        file = real_open(path, flags, *rest, **more)
+        file = real_open(named, flags, *rest, **more)
         open_files.pop(file, None)  # that of a file that was closed
         if is_ours(path) or (isinstance(path, Path) and path.is_dir()):
             open_files[file] = Path(path).absolute()

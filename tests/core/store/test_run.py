@@ -352,7 +352,7 @@ def test_a_pipe_in_the_place_of_a_file_that_is_appended_to_is_refused(
 
     outcome = notes.spawn("resume", "latest", *flags, timeout=20)
 
-    assert (2, True) == (outcome.code, f"{name} cannot be written: a directory, a pipe or" in outcome.stderr)
+    assert (2, True) == (outcome.code, f"{name} cannot be written: not a regular file" in outcome.stderr)
 
 
 def test_a_score_that_is_too_large_for_its_square_is_damage(notes: Project) -> None:

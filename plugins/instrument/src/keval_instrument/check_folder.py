@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +12,7 @@ import attrs
 import orjson
 
 from keval import Run, RunError, Sample
-from keval.plugin import dump, explained, replacing
+from keval.plugin import dump, explained, read_kept, replacing
 from keval_instrument.material import RUNS, Material, RunName
 from keval_instrument.written import WrittenAnswer
 
@@ -61,7 +61,7 @@ class CheckFolder:
     def material(self) -> Material:
         """Return the runs of the check. Raises RunError."""
         record = self._record()
-        places = {name: self.path.parent / str(record[name]) for name in RUNS if name in record}
+        places = {name: self.path.parent / PurePath(str(record[name])).name for name in RUNS if name in record}
         runs: dict[str, Any] = {name: Run(place) for name, place in places.items() if place.is_dir()}
         absent: dict[str, str] = {
             name: f"there is no run {places[name]} any more" if name in places else "the check made no such run"
@@ -84,7 +84,7 @@ class CheckFolder:
     def notes(self, name: RunName) -> Mapping[tuple[str, str], str]:
         """Return what was done to each answer, by sample and condition. Raises RunError."""
         path = self.path / f"{name}.jsonl"
-        records = [_read(path, line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+        records = [_read(path, line) for line in _content(path).splitlines()] if path.is_file() else []
         return {(each["id"], each["condition"]): each["note"] for each in records}
 
     def _write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
@@ -95,8 +95,13 @@ class CheckFolder:
 
     def _record(self) -> dict[str, Any]:
         path = self.path / _RECORD
-        with explained(path):
-            return _read(path, path.read_bytes())
+        return _read(path, _content(path))
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file of a check, which may come from others. Raises RunError."""
+    with explained(path):
+        return read_kept(path)
 
 
 def _read(path: Path, line: bytes) -> dict[str, Any]:

@@ -96,7 +96,8 @@ class Objects:
         for info in listed:
             path_there = str(info["name"]).strip("/")
             name = path_there.rpartition("/")[2]
-            if path_there != where.strip("/") and name not in ("", ".", ".."):
+            is_link = info["type"] == "link" or info.get("islink")  # which may lead anywhere
+            if path_there != where.strip("/") and name not in ("", ".", "..") and not is_link and "\0" not in name:
                 version = " ".join(str(info[key]) for key in _IDENTITY if info.get(key) is not None)
                 is_folder, size = info["type"] == "directory", int(info.get("size") or 0)
                 found[name] = Entry(size, f"{version} {size}", is_folder)

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import MARKER, OutageError, replacing
+from keval.plugin import MARKER, OutageError, read_kept, replacing
 from keval_remote.copies import LEASE, RunCopy, State
 from keval_remote.lease import HeldError, Lease, newest
 from keval_remote.mirror import Mirror
@@ -26,6 +26,7 @@ _LISTED = ("manifest.json", "summary.json")
 _FRESH = 5.0
 """Seconds for which what lies elsewhere is not looked at again."""
 _AT_ONCE = 16
+_MOST_OF_URL = 1 << 16
 _PATIENCE = 10.0
 """Seconds to wait for others who write to the same file."""
 _AWAY = "move that folder away to read what lies there"
@@ -50,9 +51,15 @@ class Remote:
         return folder
 
     def url(self, path: Path) -> str:
-        """Return where a folder of results, or a run of it, lies."""
+        """Return where a folder of results, or a run of it, lies. Raises RunError: others have made the folder."""
         results = path if (path / MARKER).exists() else path.parent.parent
-        url = (results / MARKER).read_text(encoding="utf-8").strip()
+        try:
+            url = read_kept(results / MARKER, most_bytes=_MOST_OF_URL).decode("utf-8", "replace").strip()
+        except OSError as error:
+            raise RunError(f"{results / MARKER} cannot be read: {error.strerror}; remove it") from error
+        if cache_folder(url).resolve() != results.resolve():
+            told = f"{results / MARKER} says that these results lie at {url!r}, and the folder is not keval's own copy"
+            raise RunError(f"{told}: remove that file to read what is here, or name the URL itself")
         return url if results == path else f"{url}/{path.parent.name}/{path.name}"
 
     def check(self, results: Path) -> str:

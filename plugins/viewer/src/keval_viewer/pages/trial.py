@@ -112,7 +112,15 @@ def _contents(run: Run, trial: Trial) -> dict[str, str]:
         for each in _artifacts(trial)
         if each.sha256 and each.size <= _LARGEST_TEXT and each.media_type.startswith(_TEXTS)
     ]
-    return {sha256: run.blob(sha256).decode("utf-8", "replace") for sha256 in texts if run.has_blob(sha256)}
+    return {sha256: text for sha256 in texts if (text := _content(run, sha256)) is not None}
+
+
+def _content(run: Run, sha256: str) -> str | None:
+    """Return the text of an artifact, or what is wrong with it; `None` if the run does not keep it."""
+    try:
+        return run.blob(sha256).decode("utf-8", "replace") if run.has_blob(sha256) else None
+    except RunError as error:
+        return str(error)
 
 
 def _key_of(request: Request, run: Run) -> TrialKey:
