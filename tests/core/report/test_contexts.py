@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 
@@ -92,9 +93,12 @@ def test_a_run_that_keeps_no_listing_says_so_and_one_that_is_broken_is_an_error(
     project.keval("run", "eval.yaml", "-q")
     path = project.run_directory()
     manifest = project.read("manifest.json")
-    blob = path / "blobs" / manifest["conditions"]["with_terse"]["servers"]["pages"]["listing"]
+    server = manifest["conditions"]["with_terse"]["servers"]["pages"]
+    blob = path / "blobs" / hashlib.sha256(b"[]").hexdigest()
 
     blob.write_text("[]", encoding="utf-8")
+    server["listing"] = blob.name
+    (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     broken = project.keval("show", str(path), "--contexts")
     for condition in manifest["conditions"].values():
         for server in condition["servers"].values():
