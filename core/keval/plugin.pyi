@@ -174,6 +174,7 @@ from keval.records.models import (
 )
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
+    AttemptKey as AttemptKey,
     ConnectedServer as ConnectedServer,
     DatasetReader as DatasetReader,
     DatasetRequest as DatasetRequest,

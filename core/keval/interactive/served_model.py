@@ -130,7 +130,7 @@ class ServedModel:
             number += 1
             stopwatch = Stopwatch()
             asker = Asker("judge", _LABEL, key, 1, number)
-            with self._exchange.request_scope(asker, builder.refused, stopwatch) as headers:
+            async with self._exchange.request_scope(asker, builder.refused, stopwatch) as headers:
                 context = JudgeContext(attempt=number, seed=seed, model_headers=headers, builder=builder)
                 outcome = await run_attempt(
                     lambda context=context: self._judge.reply(request, context),  # type: ignore[misc]

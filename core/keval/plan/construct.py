@@ -134,7 +134,7 @@ class Constructor:
                 try:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
-                    path = (*item.path, field)
+                    path = (*item.path, *(int(step) if step.isdigit() else step for step in field.split(".")))
                     if self.evaluation.written_for_k_eval:
                         self.notices.append(self.evaluation.source.problem(path, _until_installed(item, model, error)))
                     else:

@@ -248,10 +248,15 @@ class Plan:
 
 
 def models_of(plugin: Any) -> Mapping[str, Model]:
-    """Return the fields of a plugin that name a model, by name."""
-    fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
-    values = ((field.name, getattr(plugin, field.name)) for field in fields)
-    return {name: value for name, value in values if isinstance(value, Model)}
+    """Return the models that fields of a plugin name, by field: `model`, or `models.0` in a list."""
+    found: dict[str, Model] = {}
+    for field in attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ():
+        value = getattr(plugin, field.name)
+        if isinstance(value, Model):
+            found[field.name] = value
+        elif isinstance(value, tuple):
+            found |= {f"{field.name}.{n}": each for n, each in enumerate(value) if isinstance(each, Model)}
+    return found
 
 
 def kinds_of(judge: Any) -> tuple[RubricKind, ...]:

@@ -378,12 +378,13 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
 class Rates:
     """The price of each agent's and judge's model; `None` if it is unknown. Simulated models are free.
 
-    `unpriced` names the models whose price is unknown.
+    `unpriced` names the models whose price is unknown, and `models` has the known prices by `provider/name`.
     """
 
     agents: Mapping[str, Price | None] = attrs.field(factory=dict)
     judges: Mapping[str, Price | None] = attrs.field(factory=dict)
     unpriced: tuple[str, ...] = ()
+    models: Mapping[str, Price] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, manifest: Manifest) -> Rates:
@@ -396,11 +397,16 @@ class Rates:
         judges = {label: rate(entry) for label, entry in manifest.judges.items()}
         entries: list[AgentEntry | JudgeEntry] = [*manifest.agents.values(), *manifest.judges.values()]
         unpriced = dict.fromkeys(entry.model for entry in entries if entry.model and rate(entry) is None)
-        return cls(agents, judges, tuple(unpriced))
+        return cls(agents, judges, tuple(unpriced), manifest.prices)
 
     def attempt(self, agent: str, transcript: Transcript) -> float | None:
         """Return what one attempt at a trial cost in US dollars; `None` if it is unknown."""
-        return _cost(self.agents.get(agent), transcript)
+        price = self.agents.get(agent)
+        if price in (None, FREE) or not transcript.usage_by_model:
+            return _cost(price, transcript)
+        prices = [(self.models.get(each.model), each.usage) for each in transcript.usage_by_model]
+        costs = [None if found is None else found.of(usage) for found, usage in prices]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def judgement(self, judge: str, judgement: Judgement) -> float | None:
         """Return what a judgement cost in US dollars; `None` if it is unknown."""

@@ -143,7 +143,10 @@ raises.
 
 
 ASKER_HEADER = "x-keval-asker"
-"""Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
+"""Has the key of the attempt that a request is of. Code in keval's process sends it; of programs the proxy sets it."""
+
+
+_NO_ATTEMPT = "keval-no-attempt"
 
 
 @attrs.frozen
@@ -151,7 +154,7 @@ class ModelAccess:
     """How a program, or a function of the user's, reaches the agent's model in one trial.
 
     `name` is the model's at its endpoint, and `base_url` is in the form that the SDK of the `wire` takes. Behind
-    keval's proxy the key alone tells whose the requests are, so that `headers` need not be sent.
+    keval's proxy the key is that of the attempt: it alone tells whose the requests are, and ends with the attempt.
     """
 
     name: str
@@ -169,7 +172,8 @@ class Endpoint:
     `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
     its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`). A reply of more than
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
-    With `marked_keys` it is a proxy that also takes the keys of `Model.access`.
+    With `attempt_keys` it is keval's proxy: `api_key` is for code in keval's own process, and a program is given the
+    key of its attempt by `Model.access`.
     """
 
     model: str
@@ -179,7 +183,7 @@ class Endpoint:
     wants_trial: bool = False
     exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
     max_reply_bytes: int | None = None
-    marked_keys: bool = False
+    attempt_keys: bool = False
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -230,12 +234,14 @@ class Model:
     def access(self, wire: Wire, headers: Mapping[str, str]) -> ModelAccess:
         """Return how a program of the agent's reaches the model; `headers` are those of `Context.model_headers`.
 
+        Without an attempt, as where a program is tried out, the key opens nothing.
+
         Raises PreflightError when the endpoint does not speak the wire.
         """
         _, url, endpoint = self.reach(wire)
-        asker = headers.get(ASKER_HEADER) if endpoint.marked_keys else None
-        key = f"{endpoint.api_key}.{asker}" if asker else endpoint.api_key
-        return ModelAccess(endpoint.model, wire, url, key, headers)
+        key = headers.get(ASKER_HEADER, _NO_ATTEMPT) if endpoint.attempt_keys else endpoint.api_key
+        told = {name: value for name, value in headers.items() if name != ASKER_HEADER}
+        return ModelAccess(endpoint.model, wire, url, key, told)
 
 
 def request_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

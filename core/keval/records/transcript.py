@@ -161,6 +161,23 @@ class Refusal:
 
 
 @attrs.frozen
+class DeniedRequest:
+    """A request of the agent's program that keval's proxy did not pass on: its method and path, why, and how often."""
+
+    request: str
+    reason: str
+    count: int = 1
+
+
+@attrs.frozen
+class ModelUsage:
+    """The tokens that one model took, by its `provider/name`."""
+
+    model: str
+    usage: Usage
+
+
+@attrs.frozen
 class Transcript:
     """What happened in a trial: messages, tool calls, tokens and time.
 
@@ -186,6 +203,9 @@ class Transcript:
 
     `texts` are the instructions and skills that contexts gave, and `end_state` is what was left of a trial with a
     workspace or with checks.
+
+    `usage_by_model` is there if the agent's program asked several models, and `denied` if it asked the proxy for
+    something that is not passed on.
     """
 
     messages: tuple[Message, ...] = ()
@@ -208,6 +228,8 @@ class Transcript:
     truncated: bool = False
     texts: tuple[GivenText, ...] = attrs.field(default=(), metadata={"sparse": True})
     end_state: EndState | None = attrs.field(default=None, metadata={"sparse": True})
+    usage_by_model: tuple[ModelUsage, ...] = attrs.field(default=(), metadata={"sparse": True})
+    denied: tuple[DeniedRequest, ...] = attrs.field(default=(), metadata={"sparse": True})
     tool_calls_by: Literal["agent", "tap"] = "agent"
     model_calls_by: Literal["agent", "proxy"] = "agent"
 

@@ -130,6 +130,10 @@ def print_trial(
             console.print(_exchange(exchange))
         if transcript.unlisted_calls:
             console.print(f"  {transcript.unlisted_calls} tool calls (no details known)")
+        for denied in transcript.denied:
+            times = f", {denied.count:,} times" if denied.count > 1 else ""
+            told = safe(f"{denied.request}: {denied.reason}")
+            console.print(Text.assemble((f"not passed on to the model{times}: ", "yellow"), told))
         if trial.truncated:
             console.print(Text("the answer was cut off at a limit of length", "yellow"))
         usage = transcript.usage

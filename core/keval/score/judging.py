@@ -179,23 +179,22 @@ class JudgeRunner:
         """Ask once about a trial, and the one to compare it with: live, or from the cassette of the attempt."""
         seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
-        with (
-            self.exchange.playing(asker, stopwatch) as cassette,
-            self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette) as headers,
-        ):
+        with self.exchange.playing(asker, stopwatch) as cassette:
             trial, against = blinded
-            context = JudgeContext(
-                repetition=repetition,
-                attempt=asker.attempt or 1,
-                seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
-                model_headers={**self._headers(repetition), **headers},
-                against=against,
-                builder=builder,
-            )
-            limit = seconds if cassette is None else cassette.limit(seconds)
-            outcome = await run_attempt(
-                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
-            )
+            scope = self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette)
+            async with scope as headers:
+                context = JudgeContext(
+                    repetition=repetition,
+                    attempt=asker.attempt or 1,
+                    seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
+                    model_headers={**self._headers(repetition), **headers},
+                    against=against,
+                    builder=builder,
+                )
+                limit = seconds if cassette is None else cassette.limit(seconds)
+                outcome = await run_attempt(
+                    lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
+                )
             error = None if cassette is None else cassette.overruled(outcome.failure, late)
             return outcome if error is None else AttemptOutcome.failed(error)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import attrs
 
@@ -18,6 +18,9 @@ from keval.records.servers import McpServer, ServerStarts, ToolListing
 from keval.records.transcript import Usage
 from keval.seams.contexts import ServerSpec
 from keval.seams.transcript_builder import FinishReason
+
+if TYPE_CHECKING:  # it takes a while to import, and not every command has a loop
+    import asyncio
 
 
 @runtime_checkable
@@ -101,17 +104,32 @@ class UsageByProxy(Protocol):
 
 
 @attrs.frozen
+class AttemptKey:
+    """The key of one attempt, with which its programs ask the proxy.
+
+    `denied` is told each request that is not passed on, and why. The tasks in `in_flight` answer requests; they are
+    cancelled when the attempt ends, and the key with it.
+    """
+
+    value: str = attrs.field(repr=False)
+    denied: Callable[[str, str], object] = lambda request, reason: None
+    in_flight: set[asyncio.Task[None]] = attrs.field(factory=set)
+
+
+@attrs.frozen
 class ProxyRoute:
     """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware.
 
-    If there is a `meter`, the proxy calls it after each reply to a request that asks for one, with its tokens and what
-    ended it before its time.
+    Routes of the same asker are one way with several models. If there is a `meter`, the proxy calls it after each reply
+    to a request that asks for one, with its tokens and what ended it before its time. `find_key` returns the attempt
+    of a program's key; it counts keys of no attempt that is under way.
     """
 
     asker: Asker
     endpoint: Endpoint
     exchange: Exchange
     meter: Callable[[ModelRequest, Usage, FinishReason | None], object] | None = None
+    find_key: Callable[[str], AttemptKey | None] = lambda key: None
 
 
 @runtime_checkable

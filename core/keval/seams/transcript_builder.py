@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +16,18 @@ from keval.errors import TrialError
 from keval.records.end_state import GivenText
 from keval.records.scores import Judgement
 from keval.records.servers import CallLog, McpServer
-from keval.records.transcript import Blob, Content, ContentKind, Message, Refusal, ToolCall, Transcript, Usage
+from keval.records.transcript import (
+    Blob,
+    Content,
+    ContentKind,
+    DeniedRequest,
+    Message,
+    ModelUsage,
+    Refusal,
+    ToolCall,
+    Transcript,
+    Usage,
+)
 from keval.records.trial import Failure
 from keval.seams.blank_text import is_blank
 from keval.seams.live_events import EmitEvent, EventKind
@@ -24,6 +36,10 @@ _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
 _LONGEST_WRITTEN = 2_000
 _MOST_CLAIMS = 100
+_MOST_DENIED = 20
+"""Kinds of denied requests that a transcript lists; any others are counted together."""
+_LONGEST_DENIED = 200
+_OTHERS_DENIED = ("others", "not listed, as there are many")
 
 
 class TextLog(Protocol):
@@ -71,6 +87,9 @@ class TranscriptBuilder:
     _truncated: bool = attrs.field(default=False, init=False)
     _metered: Usage | None = attrs.field(default=None, init=False)
     _metered_replies: list[float] = attrs.field(factory=list, init=False)
+    _by_model: dict[str, Usage] = attrs.field(factory=dict, init=False)
+    _denied: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
+    _denial: TrialError | None = attrs.field(default=None, init=False)
     _model_fault: TrialError | None = attrs.field(default=None, init=False)
     _finish: FinishReason | None = attrs.field(default=None, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
@@ -99,7 +118,7 @@ class TranscriptBuilder:
         try:
             yield
         except Exception as error:
-            fault = self._model_fault or (self._finish and self._finish.no_answer())
+            fault = self._model_fault or self._refusal or (self._finish and self._finish.no_answer())
             if fault and not (isinstance(error, TrialError) and error.stage != "agent"):
                 raise fault from error
             raise
@@ -111,7 +130,7 @@ class TranscriptBuilder:
             raise self._model_fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
-            raise self._silence.no_answer()
+            raise self._refusal or self._silence.no_answer()
 
     def said(self, text: str, *, truncated: bool = False) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
@@ -195,15 +214,26 @@ class TranscriptBuilder:
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
 
-    def metered(self, usage: Usage, finish: FinishReason | None = None) -> None:
-        """Count a model call that the proxy saw answered; what the adapter reports of model calls replaces it.
+    def metered(self, usage: Usage, finish: FinishReason | None = None, model: str = "") -> None:
+        """Count a model call that the proxy saw answered; as many that the adapter reports replace it.
 
         `finish` is what ended the reply before its time: the last one says whether the answer is truncated, or why
-        there is none.
+        there is none. `model` is `provider/name`.
         """
         self._model_fault, self._finish = None, finish
         self._metered_replies.append(self._elapsed() or 0.0)
         self._metered = usage if self._metered is None else self._metered + usage
+        self._by_model[model] = self._by_model[model] + usage if model in self._by_model else usage
+
+    def denied(self, request: str, reason: str) -> None:
+        """Note a request of the agent's program that the proxy did not pass on.
+
+        If there is no answer, and none of the model's, it says why.
+        """
+        what = (request[:_LONGEST_DENIED], reason)
+        full = what not in self._denied and len(self._denied) >= _MOST_DENIED
+        self._denied[_OTHERS_DENIED if full else what] += 1
+        self._denial = TrialError(f"{what[0]} was refused: {reason}", stage="model", kind="denied")
 
     def model_failed(self, error: TrialError) -> None:
         """Note that the proxy saw a model request fail for good; the next one that is answered makes up for it."""
@@ -263,7 +293,8 @@ class TranscriptBuilder:
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
         self._usage = self._model_calls = self._request = self._metered = None
-        self._metered_replies = []
+        self._metered_replies, self._by_model = [], {}
+        self._denied, self._denial = Counter(), None
         self._is_relayed = False
         self._refusals, self._replies = [], []
 
@@ -273,26 +304,50 @@ class TranscriptBuilder:
             self._keep_request(self._request)
         if self._logs:
             self._take_tapped()
-        metered = self._model_calls is None and self._metered is not None
-        return Transcript(
+        told = Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
-            usage=(self._metered if metered else self._usage) or Usage(),
-            model_calls=len(self._metered_replies) if metered else self._model_calls,
+            usage=self._usage or Usage(),
+            model_calls=self._model_calls,
             duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
             request=self._request.sha256 if self._request else None,
             started=self._wall,
-            replies=tuple(self._metered_replies if metered else self._replies),
+            replies=tuple(self._replies),
             unlisted_calls=0 if self._all_tapped else None,
             carried=self._carried,
             truncated=self._truncated,
             tool_calls_by="agent" if self._logs is None else "tap",
-            model_calls_by="proxy" if metered else "agent",
             texts=tuple(text for log in self.text_logs for text in log.texts()),
         )
+        return self.settled(told)
+
+    def settled(self, transcript: Transcript) -> Transcript:
+        """Return an agent's transcript with what the proxy knows beyond it.
+
+        That are denied requests, and model calls that the agent does not tell: of programs that it started, and after
+        its last turn.
+        """
+        listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
+        if listed:
+            transcript = attrs.evolve(transcript, denied=listed)
+        if self._metered is None or len(self._metered_replies) <= (transcript.model_calls or 0):
+            return transcript
+        by_model = tuple(itertools.starmap(ModelUsage, self._by_model.items())) if len(self._by_model) > 1 else ()
+        return attrs.evolve(
+            transcript,
+            usage=self._metered,
+            model_calls=len(self._metered_replies),
+            replies=tuple(self._metered_replies),
+            model_calls_by="proxy",
+            usage_by_model=by_model,
+        )
+
+    @property
+    def _refusal(self) -> TrialError | None:
+        return self._denial if self._metered is None else None
 
     @property
     def _silence(self) -> FinishReason:

@@ -87,7 +87,7 @@ def pass_on(
     async def scenario() -> None:
         exchange = ModelExchange(middleware, ONCE)
         route = exchange.route(ROUTE, endpoint)
-        with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
+        async with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
             own = told if known else {ASKER_HEADER: "of another run"}
             request = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {**(headers or {}), **own}, b"")
             await route.exchange(request, send)
@@ -115,7 +115,7 @@ def test_who_asks_is_known_by_a_header_and_otherwise_as_far_as_the_route_tells()
 def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str, metered: bool) -> None:
     failed: list[TrialError] = []
     exchange = ModelExchange(retry=ONCE)
-    route = exchange.route(ROUTE, REAL, metered=metered)
+    route = exchange.route(ROUTE, REAL, metered=metered, sole=metered)
 
     async def send(request: ModelRequest) -> ModelResponse:
         if fails == "without an answer":
@@ -123,8 +123,9 @@ def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str,
         return ModelResponse.of(400, {}, b"not so")
 
     async def scenario() -> None:
-        with exchange.request_scope(TRIAL, nobody, Stopwatch(), failed=failed.append) as told, suppress(ModelError):
-            await route.exchange(ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b""), send)
+        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), failed=failed.append) as told:
+            with suppress(ModelError):
+                await route.exchange(ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b""), send)
 
     asyncio.run(scenario())
 
@@ -141,7 +142,7 @@ def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> None:
-        with exchange.request_scope(TRIAL, nobody, Stopwatch(), log=log) as told:
+        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), log=log) as told:
             for headers in ({}, told, {}):
                 await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
 
@@ -156,15 +157,17 @@ def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial
 def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
     exchange = ModelExchange({"noting": Noting("n", [])})
     route = exchange.route(ROUTE, REAL)
-    with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
-        pass
 
     async def send(request: ModelRequest) -> ModelResponse:
         assert ROUTE == request.asker
         return ModelResponse.of(200, {}, b"")
 
-    late = ModelRequest("m", "openai-chat", "POST", "/", told, b"")
-    asyncio.run(route.exchange(late, send))  # type: ignore[arg-type]
+    async def scenario() -> None:
+        async with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
+            pass
+        await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", told, b""), send)
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
         relayed: list[bytes] = []
         exchange = ModelExchange({"noting": Noting("n", [])}, ONCE)
         route = exchange.route(ROUTE, REAL)
-        with exchange.request_scope(TRIAL, nobody, Stopwatch(), relayed.append) as told:
+        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), relayed.append) as told:
             for path in (other, asks):
                 await route.exchange(ModelRequest("m", wire, "POST", path, told, path.encode()), send)
         return relayed
@@ -193,8 +196,11 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
 
 
 def test_where_no_requests_pass_nobody_is_told_who_asks() -> None:
-    with ModelExchange().request_scope(TRIAL, nobody, Stopwatch()) as told:
-        assert {} == told
+    async def scenario() -> dict[str, str]:
+        async with ModelExchange().request_scope(TRIAL, nobody, Stopwatch()) as told:
+            return told
+
+    assert {} == asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("endpoint", "kept"), [(REAL, {}), (SIMULATED, TRIAL_HEADERS)])

@@ -27,6 +27,7 @@ from keval.plugin import (
     MAX_OUTPUT_TOKENS,
     REFUSAL,
     Asker,
+    AttemptKey,
     Endpoint,
     Exchange,
     FinishReason,
@@ -44,6 +45,8 @@ from keval_loopback.serving import serve
 from tests.plugins.gateway.test_protocols import ASKS, BOTH, EACH_MODE, EACH_WIRE, Script
 
 KEY = "sk-canary"
+KEYS = ("key-of-one", "key-of-another")
+"""Of attempts."""
 ASKER = Asker("agent", "a")
 WIRES: tuple[Wire, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini")
 KEY_HEADERS = {
@@ -53,6 +56,7 @@ KEY_HEADERS = {
     "gemini": ("x-goog-api-key", KEY),
 }
 ANSWER = {"content-type": "application/json"}
+BODY = b'{"model": "weather"}'
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 Meter: TypeAlias = Callable[[ModelRequest, Usage, FinishReason | None], object]
@@ -78,7 +82,8 @@ async def proxied(
     *urls: str, exchange: Exchange = passing, meter: Meter | None = None
 ) -> AsyncIterator[list[Endpoint]]:
     """A proxy in front of gateways at these base URLs."""
-    routes = [ProxyRoute(ASKER, Endpoint("the-model", wire_urls(url), KEY), exchange, meter) for url in urls]
+    keys = {key: AttemptKey(key) for key in KEYS}
+    routes = [ProxyRoute(ASKER, Endpoint("weather", wire_urls(url), KEY), exchange, meter, keys.get) for url in urls]
     async with model_proxy().open(routes) as endpoints:
         yield list(endpoints)
 
@@ -131,7 +136,7 @@ def test_every_sdk_gets_through_it_what_it_gets_without(wire: str, stream: bool)
     direct = run(_direct(BOTH, wire, stream))
     (request,), (arrived,) = watching.seen, script.seen
     assert direct == said
-    assert (wire, "the-model", "POST", ASKER) == (request.wire, request.model, request.method, request.asker)
+    assert (wire, "weather", "POST", ASKER) == (request.wire, request.model, request.method, request.asker)
     assert _path(wire, stream) == request.path
     assert {**arrived.headers, **request.headers} == arrived.headers
     assert dict([KEY_HEADERS[wire]]).items() <= arrived.headers.items()
@@ -165,14 +170,14 @@ def test_it_counts_the_tokens_of_each_reply_and_knows_by_the_key_whose_they_are(
     async def scenario() -> None:
         script = Script(attrs.evolve(BOTH, usage=USAGE))
         async with serve(build_app(script)) as base, proxied(base, meter=meter) as (endpoint,):
-            for asker in ("1f", "20"):
-                reached = Model("p", "m", endpoint).access("openai-chat", {ASKER_HEADER: asker})
+            for key in KEYS:
+                reached = Model("p", "m", endpoint).access("openai-chat", {ASKER_HEADER: key})
                 await ASKS[wire](base_of(endpoint), stream, key=reached.api_key)
 
     run(scenario())
 
     told = attrs.evolve(USAGE, reasoning_tokens=None) if wire == "anthropic" else USAGE  # the gateway does not tell it
-    assert [("1f", told), ("20", told)] == metered
+    assert [(key, told) for key in KEYS] == metered
 
 
 @EACH_WIRE
@@ -210,10 +215,10 @@ def test_a_reply_that_does_not_tell_its_tokens_has_an_unknown_number_of_them() -
             proxied(base, meter=meter) as (endpoint,),
             httpx2.AsyncClient(headers={"authorization": f"Bearer {endpoint.api_key}"}) as client,
         ):
-            await client.post(chat(endpoint), json={})
+            await client.post(chat(endpoint), content=BODY)
             refused = [*metered]
             metered.append(USAGE)
-            await client.post(chat(endpoint), json={})
+            await client.post(chat(endpoint), content=BODY)
         assert [] == refused
 
     run(scenario())
@@ -269,7 +274,10 @@ def test_the_first_event_arrives_before_the_endpoint_sends_the_second() -> None:
         async def answer(request: Request) -> Response:
             return StreamingResponse(events(), media_type="text/event-stream")
 
-        async with upstream(answer) as (endpoint, client), client.stream("POST", chat(endpoint)) as response:
+        async with (
+            upstream(answer) as (endpoint, client),
+            client.stream("POST", chat(endpoint), content=BODY) as response,
+        ):
             arrived = []
             async for chunk in response.aiter_raw():
                 arrived.append(chunk)
@@ -303,7 +311,7 @@ def test_a_client_that_hangs_up_ends_the_request_to_the_endpoint(begun: bool) ->
             return StreamingResponse(endless())
 
         async with upstream(streaming if begun else silent) as (endpoint, client):
-            asking = asyncio.create_task(client.post(chat(endpoint)))
+            asking = asyncio.create_task(client.post(chat(endpoint), content=BODY))
             await asked.wait()
             asking.cancel()
             await ended.wait()
@@ -323,7 +331,10 @@ def test_a_long_response_takes_little_memory() -> None:
         async def answer(request: Request) -> Response:
             return StreamingResponse(body())
 
-        async with upstream(answer) as (endpoint, client), client.stream("POST", chat(endpoint)) as response:
+        async with (
+            upstream(answer) as (endpoint, client),
+            client.stream("POST", chat(endpoint), content=BODY) as response,
+        ):
             tracemalloc.start()
             try:
                 received = 0
@@ -365,7 +376,7 @@ def test_every_route_leads_to_its_own_endpoint_with_its_own_key() -> None:
     [
         ("/nowhere/openai/v1/chat/completions", {}, 404),
         ("", {}, 404),
-        ("{secret}/elsewhere", {}, 404),
+        ("{secret}/elsewhere", {}, 403),
         ("{secret}/openai/v1/chat/completions", {"host": "evil.example"}, 421),
     ],
 )
@@ -384,19 +395,6 @@ def test_what_is_not_for_it_goes_nowhere(path: str, headers: dict[str, str], sta
             return response.status_code, len(asked)
 
     assert (status, 0) == run(scenario())
-
-
-def test_other_paths_and_their_queries_are_passed_on_without_the_key() -> None:
-    async def scenario() -> tuple[str, str]:
-        async def answer(request: Request) -> Response:
-            return JSONResponse(f"{request.method} {request.url.path}?{request.url.query}")
-
-        async with upstream(answer) as (endpoint, client):
-            models = await client.get(f"{endpoint.urls['openai-chat']}/models?limit=2&after=a%2Fb")
-            url = f"{endpoint.urls['gemini']}/v1beta/models?key={endpoint.api_key}&pageSize=1"
-            return models.json(), (await client.get(url, headers={"authorization": ""})).json()
-
-    assert ("GET /openai/v1/models?limit=2&after=a%2Fb", "GET /gemini/v1beta/models?pageSize=1") == run(scenario())
 
 
 def test_headers_that_matter_pass_and_those_of_a_connection_do_not() -> None:
@@ -419,7 +417,7 @@ def test_headers_that_matter_pass_and_those_of_a_connection_do_not() -> None:
 
         async with upstream(answer) as (endpoint, client):
             headers = {"x-stainless-os": "Linux", "te": "trailers", "cookie": "a=b", "accept-encoding": "identity"}
-            return await client.post(chat(endpoint), headers=headers), arrived
+            return await client.post(chat(endpoint), content=BODY, headers=headers), arrived
 
     response, arrived = run(scenario())
 
@@ -433,7 +431,7 @@ def test_headers_that_matter_pass_and_those_of_a_connection_do_not() -> None:
 
 def test_the_exchange_may_answer_by_itself_ask_twice_and_change_what_is_asked() -> None:
     async def playing(request: ModelRequest, send: Next) -> ModelResponse:
-        if request.path.startswith("/models"):
+        if request.wire == "openai-responses":
             return ModelResponse.of(418, {"content-length": "7", "x-who": "me"}, b"short and stout")
         first = await send(attrs.evolve(request, body=b"first", headers={**request.headers, "x-new": "yes"}))
         assert b"first yes" == await first.read()
@@ -444,8 +442,8 @@ def test_the_exchange_may_answer_by_itself_ask_twice_and_change_what_is_asked() 
             return Response(await request.body() + b" " + request.headers.get("x-new", "no").encode())
 
         async with upstream(answer, playing) as (endpoint, client):
-            url = f"{endpoint.urls['openai-chat']}/models"
-            return await client.get(url), await client.post(chat(endpoint), content=b"asked")
+            url = f"{endpoint.urls['openai-responses']}/responses"
+            return await client.post(url, content=BODY), await client.post(chat(endpoint), content=BODY)
 
     own, passed = run(scenario())
 
@@ -465,11 +463,11 @@ def test_a_stream_that_breaks_off_tells_why_and_does_not_end_as_if_it_were_whole
         async with proxied("http://127.0.0.1:1", exchange=breaking) as (endpoint,):
             async with AsyncAnthropic(base_url=endpoint.urls["anthropic"], api_key=endpoint.api_key) as sdk:
                 with pytest.raises(APIStatusError) as told:
-                    async for _ in await sdk.messages.create(model="m", max_tokens=1, messages=[], stream=True):
+                    async for _ in await sdk.messages.create(model="weather", max_tokens=1, messages=[], stream=True):
                         pass
             async with httpx2.AsyncClient(headers={"x-api-key": endpoint.api_key}) as client:
                 with pytest.raises(httpx2.RemoteProtocolError) as broken:
-                    await client.post(f"{endpoint.urls['anthropic']}/v1/messages")
+                    await client.post(f"{endpoint.urls['anthropic']}/v1/messages", content=BODY)
             return str(told.value), str(broken.value)
 
     told, broken = run(scenario())
@@ -494,7 +492,7 @@ def test_a_stream_that_breaks_off_within_an_event_is_cut_there() -> None:
         async with (
             proxied("http://127.0.0.1:1", exchange=breaking) as (endpoint,),
             httpx2.AsyncClient(headers={"x-api-key": endpoint.api_key}) as client,
-            client.stream("POST", f"{endpoint.urls['anthropic']}/v1/messages") as response,
+            client.stream("POST", f"{endpoint.urls['anthropic']}/v1/messages", content=BODY) as response,
         ):
             async for chunk in response.aiter_raw():
                 read.append(chunk)
@@ -517,12 +515,12 @@ def test_a_reply_that_is_too_large_is_refused_or_cut_off(told: bool) -> None:
         async with (
             serve(Starlette(routes=[Route("/{path:path}", large, methods=["POST"])])) as base,
             model_proxy().open(
-                [ProxyRoute(ASKER, Endpoint("m", wire_urls(base), KEY, max_reply_bytes=10**6), passing)]
+                [ProxyRoute(ASKER, Endpoint("weather", wire_urls(base), KEY, max_reply_bytes=10**6), passing)]
             ) as (endpoint,),
             httpx2.AsyncClient(headers={"authorization": f"Bearer {endpoint.api_key}"}, timeout=30) as client,
         ):
             try:
-                response = await client.post(chat(endpoint), content=b"{}")
+                response = await client.post(chat(endpoint), content=BODY)
             except httpx2.RemoteProtocolError:
                 return "cut off"
             return f"{response.status_code} {response.json()['error']['message']}"
@@ -551,12 +549,12 @@ def test_a_redirect_is_followed_on_the_same_host_alone() -> None:
                 return Response(await request.body() + request.headers["authorization"].encode())
 
             async with upstream(answer) as (endpoint, client):
-                near = await client.post(chat(endpoint), content=b"asked ")
-                return near, await client.post(f"{endpoint.urls['openai-responses']}/responses"), asked
+                near = await client.post(chat(endpoint), content=BODY)
+                return near, await client.post(f"{endpoint.urls['openai-responses']}/responses", content=BODY), asked
 
     near, far, asked = run(scenario())
 
-    assert (200, f"asked Bearer {KEY}") == (near.status_code, near.text)
+    assert (200, f"{BODY.decode()}Bearer {KEY}") == (near.status_code, near.text)
     assert (502, []) == (far.status_code, asked)
     assert "/responses', which is not asked, as it would see the request" in far.json()["error"]["message"]
 
@@ -576,7 +574,7 @@ def test_loopback_is_reached_past_the_proxy_of_the_environment(monkeypatch: pyte
             proxied(base) as (endpoint,),
             httpx2.AsyncClient(trust_env=False, headers={"x-api-key": endpoint.api_key}) as client,
         ):
-            return (await client.post(chat(endpoint))).text
+            return (await client.post(chat(endpoint), content=BODY)).text
 
     assert "here" == run(scenario())
 

@@ -15,7 +15,15 @@ from attrs.validators import ge
 
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
-from keval_programs import PLACEHOLDERS, FolderConventions, TextTemplate, check_placeholders, placeholders_in, words
+from keval_programs import (
+    PLACEHOLDERS,
+    FolderConventions,
+    TextTemplate,
+    check_models,
+    check_placeholders,
+    placeholders_in,
+    words,
+)
 from keval_programs.folder import OF_PROGRAMS
 
 if TYPE_CHECKING:
@@ -39,9 +47,9 @@ class Acp:
     logging in that is taken first, and `mode` and `settings` are chosen in each session, all by the ids that the agent
     tells; `meta` is what `session/new` has under `_meta`. `shows_server_instructions` says that the agent shows its
     model the instructions of MCP servers itself, so that the system prompt is without them. `api` is the protocol that
-    the agent speaks with its model. `reads` says what the agent finds in its folder by itself. `max_processes` bounds
-    how many run at once. An argument that is the path of a file in `folder`, which is that of the config, is passed as
-    its whole path.
+    the agent speaks with its model, and with any of `models` that it asks beside that. `reads` says what the agent
+    finds in its folder by itself. `max_processes` bounds how many run at once. An argument that is the path of a file
+    in `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
@@ -51,6 +59,7 @@ class Acp:
 
     command: str | tuple[str, ...]
     model: Model | None = None
+    models: tuple[Model, ...] = ()
     api: Api = "chat"
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
@@ -74,9 +83,7 @@ class Acp:
         words("command", self.command)
         for field in ("command", "env", "files", "meta"):
             check_placeholders(field, self._texts(field), self.model, _KNOWN)
-        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
-        if self.model is not None and self.model.endpoint is not None:
-            self.model.reach(API_WIRES[self.api])
+        check_models(self.model, self.models, API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""

@@ -13,6 +13,7 @@ from attrs.validators import ge
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Conventions, Conversation, Model, Volatile, run_conversation
+from keval_programs import check_models
 from keval_programs.folder import FOLDER_PATHS
 
 if TYPE_CHECKING:
@@ -38,24 +39,24 @@ def _processes() -> int:
 class ClaudeCode:
     """Runs every trial in a Claude Code of its own, without the settings and the memory of the user.
 
-    `tools` are those of its built-in tools that it offers, by default `STANDARD_TOOLS` in a trial with a workspace and
-    none in others; it uses them without asking. `max_turns` bounds the model calls per message of the user, and a trial
-    that wants more fails. `max_processes` bounds how many Claude Codes run at once: each is a process of some 200 MB.
+    `models` are those that it asks beside `model`. `tools` are those of its built-in tools that it offers, by default
+    `STANDARD_TOOLS` in a trial with a workspace and none in others; it uses them without asking. `max_turns` bounds the
+    model calls per message of the user, and a trial that wants more fails. `max_processes` bounds how many Claude Codes
+    run at once: each is a process of some 200 MB.
     """
 
     requests_by_proxy: ClassVar[bool] = True
     volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
+    models: tuple[Model, ...] = ()
     tools: tuple[str, ...] | None = None
     max_turns: int = attrs.field(default=20, validator=ge(1))
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     _setup: Setup | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
-        if self.model.endpoint is not None:
-            self.model.reach("anthropic")
+        check_models(self.model, self.models, "anthropic")
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
@@ -91,6 +92,5 @@ class ClaudeCode:
         from keval_claude_code.conversation import Setup
 
         if self._setup is None:
-            _, url, endpoint = self.model.reach("anthropic")
-            self._setup = Setup(find_claude(), url, endpoint, self.max_turns, self.tools)
+            self._setup = Setup(find_claude(), self.model, self.max_turns, self.tools)
         return self._setup

@@ -12,7 +12,7 @@ from typing import cast
 import attrs
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, Message, ResultMessage, SystemMessage, TextBlock
 
-from keval.plugin import MAX_OUTPUT_TOKENS, Context, Endpoint, ModelError, TrialError
+from keval.plugin import MAX_OUTPUT_TOKENS, Context, Model, ModelError, TrialError
 from keval_claude_code.connection import connected
 from keval_claude_code.home import variables, write_session
 from keval_claude_code.servers import LAUNCHER, Servers
@@ -30,11 +30,10 @@ STANDARD_TOOLS = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill
 
 @attrs.frozen
 class Setup:
-    """What all trials share: the program, the model's base URL and endpoint, the bound on its calls, and own tools."""
+    """What all trials share: the program, the model, the bound on its calls, and own tools."""
 
     program: str
-    url: str
-    endpoint: Endpoint
+    model: Model
     max_turns: int
     tools: tuple[str, ...] | None
 
@@ -51,21 +50,16 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
         standard = STANDARD_TOOLS if context.workspace is not None else ()
         tools = standard if setup.tools is None else setup.tools
         servers = Servers(context.servers, folder, frozenset(tools))
+        access = setup.model.access("anthropic", context.model_headers)
+        patience = max((server.timeout for server in context.servers), default=60.0)
         with closing(servers):
-            named = variables(
-                folder,
-                url=setup.url,
-                key=setup.endpoint.api_key,
-                headers=context.model_headers,
-                patience=max((server.timeout for server in context.servers), default=60.0),
-            )
             needs = (Path(setup.program), Path(sys.executable), LAUNCHER)
             process = Process(
                 name="Claude Code's process",
-                command=_command(setup, context, servers, tools),
-                env=environment(folder.home, named),
+                command=_command(setup, access.name, context, servers, tools),
+                env=environment(folder.home, variables(folder, access, patience=patience)),
                 cwd=folder.work,
-                confinement=confinement(context, folder, setup.url, needs),
+                confinement=confinement(context, folder, access.base_url, needs),
             )
             async with connected(process, context.builder) as client:
                 yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
@@ -119,7 +113,7 @@ async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], status
     watch.servers.check_offered(tools)
 
 
-def _command(setup: Setup, context: Context, servers: Servers, tools: Sequence[str]) -> list[str]:
+def _command(setup: Setup, model: str, context: Context, servers: Servers, tools: Sequence[str]) -> list[str]:
     """Return the command line; what is long or secret stands in files."""
     folder, works = servers.folder, context.workspace is not None
     command = [
@@ -134,7 +128,7 @@ def _command(setup: Setup, context: Context, servers: Servers, tools: Sequence[s
         f"--mcp-config={folder.write_json('servers.json', servers.config())}",
         "--strict-mcp-config",
         "--permission-mode=dontAsk",
-        f"--model={setup.endpoint.model}",
+        f"--model={model}",
         f"--max-turns={setup.max_turns}",
         "--input-format=stream-json",
         "--output-format=stream-json",
@@ -146,7 +140,7 @@ def _command(setup: Setup, context: Context, servers: Servers, tools: Sequence[s
         command.append(f"--system-prompt-file={folder.write('instructions.txt', context.instructions)}")
     if allowed := (*tools, *(f"mcp__{alias}" for alias in servers.aliases)):
         command.append(f"--allowedTools={','.join(allowed)}")
-    session = write_session(context.history, folder, setup.endpoint.model)
+    session = write_session(context.history, folder, model)
     return command if session is None else [*command, f"--resume={session}"]
 
 

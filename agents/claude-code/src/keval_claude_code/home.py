@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from claude_agent_sdk import project_key_for_directory
 
 from keval import Message
-from keval.plugin import TrialError
+from keval.plugin import ModelAccess, TrialError
 from keval_programs import Tree, TrialFolder
 
 
-def variables(
-    folder: TrialFolder, *, url: str, key: str, headers: Mapping[str, str], patience: float
-) -> dict[str, str]:
+def variables(folder: TrialFolder, access: ModelAccess, *, patience: float) -> dict[str, str]:
     """Return the variables of Claude Code's environment, beside those that any program gets.
 
-    `url`, `key` and `headers` are for the model's endpoint; `patience` is how many seconds a server may take to come
-    up.
+    `patience` is how many seconds a server may take to come up.
     """
     return {
         "CLAUDE_CODE_TMPDIR": str(folder.home),
         "CLAUDE_CONFIG_DIR": str(folder.home),
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": key,
-        "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{name}: {value}" for name, value in headers.items()),
+        "ANTHROPIC_BASE_URL": access.base_url,
+        "ANTHROPIC_API_KEY": access.api_key,
+        "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{name}: {value}" for name, value in access.headers.items()),
         # keval retries in one place.
         "CLAUDE_CODE_MAX_RETRIES": "0",
         "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",

@@ -21,6 +21,7 @@ from keval_programs import (
     FolderConventions,
     Placeholders,
     TextTemplate,
+    check_models,
     check_placeholders,
     confinement,
     find_program,
@@ -59,9 +60,9 @@ class Command:
     standard input. The answer is the standard output, or the text that the JMESPath expression `answer` finds in its
     JSON; with `events: jsonl` each line is JSON, and the last text found counts. `env` are the variables that the
     program gets beside those that any program needs, and `files` are written for it: paths, and Jinja templates of
-    their content. `api` is the protocol that the program speaks with its model. `reads` says what the program finds in
-    its folder by itself. `max_processes` bounds how many run at once. An argument that is the path of a file in
-    `folder`, which is that of the config, is passed as its whole path.
+    their content. `api` is the protocol that the program speaks with its model, and with any of `models` that it asks
+    beside that. `reads` says what the program finds in its folder by itself. `max_processes` bounds how many run at
+    once. An argument that is the path of a file in `folder`, which is that of the config, is passed as its whole path.
     """
 
     requests_by_proxy: ClassVar[bool] = True
@@ -71,6 +72,7 @@ class Command:
 
     command: str | tuple[str, ...]
     model: Model | None = None
+    models: tuple[Model, ...] = ()
     api: Api = "chat"
     answer: str | None = None
     events: Events | None = None
@@ -108,9 +110,7 @@ class Command:
             files=files,
             used=frozenset(placeholders_in(texts)).union(*(file.names for file in files.values())),
         )
-        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
-        if self.model is not None and self.model.endpoint is not None:
-            self.model.reach(API_WIRES[self.api])
+        check_models(self.model, self.models, API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""

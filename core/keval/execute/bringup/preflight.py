@@ -332,10 +332,13 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
 async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[ModelField, Model]) -> Any:
     """Return the plugin with an endpoint in each of its models. It may refuse an endpoint of another protocol."""
     with _placed(resolved):
-        found = {field: models[asker, field] for field in resolved.models}
-        changes = {
-            field: model for field, model in found.items() if model.endpoint is not resolved.models[field].endpoint
-        }
+        changes: dict[str, Any] = {}
+        for field, was in resolved.models.items():
+            model, (name, dot, _) = models[asker, field], field.partition(".")
+            if dot:
+                changes[name] = (*changes.get(name, ()), model)
+            elif model.endpoint is not was.endpoint:
+                changes[name] = model
         return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import hashlib
 import random
+import secrets
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
@@ -25,7 +28,14 @@ from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequ
 from keval.records.transcript import Refusal, Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
-from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy, UsageByProxy
+from keval.seams.infrastructure import (
+    AppliesMiddleware,
+    AttemptKey,
+    Middleware,
+    ProxyRoute,
+    RequestsByProxy,
+    UsageByProxy,
+)
 from keval.seams.interfaces import DeclaresVolatile
 from keval.seams.transcript_builder import FinishReason
 
@@ -35,6 +45,17 @@ if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
 
 _ASKER_HEADERS = frozenset({ASKER_HEADER})
 _OWN_HEADERS = frozenset({ASKER_HEADER, "x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched"})
+
+
+_UNKNOWN_KEY = (
+    "its key is of no attempt that is under way; a program may have outlived its attempt, or uses a key that it was not"
+    " given"
+)
+
+
+def _digest(key: str) -> bytes:
+    """Return by what a key is found: how long that takes tells nothing of another key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
 def applies_middleware(plugin: object) -> bool:
@@ -53,6 +74,15 @@ def needs_meter(plugin: object) -> bool:
 
 
 @attrs.frozen
+class _OpenAttempt:
+    """An attempt that is under way: who asks models in it, with which key, and what is told of that."""
+
+    asker: Asker
+    key: AttemptKey
+    scope: RequestScope
+
+
+@attrs.frozen
 class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
@@ -68,10 +98,10 @@ class ModelExchange:
     player: Player | None = None
     limits: Limits = attrs.field(factory=RunLimits)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
-    _askers: dict[str, tuple[Asker, RequestScope]] = attrs.field(factory=dict, init=False)
+    _attempts: dict[bytes, _OpenAttempt] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
     _unknown: set[Asker] = attrs.field(factory=set, init=False)
-    _tokens: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    _unknown_keys: Counter[Asker] = attrs.field(factory=Counter, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
@@ -101,45 +131,54 @@ class ModelExchange:
         with self.player.attempt(asker, stopwatch.expire) as cassette:
             yield cassette
 
-    @contextmanager
-    def request_scope(
+    @asynccontextmanager
+    async def request_scope(
         self,
         asker: Asker,
         refused: Callable[[Refusal], object],
         stopwatch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
         *,
-        metered: Metered = lambda usage, finish: None,
+        metered: Metered = lambda usage, finish, model: None,
         failed: Callable[[TrialError], object] = lambda error: None,
+        denied: Callable[[str, str], object] = lambda request, reason: None,
         headers: Callable[[], Mapping[str, str]] = dict,
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
-    ) -> Iterator[dict[str, str]]:
-        """Yield the headers that mark requests as this asker's while the block runs.
+    ) -> AsyncIterator[dict[str, str]]:
+        """Yield the headers that mark requests as this asker's while the block runs: they have the key of the attempt.
 
         `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
-        tokens of each reply, where a proxy counts them, and `failed` why there is none. What `headers` returns is added
-        to the requests of a program that sends none, if the endpoint wants them. `log` keeps all requests, if the run
-        is recorded, and `cassette` answers them in a replay.
+        tokens of each reply, where a proxy counts them, `failed` why there is none, and `denied` what the proxy does
+        not pass on. What `headers` returns is added to the requests of a program that sends none, if the endpoint wants
+        them. `log` keeps all requests, if the run is recorded, and `cassette` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
-        token = f"{next(self._tokens):x}"
+        key = AttemptKey(f"keval-{secrets.token_urlsafe(24)}", denied)
+        digest = _digest(key.value)
         scope = RequestScope(
-            token, refused, stopwatch.paused, relayed, metered, failed, headers, stopwatch.expire, log, cassette
+            digest.hex(), refused, stopwatch.paused, relayed, metered, failed, headers, stopwatch.expire, log, cassette
         )
-        self._askers[token] = (asker, scope)
+        self._attempts[digest] = _OpenAttempt(asker, key, scope)
         try:
-            yield {ASKER_HEADER: token}
+            yield {ASKER_HEADER: key.value}
         finally:
-            del self._askers[token]
+            del self._attempts[digest]
+            for task in [*key.in_flight]:
+                task.cancel()
+            if key.in_flight:  # what they used until now counts to the attempt
+                await asyncio.wait([*key.in_flight])
 
-    def route(self, asker: Asker, endpoint: Endpoint, model: str = "", *, metered: bool = False) -> ProxyRoute:
+    def route(
+        self, asker: Asker, endpoint: Endpoint, model: str = "", *, metered: bool = False, sole: bool = False
+    ) -> ProxyRoute:
         """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers.
 
-        `model` is `provider/name`. If it is `metered`, the proxy counts the tokens of replies.
+        `model` is `provider/name`. If it is `metered`, the proxy counts the tokens of replies. If that is the `sole`
+        report of model calls, the proxy reports those that fail, too.
         """
         there = endpoint.place
         gate = self._gates.get(there)
@@ -148,33 +187,70 @@ class ModelExchange:
             gate = self._gates[there] = live if self.player is None else PlayedGate()
         unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
 
+        def opened(request: ModelRequest) -> tuple[Asker, RequestScope]:
+            found = self._attempts.get(_digest(request.headers.get(ASKER_HEADER, "")))
+            return (asker, unknown) if found is None else (found.asker, found.scope)
+
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
-            who, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
+            who, scope = opened(request)
+            is_sent = False
+
+            async def leave(request: ModelRequest) -> ModelResponse:
+                nonlocal is_sent
+                is_sent = True
+                response = await last(request)
+                is_sent = False
+                return response
+
             if self.recorded and ASKER_HEADER not in request.headers:
                 self._warn_of_unknown(asker)
             try:
                 last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
-                sending = _chain(self.middleware, last)
+                sending = _chain(self.middleware, leave)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
+            except asyncio.CancelledError:
+                if metered and is_sent:  # it may have been answered, though nobody waited for that
+                    scope.metered(Usage(), None, model)
+                raise
             except OutageError as error:
                 self._outages[who.role, who.label] = error, gate
-                for other, its in self._askers.values():  # a program would ask again and again
-                    if (other.role, other.label) == (who.role, who.label):
-                        its.expire()
+                for other in self._attempts.values():  # a program would ask again and again
+                    if (other.asker.role, other.asker.label) == (who.role, who.label):
+                        other.scope.expire()
                 raise
             except TrialError as error:
-                if metered:  # only then a later reply makes up for it
+                if sole:  # only then a later reply makes up for it
                     scope.failed(error)
                 raise
-            if metered and response.status >= 400 and request.asks_for_reply:
+            if sole and response.status >= 400 and request.asks_for_reply:
                 scope.failed(Failed.refused(response, await response.read()).as_error())
             return response
 
         def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
-            _, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
-            scope.metered(usage, finish)
+            _, scope = opened(request)
+            scope.metered(usage, finish, model)
 
-        return ProxyRoute(asker, endpoint, exchange, meter if metered else None)
+        return ProxyRoute(asker, endpoint, exchange, meter if metered else None, partial(self._find_key, asker))
+
+    def _find_key(self, asker: Asker, key: str) -> AttemptKey | None:
+        """Return the attempt of an agent or judge that a key is of. Any other key is said where it can be."""
+        found = self._attempts.get(_digest(key))
+        running = [
+            each for each in self._attempts.values() if (each.asker.role, each.asker.label) == (asker.role, asker.label)
+        ]
+        if found in running:
+            return found.key
+        if len(running) == 1:  # otherwise nobody knows whose program it is
+            running[0].key.denied("a request", _UNKNOWN_KEY)
+        else:
+            self._unknown_keys[asker] += 1
+        return None
+
+    async def aclose(self) -> None:
+        """Warn of requests with unknown keys that no trial tells of."""
+        for asker, count in self._unknown_keys.items():
+            told = f"{count:,} requests to the model of the {asker.role} {asker.label!r} were refused: {_UNKNOWN_KEY}"
+            warnings.warn(told, PluginWarning, stacklevel=2)
 
     def _warn_of_unknown(self, asker: Asker) -> None:
         """Warn, once for each agent or judge, that a request is not recorded, as nobody knows whose it is."""
@@ -310,16 +386,20 @@ async def lead(
 
     A reply may have `most` bytes.
     """
+    scope.close_later(exchange)
     models: dict[ModelField, Model] = {}
     proxied: dict[ModelField, ProxyRoute] = {}
     askers = [(Asker("agent", item.label), item) for item in agents]
     askers += [(Asker("judge", item.label), item) for item in judges]
     for asker, item in askers:
+        _check_alike(item, endpoints)
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
             endpoint = attrs.evolve(endpoint, max_reply_bytes=most)
             if exchange.leads(endpoint) or needs_proxy(item.plugin):
-                route = exchange.route(asker, endpoint, str(model), metered=needs_meter(item.plugin))
+                sole = needs_meter(item.plugin)
+                metered = sole or needs_proxy(item.plugin)
+                route = exchange.route(asker, endpoint, str(model), metered=metered, sole=sole)
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)
                 else:
@@ -330,6 +410,14 @@ async def lead(
         for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
             models[key] = attrs.evolve(models[key], endpoint=endpoint)
     return models
+
+
+def _check_alike(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> None:
+    """Raise PreflightError if only some models are simulated: what an agent costs is known by one of the two."""
+    if len({(model.endpoint or endpoints[str(model)]).simulated for model in item.models.values()}) > 1:
+        raise PreflightError(
+            f"{item.place}: {item.component.kind} {item.label!r} has simulated models and others; choose one kind"
+        )
 
 
 def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:

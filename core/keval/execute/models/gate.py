@@ -194,8 +194,8 @@ _SHARE_OF_FIRST_WAIT = 0.25
 """The part of the first wait that is enough for a request that is refused alone: there is no crowd to let pass."""
 
 
-Metered: TypeAlias = "Callable[[Usage, FinishReason | None], object]"
-"""Is told the tokens of a reply, and what ended it before its time."""
+Metered: TypeAlias = "Callable[[Usage, FinishReason | None, str], object]"
+"""Is told the tokens of a reply, what ended it before its time, and the model."""
 
 
 @attrs.frozen
@@ -211,7 +211,7 @@ class RequestScope:
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
-    metered: Metered = lambda usage, finish: None
+    metered: Metered = lambda usage, finish, model: None
     failed: Callable[[TrialError], object] = lambda error: None
     headers: Callable[[], Mapping[str, str]] = dict
     expire: Callable[[], object] = lambda: None

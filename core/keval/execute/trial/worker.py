@@ -167,11 +167,12 @@ class PlanWorker:
             relayed,
             metered=builder.metered,
             failed=builder.model_failed,
+            denied=builder.denied,
             headers=lambda: attempt.headers,
             log=attempt.log,
             cassette=attempt.cassette,
         )
-        headers = self._headers(attempt) | stack.enter_context(scope)
+        headers = self._headers(attempt) | await stack.enter_async_context(scope)
         return Context(
             trial=key.id,
             condition=key.condition,
@@ -288,7 +289,7 @@ class PlanWorker:
                 check(transcript, context)
             except TrialError as error:
                 outcome = AttemptOutcome.failed(error)
-        transcript = transcript or merge(builder.transcript(), context)
+        transcript = builder.settled(transcript or merge(builder.transcript(), context))
         transcript = attrs.evolve(transcript, instructions=instructions, end_state=ended)
         execution = self.plan.evaluation.execution
         keep = attempt.outbox.blob if execution.keep_large_results else None

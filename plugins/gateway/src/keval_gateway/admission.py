@@ -19,11 +19,10 @@ _DEEPEST = 64
 """Values in a JSON Schema, and levels of it. OpenAI's API takes 5,000 properties on 10 levels."""
 
 
-def admit(request: Request, token: str | None, key: str | None = None) -> None:
+def admit(request: Request, token: str | None) -> None:
     """Refuse a request without the token, one for another host or port than this, and one of a web page of another.
 
-    The key is that of the request, unless `key` is given. A web page sends the former two when DNS has led its host
-    name to loopback, and names itself in `Origin` always.
+    A web page sends the former two when DNS has led its host name to loopback, and names itself in `Origin` always.
 
     Raises:
         ModelFault: what the request is refused with.
@@ -36,9 +35,7 @@ def admit(request: Request, token: str | None, key: str | None = None) -> None:
     if status is not None:
         origins = ", ".join(headers.getlist("origin"))
         raise ModelFault(status, f"this gateway answers no web page of {origins[:200]!r}")
-    if key is None:
-        key = key_of(request)
-    if token is not None and not hmac.compare_digest(key.encode(), token.encode()):
+    if token is not None and not hmac.compare_digest(key_of(request).encode(), token.encode()):
         raise ModelFault(401, "the API key is not this gateway's; hand on the one that was given with its address")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
 import orjson
 
 from keval import Usage
@@ -12,20 +13,24 @@ from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReaso
 from keval_clients import completions_usage, messages_usage, responses_usage
 
 
-def read_reply(wire: Wire, body: bytes) -> tuple[Usage, FinishReason | None]:
+def read_reply(wire: Wire, body: bytes, *, whole: bool = True) -> tuple[Usage, FinishReason | None]:
     """Return the tokens that a reply says it took, and what ended it before its time, if anything did.
 
     `body` is the whole body of a successful response: a JSON object, or server-sent events. What it does not tell of
-    its tokens is unknown.
+    its tokens is unknown. If it is not the `whole` body, what it tells before its end is not all of its output.
     """
     told: dict[str, Any] = {}
     finished: FinishReason | None = None
+    ended = whole or wire in ("openai-chat", "openai-responses")  # which tell all tokens at the end
     # Later events of a stream replace what earlier ones said, key by key: Anthropic's API tells the input at the
     # beginning and the output at the end.
     for data in _objects(body):
         told.update(_TOLD[wire](data))
-        finished = _FINISHED.get(_ENDED[wire](data), finished)
-    return _READ[wire](told), finished
+        reason = _ENDED[wire](data)
+        finished = _FINISHED.get(reason, finished)
+        ended = ended or bool(reason)
+    usage = _READ[wire](told)
+    return usage if ended else attrs.evolve(usage, output_tokens=None), finished
 
 
 def _objects(body: bytes) -> list[dict[str, Any]]:

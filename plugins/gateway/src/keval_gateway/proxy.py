@@ -27,10 +27,10 @@ class LoopbackProxy:
 
         await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
         from keval_clients.sender import model_client
-        from keval_gateway.proxy_app import ProxyApp, Way
+        from keval_gateway.proxy_app import ProxyApp, Way, models_beside
         from keval_loopback.serving import serve
 
-        ways = [Way(route) for route in routes]
+        ways = [Way(route, models_beside(route, routes)) for route in routes]
         client = model_client(url for route in routes for url in route.endpoint.urls.values())
         async with aclosing(client), serve(ProxyApp({way.path: way for way in ways}, client)) as base:
             yield [way.endpoint(base) for way in ways]

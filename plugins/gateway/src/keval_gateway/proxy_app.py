@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -16,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from keval import KevalError
 from keval.plugin import (
     ASKER_HEADER,
+    AttemptKey,
     Endpoint,
     ModelRequest,
     ModelResponse,
@@ -31,8 +33,8 @@ from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.metering import read_reply
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
+from keval_gateway.rules import PASSED_HEADERS, ReplyCall, decide, model_name, wire_of
 
-_BASES = wire_urls("")
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""
 _KEY_HEADERS: Mapping[Wire, tuple[str, str]] = {
@@ -42,13 +44,20 @@ _KEY_HEADERS: Mapping[Wire, tuple[str, str]] = {
     "gemini": ("x-goog-api-key", "{}"),
 }
 """The header in which each protocol wants the key."""
+_JSON = {"content-type": "application/json"}
+_LONG = 1_000_000
+"""Bytes of a body from which on it is read beside the event loop."""
 
 
 @attrs.frozen
 class Way:
-    """A route as the proxy knows it: by the first part of its path and by the placeholder, both unguessable."""
+    """A route as the proxy knows it: by the first part of its path and by the placeholder, both unguessable.
+
+    `others` are the routes of the same asker by the names of their models, which may be asked at this path, too.
+    """
 
     route: ProxyRoute
+    others: Mapping[str, ProxyRoute] = attrs.field(factory=dict)
     path: str = attrs.field(factory=lambda: secrets.token_urlsafe(18))
     token: str = attrs.field(factory=lambda: f"keval-{secrets.token_urlsafe(24)}", repr=False)
 
@@ -56,7 +65,25 @@ class Way:
         """Return the endpoint to hand out, when the proxy is at `base`."""
         real, urls = self.route.endpoint, wire_urls(f"{base}/{self.path}")
         urls = {wire: urls[wire] for wire in real.urls}
-        return attrs.evolve(real, urls=urls, api_key=self.token, wants_trial=True, marked_keys=True)
+        return attrs.evolve(real, urls=urls, api_key=self.token, wants_trial=True, attempt_keys=True)
+
+    @property
+    def models(self) -> Mapping[str, ProxyRoute]:
+        """The routes by the names of their models."""
+        return {**self.others, model_name(self.route.endpoint.model): self.route}
+
+    def admit(self, request: Request) -> AttemptKey | None:
+        """Return the attempt that a program's key is of; `None` is a request of code in keval's own process.
+
+        Raises ModelFault: the key is neither.
+        """
+        key = key_of(request)
+        if hmac.compare_digest(key.encode(), self.token.encode()):
+            return None
+        found = self.route.find_key(key)
+        if found is None:
+            raise ModelFault(401, "the API key is of no attempt that is under way; hand on the one that was given")
+        return found
 
 
 @attrs.frozen
@@ -70,23 +97,43 @@ class ProxyApp:
         """Answer one HTTP request. A client that hangs up ends the request to the endpoint."""
         request = Request(scope, receive)
         wire: Wire = "openai-chat"
+        key: AttemptKey | None = None
+        first, _, rest = request.scope["raw_path"].decode("latin-1").removeprefix("/").partition("/")
         try:
-            way, wire, path = self._led(request)
-            asked = ModelRequest(
-                model=way.route.endpoint.model,
-                wire=wire,
-                method=request.method,
-                path=path,
-                headers=_marked(request_headers(request.headers.items()), key_of(request)),
-                body=await read_body(request),
-                asker=way.route.asker,
-            )
+            admit(request, None)
+            way = self.ways.get(first)
+            if way is None:
+                raise ModelFault(404, f"{request.method} {request.url.path} is not served here")
+            wire = wire_of(f"/{rest}")
+            key = way.admit(request)
+            body = await read_body(request)
+            models = way.models
+            deciding = partial(decide, request.method, f"/{rest}", request.url.query, body, _wires(models))
+            found = await asyncio.to_thread(deciding) if len(body) > _LONG else deciding()
         except ModelFault as fault:
+            if key is not None and fault.status != 404:
+                key.denied(f"{request.method} /{rest}", fault.message)
             await _whole(send, _refusal(wire, fault))
             return
         except ClientDisconnect:
             return
-        answering = asyncio.create_task(self._answer(way, asked, send))
+        if not isinstance(found, ReplyCall):
+            await _whole(send, ModelResponse.of(200, _JSON, orjson.dumps(found)))
+            return
+        route, headers = models[found.model], request_headers(request.headers.items())
+        asked = ModelRequest(
+            model=route.endpoint.model,
+            wire=found.wire,
+            method=request.method,
+            path=found.path,
+            headers=headers if key is None else _of_program(headers, key),
+            body=body,
+            asker=route.asker,
+        )
+        answering = asyncio.create_task(self._answer(route, asked, send))
+        if key is not None:
+            key.in_flight.add(answering)
+            answering.add_done_callback(key.in_flight.discard)
         tasks = {answering, asyncio.create_task(_disconnected(receive))}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -97,32 +144,19 @@ class ProxyApp:
         if not answering.cancelled():
             answering.result()
 
-    def _led(self, request: Request) -> tuple[Way, Wire, str]:
-        """Return whose request this is, the wire it speaks, and its path below the base URL of that."""
-        first, _, rest = request.scope["raw_path"].decode("latin-1").removeprefix("/").partition("/")
-        way = self.ways.get(first)
-        token, _, _ = key_of(request).partition(".")
-        admit(request, way.token if way else None, token)
-        found = _wire(way.route.endpoint, f"/{rest}") if way else None
-        if way is None or found is None:
-            raise ModelFault(404, f"{request.method} {request.url.path} is not served here")
-        wire, path = found
-        # A key may stand in the query of Gemini's protocol.
-        query = "&".join(part for part in request.url.query.split("&") if part.partition("=")[0] != "key")
-        return way, wire, f"{path}?{query}" if query else path
-
-    async def _answer(self, way: Way, asked: ModelRequest, send: Send) -> None:
+    async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send) -> None:
         async with AsyncExitStack() as opened:
             try:
-                response = await way.route.exchange(asked, partial(send_on, self.client, opened, way.route.endpoint))
+                response = await route.exchange(asked, partial(send_on, self.client, opened, route.endpoint))
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
                 response = _refusal(asked.wire, ModelFault(502, _told(error)))
                 start = _start(response)
             await send(start)
             end = b"\n\n"
-            meter = way.route.meter if asked.asks_for_reply and 200 <= response.status < 300 else None
+            meter = route.meter if 200 <= response.status < 300 else None
             read: list[bytes] = []
+            whole = False
             try:
                 async for chunk in response.chunks:
                     if chunk:
@@ -130,6 +164,7 @@ class ProxyApp:
                         end = (end + chunk)[-4:]
                         if meter is not None:
                             read.append(chunk)
+                whole = True
             except Exception as error:
                 # Too late for a status. The connection is cut, and who reads events is told why; not within one of
                 # them, which would be read as a part of it.
@@ -141,22 +176,25 @@ class ProxyApp:
                 # What was not read by then is lost with the connection.
                 await asyncio.sleep(_MOMENT)
                 raise
-        if meter is not None:  # before the client can know that the reply has ended
-            meter(asked, *read_reply(asked.wire, b"".join(read)))
+            finally:  # also where the client hangs up; and before it can know that the reply has ended
+                if meter is not None:
+                    meter(asked, *read_reply(asked.wire, b"".join(read), whole=whole))
         await send({"type": "http.response.body"})
 
 
-def _wire(endpoint: Endpoint, path: str) -> tuple[Wire, str] | None:
-    """Return the wire of a path and what follows its base; both of OpenAI's have one base."""
-    found = [(wire, path.removeprefix(_BASES[wire])) for wire in endpoint.urls if path.startswith(f"{_BASES[wire]}/")]
-    fitting = [(wire, rest) for wire, rest in found if (wire == "openai-responses") == rest.startswith("/responses")]
-    return next(iter([*fitting, *found]), None)
+def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[str, ProxyRoute]:
+    """Return the other routes of an asker by the names of their models."""
+    return {model_name(each.endpoint.model): each for each in routes if each.asker == route.asker and each is not route}
 
 
-def _marked(headers: dict[str, str], key: str) -> dict[str, str]:
-    """Add who asks, if only the key tells; see `keval.plugin.Model.access`."""
-    _, _, asker = key.partition(".")
-    return {ASKER_HEADER: asker, **headers} if asker else headers
+def _wires(models: Mapping[str, ProxyRoute]) -> Mapping[str, Collection[Wire]]:
+    return {name: route.endpoint.urls.keys() for name, route in models.items()}
+
+
+def _of_program(headers: Mapping[str, str], key: AttemptKey) -> dict[str, str]:
+    """Return the headers that are passed on of a program's, and who asks, which the key alone tells."""
+    kept = {name: value for name, value in headers.items() if name in PASSED_HEADERS}
+    return {**kept, **_JSON, ASKER_HEADER: key.value}
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -178,7 +216,7 @@ async def _whole(send: Send, response: ModelResponse) -> None:
 
 def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
     body = orjson.dumps(PROTOCOLS[wire].fault(fault))
-    return ModelResponse.of(fault.status, {"content-type": "application/json"}, body)
+    return ModelResponse.of(fault.status, _JSON, body)
 
 
 def _told(error: Exception) -> str:

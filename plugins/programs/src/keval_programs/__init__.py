@@ -3,7 +3,14 @@
 from keval_programs.confinement import Confinement, confinement, inside, needed
 from keval_programs.environment import environment, find_program, whole_path, words
 from keval_programs.folder import FolderConventions, TrialFolder, open_folder
-from keval_programs.placeholders import PLACEHOLDERS, Placeholders, TextTemplate, check_placeholders, placeholders_in
+from keval_programs.placeholders import (
+    PLACEHOLDERS,
+    Placeholders,
+    TextTemplate,
+    check_models,
+    check_placeholders,
+    placeholders_in,
+)
 from keval_programs.process import Process, running
 from keval_programs.shielding import in_thread, to_the_end
 from keval_programs.tree import LedOutError, Tree
@@ -18,6 +25,7 @@ __all__ = [
     "TextTemplate",
     "Tree",
     "TrialFolder",
+    "check_models",
     "check_placeholders",
     "confinement",
     "environment",

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 from jinja2 import Environment, StrictUndefined, Template, TemplateError, meta
 
-from keval.plugin import Context, McpServer, ModelAccess, TrialError, suggestion
+from keval.plugin import Context, McpServer, Model, ModelAccess, TrialError, Wire, suggestion
 from keval_programs.folder import TrialFolder
 from keval_programs.shielding import in_thread
 from keval_programs.tree import LedOutError, Tree
@@ -53,6 +53,23 @@ def check_placeholders(field: str, texts: Iterable[str], model: object, known: I
             raise ValueError(f"'{field}' must have known placeholders only, got {{{name}}}{hint} ({{{{ writes a brace)")
         if name in _OF_MODEL and model is None:
             raise ValueError(f"'{field}' must not have {{{name}}} without a model; give the agent `model:`")
+
+
+def check_models(model: Model | None, models: Sequence[Model], wire: Wire) -> None:
+    """Check the options for a program's models: `models` are those that it asks beside `model`.
+
+    Raises:
+        ValueError: there is no model to be beside, or one is named twice.
+        PreflightError: one is known to speak another protocol than that of the program.
+    """
+    if models and model is None:
+        raise ValueError("'models' must come with `model`, beside which the program asks them")
+    for each in (asked := [each for each in (model, *models) if each is not None]):
+        if asked.count(each) > 1:
+            raise ValueError(f"'models' must have models beside `model` once each, got {each}")
+        # The core adds the endpoint before the first trial: the moment to find that a model does not speak the API.
+        if each.endpoint is not None:
+            each.reach(wire)
 
 
 @attrs.frozen

@@ -109,20 +109,20 @@ class StagedAgent:
             builder.relayed,
             metered=builder.metered,
             failed=builder.model_failed,
+            denied=builder.denied,
             headers=lambda: HEADERS,
         )
-        with asked as headers:
-            async with self._server.open(SUMS) as server:
-                context = Context(
-                    "t1",
-                    instructions,
-                    (server,),
-                    {**headers, **HEADERS},
-                    history=sample.history,
-                    streams=streams,
-                    builder=builder,
-                )
-                yield RunningTrial(context, asyncio.create_task(self.agent.run(sample, context)), events)
+        async with asked as headers, self._server.open(SUMS) as server:
+            context = Context(
+                "t1",
+                instructions,
+                (server,),
+                {**headers, **HEADERS},
+                history=sample.history,
+                streams=streams,
+                builder=builder,
+            )
+            yield RunningTrial(context, asyncio.create_task(self.agent.run(sample, context)), events)
 
     async def play(self, sample: Sample = QUESTION, **rest: Any) -> Outcome:
         """Run a trial to its end; `rest` is that of `trial`."""

@@ -82,14 +82,14 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
     calls = tuple(
         attrs.evolve(call, id=call.id or f"call_{digest[:16]}{index:02d}") for index, call in enumerate(reply.calls)
     )
-    usage = reply.usage or Usage(_tokens(asked), _tokens(said))
+    usage = reply.usage or Usage(count_tokens(asked), count_tokens(said))
     return Answer(
         digest,
         created,
         reply.text,
         calls,
-        _tokens(asked) if usage.input_tokens is None else usage.input_tokens,
-        _tokens(said) if usage.output_tokens is None else usage.output_tokens,
+        count_tokens(asked) if usage.input_tokens is None else usage.input_tokens,
+        count_tokens(said) if usage.output_tokens is None else usage.output_tokens,
         usage.cached_tokens or 0,
         usage.reasoning_tokens or 0,
         reply.cut,
@@ -103,7 +103,8 @@ def _limited(reply: ChatReply, limit: int | None) -> ChatReply:
     return attrs.evolve(reply, text=reply.text[: limit * _CHARACTERS], usage=usage, cut="length")
 
 
-def _tokens(content: bytes) -> int:
+def count_tokens(content: bytes) -> int:
+    """Return about how many tokens content has."""
     return math.ceil(len(content) / _CHARACTERS)
 
 

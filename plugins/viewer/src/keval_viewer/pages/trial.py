@@ -203,6 +203,8 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     if transcript.refusals:
         waited = sum(refusal.waited for refusal in transcript.refusals)
         yield "refused requests", f"{len(transcript.refusals):,}, waited {time_span(waited)}"
+    for denied in transcript.denied:
+        yield "not passed on to the model", f"{denied.request} ({denied.count:,}): {denied.reason}"
     if trial.attempts:
         yield "discarded attempts", f"{len(trial.attempts):,}"
     if trial.complied is False:
