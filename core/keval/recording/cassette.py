@@ -11,6 +11,7 @@ from typing import Any, get_args
 import attrs
 
 from keval.errors import ModelError, TrialError
+from keval.plan.plan import Plan
 from keval.recording.playback import Playback, next_equal
 from keval.recording.recording import RecordedAttempt, Recording
 from keval.recording.request_comparison import ComparableRequest, canonical, first_difference, first_difference_of_call
@@ -28,6 +29,7 @@ from keval.records.models import Asker, Endpoint, ModelRequest, ModelResponse, W
 from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval.redaction import Redactor
+from keval.seams.interfaces import DeclaresVolatile
 
 
 def _raised(error: TrafficError | None) -> Exception:
@@ -300,3 +302,10 @@ class Player:
 
     def _listed(self, trial: str, server: str) -> Mapping[str, Any]:
         return self.recording.listed(self.recording.run.trial(trial).condition, server)
+
+
+def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
+    """Return what agents and judges declare as volatile, by role and label."""
+    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
+    declared = [(role, item.label, item.plugin) for role, item in askers]
+    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}

@@ -14,14 +14,13 @@ import attrs
 
 from keval.config.evaluation import Budget
 from keval.execute.bringup.preflight import preflight
-from keval.execute.models.exchange import volatile_of
 from keval.execute.models.prices import find_prices
 from keval.files import read_kept, replacing
 from keval.findings.resumption import changes, sample_changes, scorer_changes
 from keval.findings.summary import Summary
 from keval.labels.anchors import anchors_file
 from keval.plan.plan import Plan
-from keval.recording.cassette import Player
+from keval.recording.cassette import Player, volatile_of
 from keval.recording.replay_plan import Replay
 from keval.recording.replay_workers import LiveSide, Replaying
 from keval.records.manifest import Manifest, ReplayEntry

@@ -12,9 +12,9 @@ from keval.execute.attempts import RetryPolicy, Sleep
 from keval.execute.bringup.description import check_tool_listings
 from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.models.exchange import volatile_of
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
+from keval.recording.cassette import volatile_of
 from keval.recording.recorded_times import with_recorded_times
 from keval.recording.recording import Recording
 from keval.records.cassettes import REPLAY_MISS

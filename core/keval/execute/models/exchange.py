@@ -8,7 +8,7 @@ import random
 import secrets
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -20,10 +20,9 @@ from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightE
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
-from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, PlayedGate, RequestScope
+from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, RequestScope
 from keval.execute.traffic_log import TrafficLog
-from keval.plan.plan import Plan, ResolvedPlugin, models_of
-from keval.records.cassettes import ReplayMissError, Volatile
+from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.transcript import Refusal, Usage
 from keval.seams import registry
@@ -36,7 +35,6 @@ from keval.seams.infrastructure import (
     RequestsByProxy,
     UsageByProxy,
 )
-from keval.seams.interfaces import DeclaresVolatile
 from keval.seams.transcript_builder import FinishReason
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
@@ -183,8 +181,13 @@ class ModelExchange:
         there = endpoint.place
         gate = self._gates.get(there)
         if gate is None:
-            live = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
-            gate = self._gates[there] = live if self.player is None else PlayedGate()
+            if self.player is None:
+                gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
+            else:
+                from keval.recording.played_gate import PlayedGate  # only a replay needs it
+
+                gate = PlayedGate()
+            self._gates[there] = gate
         unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
 
         def opened(request: ModelRequest) -> tuple[Asker, RequestScope]:
@@ -198,7 +201,11 @@ class ModelExchange:
             async def leave(request: ModelRequest) -> ModelResponse:
                 nonlocal is_sent
                 is_sent = True
-                response = await last(request)
+                try:
+                    response = await last(request)
+                except Exception:
+                    is_sent = False
+                    raise
                 is_sent = False
                 return response
 
@@ -288,17 +295,9 @@ def _keeping(send: Next, scope: RequestScope) -> Next:
 
 
 def _playing(scope: RequestScope) -> Next:
-    """Return a `Next` that answers from the cassette of whoever asks, and sends nothing."""
-    cassette = scope.cassette
+    from keval.recording.played_gate import answers  # only a replay needs it
 
-    async def play(request: ModelRequest) -> ModelResponse:
-        if cassette is None:
-            raise ReplayMissError(
-                f"a request to {request.model} belongs to no trial, so the recording has no answer to it"
-            )
-        return await cassette.ask(request, scope.relayed)
-
-    return play
+    return answers(scope)
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:
@@ -418,13 +417,6 @@ def _check_alike(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> Non
         raise PreflightError(
             f"{item.place}: {item.component.kind} {item.label!r} has simulated models and others; choose one kind"
         )
-
-
-def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
-    """Return what agents and judges declare as volatile, by role and label."""
-    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
-    declared = [(role, item.label, item.plugin) for role, item in askers]
-    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}
 
 
 async def all_of(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:

@@ -232,23 +232,6 @@ class Gate(Protocol):
 
 
 @attrs.frozen
-class PlayedGate:
-    """Repeats a request where it was repeated when it was recorded, at once; remembers nothing of other requests."""
-
-    async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
-        """Answer as the gate did that was recorded; see `Gate`."""
-        while isinstance(outcome := await sent(request, send), Failed):
-            refusal = scope.cassette.repeated(outcome.status, outcome.message) if scope.cassette else None
-            if refusal is None:
-                return outcome.passed_on()
-            scope.refused(refusal)
-        return outcome
-
-    def reopen(self) -> None:
-        """Do nothing: a recording is not given up."""
-
-
-@attrs.frozen
 class EndpointGate:
     """Leads the requests of this process to one endpoint, as its `load` admits them.
 

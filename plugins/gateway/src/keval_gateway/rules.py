@@ -72,18 +72,15 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         for wire, pattern in _LISTINGS.items():
             if listing := pattern.fullmatch(path):
                 return _listing(wire, unquote(listing[1] or ""), models)
-    if method == "POST":
-        wire, replies, named, rest = _call(path)
-        if not replies and wire is not None:
-            return _counted(wire, body)
-        if wire is not None:
-            content = _read(body)
-            _check_content(content)
-            asked = [named] if named else [content.get("model")]
-            asked += [item["model"] for item in (content, *_mappings(content.get("tools"))) if "model" in item]
-            for model in asked:
-                _check_model(model, wire, models)
-            return ReplyCall(wire, model_name(asked[0]), f"{rest}{_checked(query)}")
+    if method == "POST" and (call := _call(path)):
+        if not call.for_reply:
+            return _counted(call.wire, body)
+        content = _read(body)
+        _check_content(content)
+        asked = [call.model or content.get("model")]
+        asked += [item["model"] for item in (content, *_mappings(content.get("tools"))) if "model" in item]
+        name, *_ = [_checked_model(model, call.wire, models) for model in asked]
+        return ReplyCall(call.wire, name, f"{call.path}{_checked_query(query)}")
     raise ModelFault(
         403,
         "only requests for a reply are passed on to the model; keval answers those that list models or count tokens,"
@@ -98,19 +95,29 @@ def model_name(name: str) -> str:
 
 def wire_of(path: str) -> Wire:
     """Return the wire in whose form a request at this path is refused."""
-    return next((wire for wire in ("anthropic", "gemini") if path.startswith(f"{_BASES[wire]}/")), "openai-chat")
+    wires: tuple[Wire, ...] = ("anthropic", "gemini")
+    return next((wire for wire in wires if path.startswith(f"{_BASES[wire]}/")), "openai-chat")
 
 
-def _call(path: str) -> tuple[Wire | None, bool, str, str]:
-    """Return the wire, whether it is for a reply, the model in the path, and the path below the wire's base URL."""
+@attrs.frozen
+class _Call:
+    """What a path asks for: whether it is for a reply, the model that it names, and the path below the base URL."""
+
+    wire: Wire
+    for_reply: bool
+    path: str
+    model: str = ""
+
+
+def _call(path: str) -> _Call | None:
     if found := _CALLS.get(path):
-        return *found, "", path.removeprefix(_BASES[found[0]])
+        return _Call(*found, path.removeprefix(_BASES[found[0]]))
     if (gemini := _GEMINI_CALL.fullmatch(path)) and gemini[3] in _GEMINI_CALLS:
         # Only the name counts, so that no other way of writing the path reaches the endpoint.
         name = unquote(gemini[2])
         whole = name if name.startswith(("models/", "tunedModels/")) else f"models/{name}"
-        return "gemini", _GEMINI_CALLS[gemini[3]], name, f"{gemini[1]}/{quote(whole)}:{gemini[3]}"
-    return None, False, "", ""
+        return _Call("gemini", _GEMINI_CALLS[gemini[3]], f"{gemini[1]}/{quote(whole)}:{gemini[3]}", name)
+    return None
 
 
 def _read(body: bytes) -> Mapping[str, Any]:
@@ -140,15 +147,16 @@ def _check_content(content: Mapping[str, Any]) -> None:
         raise ModelFault(403, "a reply in the background is not passed on, as nobody would count its tokens")
 
 
-def _check_model(model: object, wire: Wire, models: Models) -> None:
+def _checked_model(model: object, wire: Wire, models: Models) -> str:
     if not isinstance(model, str) or wire not in models.get(model_name(model), ()):
         known = ", ".join(models)
         raise ModelFault(
             403, f"it asks for the model {model!r:.100}, and the agent has {known}; add it to `models`, if it is right"
         )
+    return model_name(model)
 
 
-def _checked(query: str) -> str:
+def _checked_query(query: str) -> str:
     """Return a query with what a request may have in it, and its question mark."""
     found = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"}
     for name, value in found.items():

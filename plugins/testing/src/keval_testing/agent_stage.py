@@ -14,7 +14,6 @@ import attrs
 from keval import Sample, Transcript
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
-from keval.execute.models.gate import PlayedGate
 from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import (
     Agent,
@@ -30,6 +29,7 @@ from keval.plugin import (
     ServerSpec,
     TranscriptBuilder,
 )
+from keval.recording.played_gate import PlayedGate
 from keval.seams import registry
 from keval_testing.scripted_endpoint import ReceivedRequest
 from keval_testing.scripted_model import Reply, Script, ScriptedModel
