@@ -110,6 +110,7 @@ class ProxyApp:
             models = way.models
             deciding = partial(decide, request.method, f"/{rest}", request.url.query, body, _wires(models))
             found = await asyncio.to_thread(deciding) if len(body) > _LONG else deciding()
+            way.admit(request)  # the attempt may have ended while the body was read
         except ModelFault as fault:
             if key is not None and fault.status != 404:
                 key.denied(f"{request.method} /{rest}", fault.message)
