@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from keval.plugin import API_WIRES
+from keval_gateway import ChatReply, ChatRequest
 from tests.coding_agents import RECIPES, installed
 from tests.conftest import Project
+from tests.end_to_end.servers.model import gateway
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "context-ab" / "coding-agents.yaml"
 
@@ -52,6 +55,33 @@ def test_a_recorded_run_of_programs_is_replayed_though_they_draw_ids_and_measure
     replayed = project.run(EXAMPLE, "--limit", "1", "--replay", str(project.run_directory()), env=env)
 
     assert (0, 0) == (recorded.code, replayed.code), replayed.stderr
+
+
+@pytest.mark.slow
+def test_programs_ask_for_nothing_but_replies_of_the_models_in_their_recipes(tmp_path: Path) -> None:
+    project, asked = Project(tmp_path), set[tuple[str, str]]()
+    config = {
+        "dataset": {"path": "questions.yaml"},
+        "agents": {name: RECIPES[name] for name in RECIPES},
+        "conditions": {"baseline": {"system_prompt": "Be brief."}},
+        "metrics": ["basic/turns"],
+    }
+    questions = yaml.safe_dump([{"id": "q", "question": "What is a mutex? Say it in one sentence."}])
+    project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=questions)
+
+    def respond(request: ChatRequest) -> ChatReply:
+        asked.add((request.wire, request.model))
+        return ChatReply("It is a lock that one thread holds at a time.")
+
+    with gateway(respond) as environ:
+        outcome = project.run("eval.yaml", env={"PATH": installed(), **environ})
+
+    assert 0 == outcome.code, outcome.stderr
+    trials = project.lines("trials.jsonl")
+    assert len(RECIPES) == len(trials)
+    assert [] == [trial["transcript"]["denied"] for trial in trials if "denied" in trial["transcript"]]
+    models = {(API_WIRES[each.get("api", "chat")], each["model"].partition("/")[2]) for each in RECIPES.values()}
+    assert models == asked
 
 
 def use_of_tools(project: Project, config: Path, *args: str) -> dict[tuple[str, str], Counter[str]]:

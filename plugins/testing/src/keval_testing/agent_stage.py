@@ -15,6 +15,7 @@ from keval import Sample, Transcript
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
 from keval.execute.trial.reconciliation import check, merge
+from keval.plan.plan import models_of
 from keval.plugin import (
     Agent,
     Asker,
@@ -159,12 +160,13 @@ class AgentStage:
         """Bring an agent up as a run does, whose model gives these replies: behind keval's proxy, if it needs that."""
         script, exchange = self.models.script(replies), ModelExchange()
         agent = make(script.model)
-        endpoint = script.model.endpoint
+        # An adapter's test may have given the model another name, for a program that knows its own only.
+        endpoint = next((model.endpoint for model in models_of(agent).values()), None)
         async with AsyncExitStack() as stack:
             if needs_proxy(agent) and endpoint is not None:
                 exchange._gates[endpoint.place] = PlayedGate()  # which repeats no request
                 proxy: ModelProxy = registry.load(registry.find("keval.proxies", "models"))()
-                route = exchange.route(_ASKER, endpoint, metered=needs_meter(agent))
+                route = exchange.route(_ASKER, endpoint, metered=True, sole=needs_meter(agent))
                 (proxied,) = await stack.enter_async_context(proxy.open([route]))
                 agent = make(attrs.evolve(script.model, endpoint=proxied))
             if isinstance(agent, Closable):

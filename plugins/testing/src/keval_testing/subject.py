@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import attrs
 
@@ -105,7 +105,7 @@ def model_options(plugin: Any) -> list[str]:
     if not attrs.has(cls):
         return []
     resolve_fields(cls)
-    return [each.name for each in attrs.fields(cls) if each.init and Model in (each.type, *get_args(each.type))]
+    return [each.name for each in attrs.fields(cls) if each.init and each.type in (Model, Model | None)]
 
 
 def _named(plugin: Any) -> str:
