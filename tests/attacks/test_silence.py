@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
@@ -13,7 +14,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from keval import Failure
 from keval.findings.denials import read_refusal
+from keval_viewer.play import Play
 from tests.conftest import Project
 
 Answer: TypeAlias = tuple[int, dict[str, Any] | str]
@@ -201,6 +204,31 @@ def test_a_judge_without_credit_is_told_and_costs_no_answer(project: Project) ->
         (line["metric"], line["failure"] and line["failure"]["kind"]) for line in project.lines("scores.jsonl")
     )
     assert asked["requests"] <= 6
+
+
+def test_a_play_says_what_stays_refused_and_asks_again_when_that_is_mended(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = AGENTS["program"].replace("command: {", "program: {type: command, ", 1)
+    write(project, f"openai: {{model: openai/gpt-test}}\n  {program}")
+    answer: list[Answer] = [(402, openai("Insufficient Balance"))]
+
+    async def talk() -> list[list[Failure | None]]:
+        async with Play.open("eval.yaml") as play:
+            poor = await play.ask("one")
+            await play.new_conversation()
+            answer[0] = reply()
+            asked = (poor, await play.ask("two"))
+            return [[play.run.trial(each.trial).failure for each in question.answers] for question in asked]
+
+    with vendor(lambda number: answer[0]) as (environ, _):
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        failures, later = asyncio.run(talk())
+
+    assert ["outage", "outage"] == [failure and failure.kind for failure in failures]
+    assert all(failure and "HTTP 402: Insufficient Balance" in failure.message for failure in failures)
+    assert "outage" not in [failure and failure.kind for failure in later]  # it wants a stream, and gets a reply
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,9 +182,9 @@ def watching(monkeypatch: pytest.MonkeyPatch, *times: float) -> tuple[list[str],
     told: list[str] = []
     beats: list[float] = []
     clock = [0.0]
-    monkeypatch.setattr(watchdog, "aside", lambda call: call() or watchdog.threading.Thread())
+    monkeypatch.setattr(watchdog, "aside", lambda call: call() or threading.Thread())
     monkeypatch.setattr(watchdog, "tell", told.append)
-    monkeypatch.setattr(watchdog.faulthandler, "dump_traceback_later", lambda *_, **__: None)
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda *_, **__: None)
     dog = Watchdog(frozenset(), lambda: None, lambda still: None, lambda: beats.append(clock[0]), lambda: clock[0])
     loop = asyncio.new_event_loop()
     try:

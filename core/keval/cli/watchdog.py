@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -33,7 +32,7 @@ _LOCKED = 3 * STANDSTILL
 
 It has no other way then, and does so as well when the process was stopped for so long."""
 _LOOK = 1.0
-_LIBRARY = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+_LIBRARY = os.path.dirname(os.__file__)
 _FRAMES = 3
 
 

@@ -5,6 +5,7 @@ The marks of all vendors are one table, `denials.toml`, which is read when a req
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -69,6 +70,17 @@ def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     error = reply if is_event else reply.get("error", reply.get("base_resp"))
     code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
     return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
+
+
+def unreadable(kind: str, body: bytes) -> str | None:
+    """Say why the body of an answer is no JSON, or return `None` if Python reads it nevertheless."""
+    try:
+        json.loads(body)
+    except RecursionError:  # it is JSON so far, and whoever reads it will say more
+        return None
+    except ValueError as error:
+        return f"the response of type {kind or 'unknown'} is no JSON: {error}"
+    return None
 
 
 def _strings(value: Any) -> Iterator[tuple[bool, str]]:

@@ -155,6 +155,8 @@ class TrialConversation:
         stopped = TrialError("it was stopped", kind=STOPPED)
         if self.is_stopped:
             return self._trial(key, sample, stopped, None)
+        exchange = self.worker.ready.exchange
+        exchange.try_again("agent", [self.agent])  # whoever asks again may have mended why the endpoint was given up
         if isinstance(self.worker.ready.agents[self.agent], ConversationalAgent):
             work = self._turns(key, sample, texts)
         else:
@@ -171,6 +173,9 @@ class TrialConversation:
             trial = self._trial(key, sample, error, None)
         finally:
             self._asking = None
+        if trial.failure is not None and (outage := exchange.outage("agent", self.agent)):
+            given_up = TrialError(str(outage), stage="model", kind="outage")
+            trial = self._trial(key, sample, given_up, trial.transcript)
         self._failure = trial.failure
         return trial
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -163,7 +162,9 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
         return None, None
     with suppress(ValueError):
         return None, _reported(response, orjson.loads(body))
-    return _unreadable(kind, body), None
+    from keval.findings.denials import unreadable
+
+    return unreadable(kind, body), None
 
 
 def _reported(response: ModelResponse, reply: Any) -> Failed | None:
@@ -174,17 +175,6 @@ def _reported(response: ModelResponse, reply: Any) -> Failed | None:
 
     found = reported_failure(reply)
     return None if found is None else Failed.refused(response, *found)
-
-
-def _unreadable(kind: str, body: bytes) -> str | None:
-    """Say why the body of an answer is no JSON, or return `None` if Python reads it nevertheless."""
-    try:
-        json.loads(body)
-    except RecursionError:  # it is JSON so far, and whoever reads it will say more
-        return None
-    except ValueError as error:
-        return f"the response of type {kind or 'unknown'} is no JSON: {error}"
-    return None
 
 
 _THROTTLED = frozenset({429, 529})
