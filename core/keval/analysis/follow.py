@@ -352,7 +352,7 @@ class Reading:
 
 def _lasting(manifest: Manifest) -> Manifest:
     """Return what a manifest says that sums depend on."""
-    return attrs.evolve(manifest, trials=0, elapsed=None, stopped=None, replay=None, resumed=())
+    return attrs.evolve(manifest, trials=0, elapsed=None, stopped=None, sealed={}, replay=None, resumed=())
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -26,6 +26,8 @@ _OF_THE_RUN = (
     "started",
     "elapsed",
     "stopped",
+    "sealed",
+    "changed",
     "resumed",
     "config_file",
     "config_folder",

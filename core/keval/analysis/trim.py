@@ -17,6 +17,7 @@ from keval.files import read_lines, replacing
 from keval.findings.anchors import ANCHOR_SCORES
 from keval.findings.draws import read_draw
 from keval.findings.reviews import read_review
+from keval.findings.seal import SealCheck, seal
 from keval.labels.anchors import anchors_file, is_anchor, read_anchor
 from keval.plan.plan import sample_order
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
@@ -119,6 +120,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     expectations = ExpectationCheck()
     summary = writer.run.summary(expectations.watch(writer.run.trials()))
     writer.write_summary(with_gates(writer.run, summary, expectations))
+    seal(writer)
     return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
 
 
@@ -148,6 +150,8 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
         config=config,
         config_folder=".",
         elapsed=None,
+        sealed={},
+        changed=SealCheck(run).changed(),
         dataset=attrs.evolve(manifest.dataset, path=PurePath(manifest.dataset.path).name, samples=len(samples)),
         selection=SelectionEntry(sample_ids=tuple(samples)),
         agents=kept,

@@ -52,6 +52,8 @@ def command(
     better last.
     """
     from keval.analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
+    from keval.cli.session import tell_changed
+    from keval.findings.seal import SealCheck
     from keval.report.terminal.comparison import (
         describe_comparisons,
         describe_run,
@@ -61,12 +63,14 @@ def command(
     from keval.report.terminal.console import data_console, print_json, safe
 
     level: Level = "explained" if explain else "first"
-    first, *others = (find_run(run, output_dir) for run in runs)
+    checks = [SealCheck(find_run(run, output_dir)) for run in runs]
+    first, *others = (check.run for check in checks)
     named = [run.path.resolve() for run in (first, *others)]
     if len({*named}) < len(named):
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
     if others:
         comparisons = [compare_runs(run, first, agents) for run in others]
+        tell_changed(*checks)
         if as_json:
             print_json(describe_comparisons(comparisons))
             return
@@ -80,6 +84,7 @@ def command(
     if agents is not None:
         raise click.UsageError("--agent pairs the agents of two runs; name another run")
     summary, questions = first.summary(), first.manifest.dataset.samples
+    tell_changed(*checks)
     if as_json:
         print_json(describe_run(summary))
     else:

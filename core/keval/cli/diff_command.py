@@ -33,12 +33,16 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     and how fast a run was made; so a replayed run is the same as its recording. Exits with 1 if they differ.
     """
     from keval.analysis.run_diff import diff_runs  # what reads runs takes a while to import
+    from keval.cli.session import tell_changed
+    from keval.findings.seal import SealCheck
     from keval.report.terminal.comparison import describe_diff, print_diff
     from keval.report.terminal.console import data_console, print_json
 
     runs = [find_run(run, output_dir) for run in (before, now)]
     if len({run.path.resolve() for run in runs}) < len(runs):
         raise RunError(f"a run is compared with itself: {before} and {now} name the same run; name another one")
-    found = diff_runs(*runs, times=times, limit=limit or (None if as_json else _LISTED))
+    checks = [SealCheck(run) for run in runs]
+    found = diff_runs(*(check.run for check in checks), times=times, limit=limit or (None if as_json else _LISTED))
+    tell_changed(*checks)
     print_json(describe_diff(found)) if as_json else print_diff(found, data_console())
     raise SystemExit(0 if found.equal else 1)

@@ -11,9 +11,11 @@ import attrs
 import click
 
 from keval.cli.options import json_option, local_folder_type, results_option
+from keval.cli.session import tell_changed
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
+from keval.findings.seal import SealCheck
 from keval.report.exporters import Exporter
 from keval.report.terminal.console import message_console, print_json, safe
 from keval.report.terminal.messages import foreign
@@ -108,7 +110,9 @@ def command(
     if folder is None and mirror_of(found.path.parent.parent):
         raise click.UsageError(f"an export is not mirrored to {run_place(found.path)}; name a folder with --to")
     folder = folder or found.path / "export" / format_name
-    exported = exporter.export(found, folder)
+    check = SealCheck(found)
+    exported = exporter.export(check.run, folder)
+    tell_changed(check)
     for reason in exported.left_out:
         message_console().print(safe(f"note: {reason}", "yellow"), soft_wrap=True)
     if exported.sent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import attrs
 import click
 
 from keval.analysis.expectations import ExpectationCheck
@@ -15,6 +16,7 @@ from keval.cli.options import Detail, GateFlags, detail_options, gate_options, j
 from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
+from keval.findings.seal import SealCheck
 from keval.findings.summary import Summary
 from keval.report.exporters import RendersReport
 from keval.report.terminal.console import data_console, message_console, safe
@@ -62,9 +64,11 @@ def command(
     It is made anew from the run's trials and scores, and its gates are decided again, with those of flags. Exits as the
     run did.
     """
-    found = find_run(run, output_dir)
+    check = SealCheck(find_run(run, output_dir))
+    found = check.run
     under_way = found.is_locked
     summary, outline = _summary(found, gate_flags, output_dir, outlined=html is not None)
+    summary = attrs.evolve(summary, changed=check.changed(whole=True))
     if html is not None:
         _write(html, _page(found, summary, outline))
     if markdown == _STDOUT:

@@ -19,6 +19,7 @@ from keval.config.evaluation import Evaluation
 from keval.errors import OutageError
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
+from keval.findings.seal import SealCheck
 from keval.findings.summary import Summary
 from keval.records.cassettes import REPLAY_MISS
 from keval.redaction import MARK
@@ -30,7 +31,7 @@ from keval.report.terminal.console import data_console, message_console, print_j
 from keval.report.terminal.messages import log_as_json, logs_json, tell
 from keval.report.terminal.overview import print_report
 from keval.report.terminal.progress import EventLog
-from keval.report.words import run_place
+from keval.report.words import joined, run_place
 from keval.store.run import Run
 from keval.store.serialization import to_plain
 
@@ -180,6 +181,14 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
         told = f"note: {name} was replaced by {MARK} in {count} lines of the run, so scorers see {MARK} there"
         remedy = "; add it to `public:` if it is not a secret" if name.startswith("${") else ""
         message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
+
+
+def tell_changed(*checks: SealCheck) -> None:
+    """Tell on stderr which files of runs changed after these had ended, if any did."""
+    for check in checks:
+        if changed := check.changed():
+            told = f"caution: {joined(changed)} of {run_place(check.run.path)} changed after the run ended"
+            message_console().print(safe(told, "yellow"), soft_wrap=True)
 
 
 def exit_code(summary: Summary, *, strict: bool = False) -> int:

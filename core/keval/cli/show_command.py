@@ -8,7 +8,9 @@ import click
 import orjson
 
 from keval.cli.options import json_option, results_option
+from keval.cli.session import tell_changed
 from keval.errors import RunError
+from keval.findings.seal import SealCheck
 from keval.report.contexts import describe_differences, print_differences
 from keval.report.reviews import describe_reviews, print_reviews
 from keval.report.terminal.console import data_console, print_json, print_json_array
@@ -110,7 +112,9 @@ def command(
     elif as_json:
         print_json(to_plain(found.manifest))
     else:
-        print_run(found.manifest, found.trials(), data_console())
+        check = SealCheck(found)
+        print_run(check.run.manifest, check.run.trials(), data_console())
+        tell_changed(check)
 
 
 def _show_trial(run: Run, name: str, *, as_json: bool, full: bool) -> None:

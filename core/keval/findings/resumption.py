@@ -317,5 +317,11 @@ class Resumption:
             looking = LookingEntry(looking.effect, questions=looking.questions)
         resumed = (*before.resumed, entry)
         return attrs.evolve(
-            now, started=before.started, resumed=resumed, recording=before.recording, looking=looking, extra=extra
+            now,
+            started=before.started,
+            resumed=resumed,
+            recording=before.recording,
+            looking=looking,
+            changed=before.changed,
+            extra=extra,
         )

@@ -370,7 +370,7 @@ class Summary(Entry):
     compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
     against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
     looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
-    looking.
+    looking. `changed` are the files of the run that changed after it had ended.
     """
 
     run: str
@@ -409,6 +409,7 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    changed: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
     win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()
     same_vendor: tuple[SameVendor, ...] = ()

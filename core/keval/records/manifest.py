@@ -305,6 +305,14 @@ class LookingEntry(Entry):
 
 
 @attrs.frozen
+class SealEntry(Entry):
+    """What a file had in it when the run ended: its bytes, and the sum of the SHA-256 of its lines, modulo 2 ** 256."""
+
+    bytes: int
+    digest: str
+
+
+@attrs.frozen
 class Manifest(Entry):
     """What a run was made of.
 
@@ -319,7 +327,9 @@ class Manifest(Entry):
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
     `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
     were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere. `looking` is set
-    where the run may end early, or was looked at so; of one that ended, `trials` is how many were run.
+    where the run may end early, or was looked at so; of one that ended, `trials` is how many were run. `sealed` has,
+    once the run has ended, what its files had in them, and `changed` names those that somebody changed before it was
+    resumed or scored again.
     """
 
     run: str
@@ -355,6 +365,8 @@ class Manifest(Entry):
     server_starts: tuple[ServerStartsEntry, ...] = ()
     workers: tuple[WorkerEntry, ...] = ()
     looking: LookingEntry | None = None
+    sealed: Mapping[str, SealEntry] = attrs.field(factory=dict)
+    changed: tuple[str, ...] = ()
 
     @property
     def repetitions(self) -> int:

@@ -42,6 +42,8 @@ def cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool = Fal
 
 
 def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> Iterator[str]:
+    if summary.changed:
+        yield f"{joined(summary.changed)} changed after the run ended; the figures are of what is there now"
     if told := unrun_text(summary, under_way=under_way):
         yield told
     if summary.unfinished and summary.effects:

@@ -56,6 +56,7 @@ async def resume_run(
     and StoppedError when the run was asked to stop while trials were run.
     """
     from keval.findings.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
+    from keval.findings.seal import unsealed
 
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
@@ -74,6 +75,7 @@ async def resume_run(
             new, changed = resumption.compare(before, run.manifest, frozen, plan.samples, run.redact)
             if changed and not resumption.force:
                 raise RunError(resumption.refusal(earlier.path, changed))
+            run.writer.write_manifest(before := unsealed(run.run))
             run.samples |= resumption.originals(frozen, plan.samples, run.redact)
             if new:
                 await steps.add_samples(run, new)
@@ -101,11 +103,14 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
+    from keval.findings.seal import unsealed  # only a run that ended has a seal
+
     async with ActiveRun.open(plan, options or RunOptions()) as run:
         run.writer = RunWriter(finished.path)
         async with run.writing():
             before = run.run.manifest
             await steps.bring_up(run, recorded=before.recording is not None, before=before)
+            before = unsealed(run.run)
             steps.describe_again(run, before, judge_repetitions)
             steps.watch_spending(run)
             async with _crew(run):

@@ -226,9 +226,11 @@ def summarise(run: ActiveRun, written: Run) -> Summary:
 def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -> Summary:
     """Decide the gates, write the summary, and tell hook plugins that the run is finished. Raises RunError."""
     from keval.analysis.gates import with_gates  # as in `summarise`
+    from keval.findings.seal import seal
 
     summary = with_gates(run.run, summary, expectations, regression=run.options.regression)
     run.writer.write_summary(summary)
+    seal(run.writer)
     run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
     return summary
 

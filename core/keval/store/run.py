@@ -6,7 +6,7 @@ import hashlib
 import os
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -106,6 +106,8 @@ class Run:
     """
 
     path: Path
+    noting: Callable[[str], Callable[[bytes], object]] | None = attrs.field(default=None, eq=False, repr=False)
+    """Called whenever trials or scores begin to be read, with their file's name; what it returns is given each line."""
 
     @property
     def id(self) -> str:
@@ -140,7 +142,7 @@ class Run:
         read = self.trials() if trials is None else trials
         from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
 
-        scores = self._known(self.scores_file.read())
+        scores = self._known(self._read_scores())
         return summarise(self.manifest, self.samples.positions, read, scores, self.labels())
 
     def written_summary(self) -> Summary | None:
@@ -152,8 +154,9 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
+        note = self.noting and self.noting(self.trials_file.name)
         for start in self._read_index().starts:
-            yield self._trial_at(start >> 1)
+            yield self._trial_at(start >> 1, note)
 
     def trials_as_finished(self) -> Iterator[Trial]:
         """Read the same trials in the order in which they finished, which is that of the file."""
@@ -174,7 +177,7 @@ class Run:
 
     def scores_as_made(self) -> Iterator[ScoreLine]:
         """Read the same scores in the order in which they were made, which is that of the file."""
-        return self._current(self._known(self.scores_file.read()))
+        return self._current(self._known(self._read_scores()))
 
     def scores_of(self, trial: str) -> list[ScoreLine]:
         """Read the scores of a trial that count. Raises RunError."""
@@ -311,6 +314,9 @@ class Run:
             raise ValueError(f"the run has no condition {trial.condition!r}")
         return trial
 
+    def _read_scores(self) -> Iterator[ScoreLine]:
+        return self.scores_file.read(self.noting and self.noting(self.scores_file.path.name))
+
     def _current(self, lines: Iterable[ScoreLine]) -> Iterator[ScoreLine]:
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
         return (line for line in lines if is_current(line, scorers.get(line.scorer)))
@@ -353,10 +359,13 @@ class Run:
         example = f"; for example {names[0]!r}" if names else "; it has no trials"
         raise RunError(f"no trial {id!r} in {self.path}{suggestion(id, names) or example}")
 
-    def _trial_at(self, start: int) -> Trial:
+    def _trial_at(self, start: int, note: Callable[[bytes], object] | None = None) -> Trial:
         """Read the trial that begins at a byte of its file. Raises RunError."""
+        line = self._trial_lines.at(start)
+        if note is not None:
+            note(line)
         try:
-            return self.read_trial(self._trial_lines.at(start))
+            return self.read_trial(line)
         except DAMAGE as error:
             raise self._trial_lines.damaged(start, error) from error
 

@@ -158,9 +158,13 @@ class ScoresFile:
 
     path: Path
 
-    def read(self) -> Iterator[ScoreLine]:
-        """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
-        return chain.from_iterable(read_lines(file, read_score) for file in self._counting())
+    def read(self, note: Callable[[bytes], object] | None = None) -> Iterator[ScoreLine]:
+        """Read the scores one by one: those of passes that have ended, or of the first pass while none has.
+
+        Each line is given to `note`.
+        """
+        read = read_score if note is None else lambda line: (note(line), read_score(line))[1]
+        return chain.from_iterable(read_lines(file, read) for file in self._counting())
 
     def files(self) -> list[Path]:
         """Return the files that have scores: that of passes that have ended, then those of passes that have not."""

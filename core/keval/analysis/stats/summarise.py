@@ -192,6 +192,7 @@ class Summariser:
             activations=self._activation.activations() if self._activation is not None else (),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
+            changed=manifest.changed,
             looking=manifest.looking,
             servers=dict(_servers(manifest)),
             unlike_histories=len(unlike_histories),

@@ -16,9 +16,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.plugin import Cost, Headline, ListedRun, Report, fetch_run, mirror_of, review_findings, total_cost
+from keval.plugin import Cost, Headline, ListedRun, Report, SealCheck, fetch_run, mirror_of, review_findings, total_cost
 
 T = TypeVar("T")
+_MOST_AT_ONCE = 1 << 26
+"""Bytes of a file that are read to find out whether it was changed; of a larger one, that turns out as it is read."""
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
 _FILES = (
@@ -56,9 +58,13 @@ class _Kept:
     """A run as it was when it was opened, and what was derived from it."""
 
     written: Written
-    run: Run
+    check: SealCheck
     derived: dict[str, Any] = attrs.field(factory=dict)
     lock: Lock = attrs.field(factory=Lock)
+
+    @property
+    def run(self) -> Run:
+        return self.check.run
 
 
 @attrs.define
@@ -92,7 +98,16 @@ class Runs:
 
     def report(self, run: Run) -> Report:
         """Return what the fragments of a run are made from. Raises RunError."""
-        return self.derived(run, "report", lambda kept: Report(kept, _summary(kept)))
+        check = self._kept(run.path).check
+        return self.derived(
+            run,
+            "report",
+            lambda kept: Report(kept, attrs.evolve(_summary(kept), changed=check.changed(_MOST_AT_ONCE))),
+        )
+
+    def late_changes(self, run: Run, report: Report) -> list[str]:
+        """Return which files of a large run turn out to be others than when it ended, as all of them was read."""
+        return [name for name in self._kept(run.path).check.changed(0) if name not in report.summary.changed]
 
     def is_outlined(self, run: Run) -> bool:
         """Whether the report of a run, and its outline, were made since the run was written to last."""
@@ -115,7 +130,7 @@ class Runs:
         with self._lock:
             known = self._open.pop(path, None)
             if known is None or known.written != now:
-                known = _Kept(now, Run(path))
+                known = _Kept(now, SealCheck(Run(path)))
             self._open[path] = known
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)

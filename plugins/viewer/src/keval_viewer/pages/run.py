@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 
 from jinja2 import Environment
+from markupsafe import escape
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -64,6 +65,9 @@ def _part(request: Request) -> Response:
     report = runs.report(run)
     # The questions of a large run take a second to draw.
     html = runs.derived(run, f"part {name}", lambda _: FRAGMENTS[name](report).encode("utf-8", "replace"))
+    if name == "questions" and (late := runs.late_changes(run, report)):
+        told = escape(f"{', '.join(late)} changed after the run ended")
+        html = f'<p class="lost caution">caution: {told}</p>'.encode() + html
     return HTMLResponse(html, background=BackgroundTask(read_ahead, run) if name == "questions" else None)
 
 

@@ -13,7 +13,7 @@ import attrs
 from markupsafe import Markup
 
 from keval import Run
-from keval.plugin import Exported, Report, explained, replacing
+from keval.plugin import Exported, Report, SealCheck, explained, replacing
 from keval_viewer.report_page.arms import differences, distributions, making, ranking, texts, tools, trials
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts
@@ -98,7 +98,8 @@ class Html:
 
     def export(self, run: Run, to: Path) -> Exported:
         """Write the page to the folder `to`, which is made where it is missing. Raises RunError."""
-        text = self.render(Report(run, run.written_summary() or run.summary()))
+        summary = attrs.evolve(run.written_summary() or run.summary(), changed=SealCheck(run).changed())
+        text = self.render(Report(run, summary))
         with explained(to):
             to.mkdir(parents=True, exist_ok=True)
         path = to / "report.html"
