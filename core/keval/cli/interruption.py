@@ -129,8 +129,8 @@ class _Threads(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait=False, cancel_futures=cancel_futures)
-        if wait:
-            wait_for([*self._pending], timeout=_CLOSING)
+        if wait and not wait_for([*self._pending], timeout=_CLOSING).not_done:
+            super().shutdown()
 
 
 def end_soon(code: object) -> None:
@@ -145,7 +145,10 @@ def end_soon(code: object) -> None:
         time.sleep(_CLOSING)
         os._exit(status)
 
-    if any(not each.daemon and each is not main for each in threading.enumerate()):
+    others = [each for each in threading.enumerate() if not each.daemon and each is not main]
+    for each in others:  # as a rule they are about to end
+        each.join(_MOMENT)
+    if any(each.is_alive() for each in others):
         aside(end)
 
 

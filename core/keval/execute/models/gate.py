@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 import orjson
@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # only what is recorded, replayed or refused needs them
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
 _EVENTS = "text/event-stream"
-_ERRORS = frozenset({"error", "base_resp"})
-"""Keys of a reply that may hold an error; OpenAI's Responses have `error: null` in each."""
 
 
 @attrs.frozen
@@ -155,26 +153,21 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
     surrogates) is left to agents.
     """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == _EVENTS:
-        begun = body.partition(b"data:")[2].partition(b"\n")[0] if b"error" in body else b"{}"
-        with suppress(ValueError):
-            return None, _reported(response, orjson.loads(begun))
-        return None, None
-    with suppress(ValueError):
-        return None, _reported(response, orjson.loads(body))
-    from keval.findings.denials import unreadable
+    is_stream = kind == _EVENTS
+    if is_stream:
+        body = body.partition(b"data:")[2].partition(b"\n")[0] if b"error" in body else b"{}"
+    try:
+        reply = orjson.loads(body)
+    except ValueError:
+        from keval.findings.denials import unreadable
 
-    return unreadable(kind, body), None
+        return None if is_stream else unreadable(kind, body), None
+    if isinstance(reply, dict) and (reply.get("error") or "base_resp" in reply or reply.get("type") == "error"):
+        from keval.findings.denials import reported_failure
 
-
-def _reported(response: ModelResponse, reply: Any) -> Failed | None:
-    """Return the error that a vendor reports in a reply with status 200, or in the first event of one."""
-    if not isinstance(reply, dict) or not (reply.keys() & _ERRORS or reply.get("type") == "error"):
-        return None
-    from keval.findings.denials import reported_failure
-
-    found = reported_failure(reply)
-    return None if found is None else Failed.refused(response, *found)
+        found = reported_failure(reply)
+        return None, None if found is None else Failed.refused(response, *found)
+    return None, None
 
 
 _THROTTLED = frozenset({429, 529})
