@@ -20,9 +20,9 @@ from keval.records.transcript import (
     Message as Message,
     ToolCall as ToolCall,
     Transcript as Transcript,
-    Usage as Usage,
 )
 from keval.records.trial import Attempt as Attempt, Failure as Failure, Sample as Sample, Trial as Trial
+from keval.records.usage import Usage as Usage
 from keval.store.run import Run as Run, open_run as open_run
 
 __version__: str

@@ -172,6 +172,8 @@ from keval.records.models import (
     Price as Price,
     dollars as dollars,
 )
+from keval.recording.reply_usage import read_usage as read_usage, usage_in as usage_in
+from keval.records.usage import sum_of_counts as sum_of_counts
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
     AttemptKey as AttemptKey,

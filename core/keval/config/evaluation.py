@@ -159,6 +159,20 @@ class Budget:
 
 
 @attrs.frozen
+class TrialLimits:
+    """What one trial may use, with all its attempts; one that would use more ends at once, and is a failure.
+
+    `tokens` are input and output together, `cost` is in US dollars, and `tool_calls` include those of an agent's own
+    tools, as far as keval sees them.
+    """
+
+    model_calls: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    cost: float | None = attrs.field(default=None, validator=optional([gt(0), _is_amount]))
+    tool_calls: int | None = attrs.field(default=None, validator=optional(ge(1)))
+
+
+@attrs.frozen
 class Until:
     """When a run may end before all questions are asked: its intervals then hold at every look.
 
@@ -190,7 +204,7 @@ class Execution:
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `rates` are by provider, or by model as `provider/name`. `seed` draws the order of trials and the seeds that models
     are given. `executor` names what runs the trials, or maps `type` and its options. `until` says when the run may end
-    early; all arms and repetitions of a question are then asked before the next one.
+    early; all arms and repetitions of a question are then asked before the next one. `limits` bound one trial.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
@@ -209,6 +223,7 @@ class Execution:
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
     until: Until | None = None
+    limits: TrialLimits | None = None
 
 
 @attrs.frozen

@@ -64,7 +64,7 @@ class CrewGrader:
                     yield judge, [*wanted]
 
     async def _judged(self, trial: Trial, judge: ResolvedPlugin, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
-        if not await self.run_budget.begin_judgement():
+        if not await self.run_budget.begin_judgement(judge.label):
             error = TrialError("the budget of the run is used up", kind="budget")
             return self._unscored(trial, wanted, error)
         lines_made: Sequence[bytes] = ()

@@ -27,7 +27,7 @@ from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins, make_plan, make_scoring_plan
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.cassettes import Traffic
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, Rates
 from keval.records.transcript import Blob
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
@@ -118,7 +118,9 @@ class CrewWorker:
     _worker: PlanWorker | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._worker = PlanWorker(self.plan, self.ready) if isinstance(self.plan, Plan) else None
+        self._worker = (
+            PlanWorker(self.plan, self.ready, rates=Rates.of(self.manifest)) if isinstance(self.plan, Plan) else None
+        )
 
     async def run(self, key: TrialKey, sample: Sample) -> PackedTrial:
         """Run one trial until it is answered or has failed for good.

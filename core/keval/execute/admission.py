@@ -75,6 +75,7 @@ class Admission:
     _failed: int = attrs.field(default=0, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _waits: bool = attrs.field(default=False, init=False)
+    _next: TrialKey | None = attrs.field(default=None, init=False)
 
     @property
     def waits(self) -> bool:
@@ -87,15 +88,13 @@ class Admission:
     def admitted(self) -> Iterator[TrialKey]:
         """Yield keys as long as their trials may begin."""
         self._waits = False
-        while self._admits:
-            key = next(self.keys, None)
-            if key is None:
-                return
-            self.run_budget.begin_trial()
+        while (key := self._peek()) is not None and self._admits:
+            self._next = None
+            self.run_budget.begin_trial(key.agent, key.condition)
             if self.begins is not None:
                 self.begins(key)
             yield key
-        self._waits = True
+        self._waits = key is not None
 
     def finished(self, trial: Trial) -> None:
         """Note a trial that was begun."""
@@ -105,19 +104,26 @@ class Admission:
 
     def close(self) -> str:
         """Note whether any trial was left out, and say why if too many failed; else return an empty text."""
-        if self.stop.asked or self.ended() or next(self.keys, None) is None:
+        if self.stop.asked or self.ended() or (key := self._peek()) is None:
             return ""
         if self._too_many_failed:
             return (
                 f"{self._failed} of {self._finished} trials failed, more than the {self.max_failures} of max_failures"
             )
-        self.run_budget.leave_out_trials()
+        self.run_budget.leave_out_trials(key.agent, key.condition)
         return ""
+
+    def _peek(self) -> TrialKey | None:
+        """Return the trial that is next in the order of the plan, which no other one overtakes."""
+        if self._next is None:
+            self._next = next(self.keys, None)
+        return self._next
 
     @property
     def _admits(self) -> bool:
         halted = self.stop.asked or self._too_many_failed or self.ended() or self.behind()
-        return not halted and self.run_budget.admits_trial()
+        key = self._peek()
+        return not halted and key is not None and self.run_budget.admits_trial(key.agent, key.condition)
 
     @property
     def _too_many_failed(self) -> bool:

@@ -24,7 +24,8 @@ from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry,
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
-from keval.records.transcript import ContentKind, Usage
+from keval.records.transcript import ContentKind
+from keval.records.usage import Usage
 
 GateVerdict: TypeAlias = Literal["held", "failed", "undecided"]
 
@@ -153,7 +154,7 @@ class UsageTotal:
     """Tokens of several trials or judgements, as far as they are known.
 
     `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` if none
-    reported that kind of token.
+    reported that kind of token. `impossible` is the first that was told and cannot be a count; see `Usage`.
     """
 
     input_tokens: int | None = None
@@ -161,6 +162,7 @@ class UsageTotal:
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     unknown: int = 0
+    impossible: str | None = attrs.field(default=None, metadata={"sparse": True})
 
     def plus(self, usage: Usage) -> UsageTotal:
         """Return the total with one more."""
@@ -175,6 +177,7 @@ class UsageTotal:
             add(self.cached_tokens, usage.cached_tokens),
             add(self.reasoning_tokens, usage.reasoning_tokens),
             self.unknown + lacking,
+            self.impossible or usage.impossible,
         )
 
 

@@ -113,6 +113,7 @@ class InteractiveRun:
                 if after is not None:
                     run.run_budget = after._active.run_budget
                     run.run_budget.price(run.manifest)
+                run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
                 lines: dict[str, bytes] = {}
                 async with Journal(run.run.trials_file) as journal:
                     admission = Admission(iter(()), run.options.stop, run.run_budget)
@@ -196,18 +197,18 @@ class InteractiveRun:
         run.manifest = attrs.evolve(run.manifest, dataset=attrs.evolve(dataset, samples=(dataset.samples or 0) + 1))
         return self.run.sample(sample.id) if redacted else sample
 
-    def budget_refusal(self) -> str:
+    def budget_refusal(self, agent: str = "", condition: str = "") -> str:
         """Return why the budget lets no further trial begin, which the run then says, too; an empty text if it does."""
         run_budget = self._active.run_budget
-        if run_budget.admits_trial():
+        if run_budget.admits_trial(agent, condition):
             return ""
-        run_budget.leave_out_trials()
+        run_budget.leave_out_trials(agent, condition)
         return run_budget.told()
 
-    def begin_trial(self) -> None:
+    def begin_trial(self, agent: str, condition: str) -> None:
         """Note that another trial begins. Raises RunError."""
         run = self._active
-        run.run_budget.begin_trial()
+        run.run_budget.begin_trial(agent, condition)
         run.manifest = attrs.evolve(run.manifest, trials=run.manifest.trials + 1)
         run.writer.write_manifest(run.manifest)
 

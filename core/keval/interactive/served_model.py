@@ -110,7 +110,7 @@ class ServedModel:
         Raises:
             TrialError: no reply came; of kind `budget`, if the budget admits no further request.
         """
-        if not await self._budget.begin_judgement():
+        if not await self._budget.begin_judgement(_LABEL):
             raise TrialError(self._budget.told(), kind="budget")
         builder, judgement = JudgementBuilder(), None
         try:

@@ -18,7 +18,7 @@ from keval.recording.cassette import volatile_of
 from keval.recording.recorded_times import with_recorded_times
 from keval.recording.recording import Recording
 from keval.records.cassettes import REPLAY_MISS
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, Rates
 from keval.records.scores import Judgement, Rubric
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
@@ -59,7 +59,8 @@ class LiveSide:
                 except PreflightError as error:
                     told = "requests that are not in the recording cannot be made live either"
                     raise RunError("\n  ".join([f"{told}:", *error.problems])) from error
-                self._up = ready, PlanWorker(self.plan, ready)
+                rates = Rates.of(self.recording.manifest)
+                self._up = ready, PlanWorker(self.plan, ready, rates=rates)
             return self._up
 
 
@@ -97,9 +98,9 @@ class Replaying:
     live: LiveSide | None = None
     sleep: Sleep = _at_once
 
-    def worker(self, plan: Plan, ready: Ready) -> Worker:
+    def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
         """Return what runs the trials of a plan that is up."""
-        return ReplayingWorker(PlanWorker(plan, ready, self.sleep), self.recording, self.live)
+        return ReplayingWorker(PlanWorker(plan, ready, self.sleep, rates=rates), self.recording, self.live)
 
     def judge(self, played: JudgeRunner) -> TrialJudge:
         """Return what asks a judge."""

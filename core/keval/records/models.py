@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.errors import PreflightError
-from keval.records.transcript import Usage
+from keval.records.usage import Usage
 
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""

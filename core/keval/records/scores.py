@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.transcript import Usage
 from keval.records.trial import Failure
+from keval.records.usage import Usage
 
 Scorer: TypeAlias = tuple[str, str | None]
 """Who scores: a metric alone, or a rubric and the judge that grades by it."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.records.end_state import EndState, GivenText
+from keval.records.usage import Usage, known_count
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -118,36 +119,6 @@ class ToolCall:
     at: float | None = attrs.field(default=None, eq=False)
 
 
-def _plus(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
-
-
-@attrs.frozen
-class Usage:
-    """Tokens of one or more model calls; `None` is unknown, and a sum with an unknown part is unknown.
-
-    `input_tokens` includes cached tokens, `output_tokens` includes reasoning.
-    """
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-    @property
-    def total(self) -> int | None:
-        """Tokens of input and output."""
-        return _plus(self.input_tokens, self.output_tokens)
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            _plus(self.input_tokens, other.input_tokens),
-            _plus(self.output_tokens, other.output_tokens),
-            _plus(self.cached_tokens, other.cached_tokens),
-            _plus(self.reasoning_tokens, other.reasoning_tokens),
-        )
-
-
 @attrs.frozen
 class Refusal:
     """A model request that was refused or broke off, and was sent again after `waited` seconds.
@@ -211,7 +182,7 @@ class Transcript:
     messages: tuple[Message, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
-    model_calls: int | None = None
+    model_calls: int | None = attrs.field(default=None, converter=known_count)
     duration: float | None = None
     turn_durations: tuple[float, ...] = ()
     tools: tuple[str, ...] | None = None

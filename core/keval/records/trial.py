@@ -65,6 +65,10 @@ class Sample:
         return attrs.evolve(self, history=history, facts={**self.facts, **(transcript.facts or {})})
 
 
+LIMIT = "limit"
+"""The kind of the failure of a trial that reached one of `execution.limits`."""
+
+
 @attrs.frozen
 class Failure:
     """What went wrong in a trial or a score. A failure is data: it is counted and shown, never scored.

@@ -8,6 +8,7 @@ from keval.findings.effects import Contrast
 from keval.findings.formats import counted, interval, number, signed
 from keval.findings.reviews import JudgeAgreementWithPeople
 from keval.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
+from keval.records.trial import LIMIT
 from keval.report.blocks import Block, claims_of, grouped
 from keval.report.claims import (
     BETTER,
@@ -55,11 +56,13 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
         for arm in summary.trials
         if many_failed(arm)
     )
+    yield from _lost_to_limits(summary)
     yield from _verdicts(blocks)
     yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
     yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
     yield from _judges(summary)
     yield from _anchors(summary)
+    yield from _impossible_usage(summary)
     yield from _unverified(summary)
     yield from [*replay_sentences(summary.replay)][1:]
     yield from remark_sentences(summary)
@@ -68,6 +71,24 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
 def many_failed(arm: ArmTrials) -> bool:
     """Return whether so many trials of an arm failed that those left may be unlike the others."""
     return arm.failed > MANY_FAILED * arm.trials
+
+
+def _lost_to_limits(summary: Summary) -> Iterator[str]:
+    """Yield which arms lost trials to a limit, however few: what takes most is not lost by chance."""
+    for arm in summary.trials:
+        if count := sum(count for failure, count in arm.failures.items() if failure.endswith(f": {LIMIT}")):
+            told = f"{count} of {arm.trials} trials of {arm.agent} {arm.condition} reached a limit of execution.limits"
+            yield f"{told} and are lost, which favours the arm if these are its hard questions"
+
+
+def _impossible_usage(summary: Summary) -> Iterator[str]:
+    """Yield whose models told tokens that cannot be true."""
+    arms = (
+        (f"{arm.agent} {arm.condition}", each) for arm in summary.trials for each in (arm.usage, arm.given_up.usage)
+    )
+    judges = ((f"the judge {judging.judge}", judging.usage) for judging in summary.judging)
+    for whose, impossible in {whose: usage.impossible for whose, usage in (*arms, *judges) if usage.impossible}.items():
+        yield f"the model of {whose} told what cannot be a count of tokens ({impossible}), so that they are unknown"
 
 
 def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:

@@ -249,7 +249,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
     if run.monitor is not None and (run.replaying is None or run.replaying.live is not None):
         # All that was recorded is played.
         admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
-    worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
+    rates = run.run_budget.rates
+    worker = run.replaying.worker(plan, run.ready, rates) if run.replaying else PlanWorker(plan, run.ready, rates=rates)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.

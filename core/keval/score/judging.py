@@ -135,7 +135,7 @@ class JudgeRunner:
     async def _metered(
         self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[Judgement, dict[str, Verdict]]:
-        if not await self.run_budget.begin_judgement():
+        if not await self.run_budget.begin_judgement(self.label):
             verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None

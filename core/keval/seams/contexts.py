@@ -109,7 +109,8 @@ class ServerSpec:
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
     `trial`, by which whatever an intervention draws by chance is the same again; `shuffled_results`, if an intervention
     needs the results of other trials; `traffic_log`, which keeps what passes between the trial and the server, if the
-    run is recorded; `cassette`, from which the server is played; and `emit`, which takes the live events of the tap.
+    run is recorded; `cassette`, from which the server is played; `emit`, which takes the live events of the tap; and
+    `admit`, which is asked before each call through the tap, if trials have limits, and returns why it is not made.
     Nobody brings up, or connects to, a server that is played, unless it `asks_live` what that does not have.
     """
 
@@ -149,6 +150,7 @@ class ServerSpec:
     cassette: ServerCassette | None = attrs.field(default=None, eq=False, repr=False)
     asks_live: bool = False
     emit: EmitEvent | None = attrs.field(default=None, eq=False, repr=False)
+    admit: Callable[[], str | None] | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def uses_workspace(self) -> bool:

@@ -15,7 +15,7 @@ import attrs
 from keval.errors import Problem
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
 from keval.records.servers import McpServer, ServerStarts, ToolListing
-from keval.records.transcript import Usage
+from keval.records.usage import Usage
 from keval.seams.contexts import ServerSpec
 from keval.seams.transcript_builder import FinishReason
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
@@ -26,11 +26,14 @@ from keval.records.transcript import (
     Refusal,
     ToolCall,
     Transcript,
-    Usage,
 )
 from keval.records.trial import Failure
+from keval.records.usage import Usage
 from keval.seams.blank_text import is_blank
 from keval.seams.live_events import EmitEvent, EventKind
+
+if TYPE_CHECKING:  # few runs have limits
+    from keval.tasks.trial_limits import TrialMeter
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
@@ -61,7 +64,7 @@ class TranscriptBuilder:
     An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
     fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
     the kind and data of each live event, `keep` with each blob, and `keep_request` with the first model request; each
-    may be `None`. `now` returns Unix time.
+    may be `None`. `now` returns Unix time. `meter` counts replies and calls, if trials have limits.
     """
 
     _clock: Callable[[], float] = time.perf_counter
@@ -69,6 +72,7 @@ class TranscriptBuilder:
     _keep: Callable[[Blob], object] | None = None
     _keep_request: Callable[[Blob], object] | None = None
     _now: Callable[[], float] = time.time
+    _meter: TrialMeter | None = None
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
@@ -168,6 +172,8 @@ class TranscriptBuilder:
         at = None if elapsed is None else max(0.0, elapsed - ago)
         self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
+        if self._meter is not None:
+            self._meter.called(own=own)
 
     def returned(
         self,
@@ -210,9 +216,11 @@ class TranscriptBuilder:
         self._model_calls = (self._model_calls or 0) + 1
         if (at := self._elapsed()) is not None:
             self._replies.append(at)
-        spent = usage or Usage()
+        spent = (usage or Usage()).of_reply
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
+        if self._meter is not None:
+            self._meter.replied(spent)
 
     def metered(self, usage: Usage, finish: FinishReason | None = None, model: str = "") -> None:
         """Count a model call that the proxy saw answered; as many that the adapter reports replace it.
@@ -222,8 +230,11 @@ class TranscriptBuilder:
         """
         self._model_fault, self._finish = None, finish
         self._metered_replies.append(self._elapsed() or 0.0)
+        usage = usage.of_reply
         self._metered = usage if self._metered is None else self._metered + usage
         self._by_model[model] = self._by_model[model] + usage if model in self._by_model else usage
+        if self._meter is not None:
+            self._meter.replied(usage, model, to_proxy=True)
 
     def denied(self, request: str, reason: str) -> None:
         """Note a request of the agent's program that the proxy did not pass on.
@@ -259,7 +270,13 @@ class TranscriptBuilder:
         self._tell("model_refused", **attrs.asdict(kept))
 
     def requested(self, body: bytes) -> None:
-        """Report a model request as it is sent, as JSON; the first of the trial counts: what the model saw."""
+        """Report a model request as it is sent, as JSON; the first of the trial counts: what the model saw.
+
+        Raises:
+            TrialError: of kind `limit`; the trial may ask no model any more.
+        """
+        if self._meter is not None:
+            self._meter.asks(counted=False)
         if self._request is None:
             self._request = Blob.of(body, "application/json")
         if not self._is_relayed:
@@ -333,8 +350,11 @@ class TranscriptBuilder:
         listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
         if listed:
             transcript = attrs.evolve(transcript, denied=listed)
-        if self._metered is None or len(self._metered_replies) <= (transcript.model_calls or 0):
+        if self._metered is None:
             return transcript
+        if len(self._metered_replies) <= (transcript.model_calls or 0):
+            # A vendor's SDK may have made a count of what is none.
+            return attrs.evolve(transcript, usage=self._metered) if self._metered.impossible else transcript
         by_model = tuple(itertools.starmap(ModelUsage, self._by_model.items())) if len(self._by_model) > 1 else ()
         return attrs.evolve(
             transcript,
@@ -388,7 +408,7 @@ class JudgementBuilder:
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
-        spent = usage or Usage()
+        spent = (usage or Usage()).of_reply
         self._usage = spent if self._model_calls is None else self._usage + spent
         self._model_calls = (self._model_calls or 0) + 1
 

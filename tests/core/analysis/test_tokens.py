@@ -49,7 +49,7 @@ STREAM = {"content-type": "text/event-stream; charset=utf-8"}
                 b'[{"usageMetadata":{"promptTokenCount":9}},',
                 b'{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":4,"thoughtsTokenCount":2}}]',
             ],
-            Usage(9, 6, None, 2),
+            Usage(9, 6, 0, 2),
         ),
         ("openai-chat", {}, [b'{"choices":[]}'], None),
         ("openai-chat", {}, [b"<html>"], None),

@@ -84,13 +84,13 @@ def test_tokens_are_reserved_for_what_is_in_flight(project: Project) -> None:
 
 
 def test_discarded_attempts_count_and_what_is_too_much_is_said(project: Project) -> None:
-    # Every attempt of the four that begin together fails, after it cost 100 tokens.
+    # Every attempt fails, after it cost 100 tokens. Nothing is known of the first trial, which begins alone.
     project.write(eval_yaml=CONFIG, questions_jsonl=dataset(9, usage=USAGE, busy=9))
 
-    outcome = project.keval("run", "eval.yaml", "--budget", "tokens=500")
+    outcome = project.keval("run", "eval.yaml", "--budget", "tokens=150")
 
-    assert 8 == sum(1 + len(trial["attempts"]) for trial in project.lines("trials.jsonl"))
-    assert "budget used: 800 of 500 tokens, 300 too many" in outcome.stdout
+    assert 2 == sum(1 + len(trial["attempts"]) for trial in project.lines("trials.jsonl"))
+    assert "budget used: 200 of 150 tokens, 50 too many" in outcome.stdout
     assert 3 == project.keval("resume", "latest", "--retry-failed").code
     assert 0 == asked(project)  # what was set aside has cost as much
 

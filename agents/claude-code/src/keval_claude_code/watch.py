@@ -18,7 +18,7 @@ from claude_agent_sdk import (
 )
 
 from keval import Usage
-from keval.plugin import ContentKind, TranscriptBuilder, TrialError
+from keval.plugin import ContentKind, TranscriptBuilder, TrialError, read_usage
 from keval_claude_code.servers import Servers
 
 _REFUSED = "<tool_use_error>"
@@ -67,7 +67,8 @@ class Watch:
             case StreamEvent(event={"type": "message_start", "message": begun}):
                 self.check_ended()
                 self._is_open = True
-                self._texts, self._counted, self._usage = [], None, begun.get("usage") or {}
+                usage = begun.get("usage")
+                self._texts, self._counted, self._usage = [], None, usage if isinstance(usage, dict) else {}
                 self._truncated = False
                 self.stand_in = None
             case StreamEvent(event={"type": "content_block_start", "content_block": {"type": "text"}}) if self._texts:
@@ -105,7 +106,10 @@ class Watch:
                 self._texts.append(text)
             case ToolUseBlock(id=id, name=name, input=arguments):
                 self._count(
-                    _usage({**self._usage, "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 0}})
+                    read_usage(
+                        "anthropic",
+                        {**self._usage, "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 0}},
+                    )
                 )
                 self._tell_texts()
                 self.builder.called(self.servers.own_name(name), arguments, id, own=name in self.servers.own_tools)
@@ -127,11 +131,11 @@ class Watch:
 
     def _end_message(self) -> None:
         self._is_open = False
-        total = _usage(self._usage)
+        total = read_usage("anthropic", self._usage)
         if self._counted is None:
             self._count(total)
         else:
-            self._owed = Usage(0, total.output_tokens, 0, total.reasoning_tokens)
+            self._owed = attrs.evolve(total, input_tokens=0, cached_tokens=0)
         self._tell_texts()
 
     def _count(self, usage: Usage) -> None:
@@ -157,20 +161,3 @@ def _dropped(content: str | list[dict[str, Any]] | None) -> Iterator[ContentKind
     for item in content if isinstance(content, list) else ():
         if item.get("type") == "text" and (saved := _SAVED.match(str(item["text"]))):
             yield "audio" if saved["what"] == "Audio" else "resource"
-
-
-def _input_tokens(usage: Mapping[str, Any]) -> int | None:
-    """Return all input tokens; the API counts those read from or written to its cache apart."""
-    counts = [usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    details = usage.get("output_tokens_details") or {}
-    return Usage(
-        input_tokens=_input_tokens(usage),
-        output_tokens=usage.get("output_tokens"),
-        cached_tokens=usage.get("cache_read_input_tokens"),
-        reasoning_tokens=details.get("thinking_tokens"),
-    )

@@ -16,7 +16,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai.types import FinishReason, Tool
 
 from keval import Usage
-from keval.plugin import ContentKind, Context, ToolsMissingError, TranscriptBuilder, TrialError, is_blank
+from keval.plugin import ContentKind, Context, ToolsMissingError, TranscriptBuilder, TrialError, is_blank, sum_of_counts
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
@@ -141,8 +141,8 @@ def _usage(response: LlmResponse, output_includes_thoughts: bool) -> Usage | Non
     if counted is None:
         return None
     output, thoughts = counted.candidates_token_count, counted.thoughts_token_count
-    if not output_includes_thoughts and thoughts is not None:
-        output = (output or 0) + thoughts
+    if not output_includes_thoughts:
+        output = sum_of_counts(output, thoughts)
     return Usage(counted.prompt_token_count, output, counted.cached_content_token_count, thoughts)
 
 

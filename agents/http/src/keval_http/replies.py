@@ -24,15 +24,20 @@ class Reply:
     _format: MessageFormat
     _pieces: list[str] = attrs.field(factory=list, init=False)
     session: object = None
-    usage: Usage = attrs.field(factory=Usage)
+    _told: dict[str, Any] = attrs.field(factory=dict, init=False)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that it took; of events, the last that tells a count says it."""
+        return Usage(**self._told)
 
     def take(self, text: str) -> str:
         """Read the reply, or one of its events, and return the piece of the answer in it. Raises TrialError."""
         form = self._format
         data = _data(text) if form.answer or form.session or form.usage else None
         for name, path in form.usage.items():
-            if isinstance(count := _found(path, data), int) and not isinstance(count, bool):
-                self.usage = attrs.evolve(self.usage, **{name: count})
+            if (count := _found(path, data)) is not None:
+                self._told[name] = count
         if form.session is not None and (session := _found(form.session, data)) is not None:
             self.session = session
         piece = text if form.answer is None else _found(form.answer, data)

@@ -55,7 +55,7 @@ def model_fault(error: Exception) -> TrialError:
         case _ if told := next(filter(None, (_TOLD.match(str(each)) for each in causes(error))), None):
             return _failed_midway(told["code"], told["said"])
         case _:
-            return _bad_reply(described(error))
+            return bad_reply(described(error))
 
 
 def end_of_stream(update: ChatResponseUpdate) -> object | None:
@@ -68,7 +68,7 @@ def end_of_stream(update: ChatResponseUpdate) -> object | None:
 
 def broken_off() -> TrialError:
     """Return the error for a stream that ended before the reply did, of which the framework makes a reply."""
-    return _bad_reply("its stream ended before the reply did")
+    return bad_reply("its stream ended before the reply did")
 
 
 def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None:
@@ -77,10 +77,10 @@ def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None
         return _reported(reply)
     # The framework takes a completion without choices for an answer that is empty.
     if not response.messages and response.finish_reason is None:
-        return _bad_reply("it has no choices")
+        return bad_reply("it has no choices")
     contents = [content for message in response.messages for content in message.contents]
     if any(content.type == "text" and not isinstance(content.text, str) for content in contents):
-        return _bad_reply("its content is no text")
+        return bad_reply("its content is no text")
     if not is_blank(response.text) or any(content.type == "function_call" for content in contents):
         return None
     cut = _FINISH_REASONS.get(response.finish_reason)
@@ -93,7 +93,7 @@ def is_truncated(response: ChatResponse[Any]) -> bool:
     return cut is not None and cut.truncates
 
 
-def _bad_reply(problem: str) -> TrialError:
+def bad_reply(problem: str) -> TrialError:
     """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
     said = f"the framework made nothing of the model's reply: {problem}"
     return TrialError(said, stage="model", kind="bad_reply", retryable=True)

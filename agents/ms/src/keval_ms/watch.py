@@ -21,7 +21,8 @@ from agent_framework import (
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
-from keval_ms.faults import broken_off, described, end_of_stream, is_truncated, model_fault, reply_fault
+from keval_mcp.nesting import MOST_NESTED, is_too_deep
+from keval_ms.faults import bad_reply, broken_off, described, end_of_stream, is_truncated, model_fault, reply_fault
 from keval_ms.sessions import Session
 from keval_ms.tools import dropped_kinds, passed_on
 
@@ -145,7 +146,13 @@ class Watch:
 
     def _called(self, content: Content) -> None:
         name, call = content.name or "", content.call_id or ""
-        arguments = passed_on(content.parse_arguments() or {}, self._schemas.get(name, {}))
+        try:
+            given = content.parse_arguments() or {}
+        except RecursionError as error:
+            raise bad_reply(f"the arguments of {name!r} are nested too deeply") from error
+        if is_too_deep(given):  # also where nobody would be passed them, as the framework compares them
+            raise bad_reply(f"the arguments of {name!r} are nested more than {MOST_NESTED} deep")
+        arguments = passed_on(given, self._schemas.get(name, {}))
         self.context.builder.called(self._names.get(name, name), arguments, call)
         self._open.append(call)
 
@@ -190,10 +197,10 @@ def _usage(details: Mapping[str, Any] | None) -> Usage | None:
     if details is None:
         return None
     return Usage(
-        input_tokens=_count(details.get("input_token_count")),
-        output_tokens=_count(details.get("output_token_count")),
-        cached_tokens=_count(details.get("cache_read_input_token_count")),
-        reasoning_tokens=_count(details.get("reasoning_output_token_count")),
+        input_tokens=details.get("input_token_count"),
+        output_tokens=details.get("output_token_count"),
+        cached_tokens=details.get("cache_read_input_token_count"),
+        reasoning_tokens=details.get("reasoning_output_token_count"),
     )
 
 
@@ -201,8 +208,3 @@ def _piece(update: ChatResponseUpdate) -> str:
     """Return what an update adds to the text; some repeat the whole of it."""
     added = (item for item in update.contents if item.type == "text" and item.merge_mode != "replace")
     return "".join(item.text or "" for item in added)
-
-
-def _count(tokens: object) -> int | None:
-    """Return a number of tokens; what is none is unknown. The SDK hands over what the endpoint wrote, unchecked."""
-    return tokens if type(tokens) is int and tokens >= 0 else None

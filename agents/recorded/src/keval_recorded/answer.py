@@ -155,7 +155,7 @@ def _usage(value: Any, key: str) -> Usage:
     if not isinstance(value, dict):
         raise ValueError(f"{key!r} is an object such as {{input_tokens: 120, output_tokens: 30}}, got {value!r:.60}")
     _refuse_misspelt(value, _TOKENS, f"{key}.")
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
     for name, count in value.items():
         if name in _TOKENS and count is not None:
             number = _count(count, f"{key}.{name}")

@@ -9,8 +9,9 @@ import attrs
 
 from keval.analysis.timeline.times import Refused, Span, Times, measured_times, told_times, turns_of
 from keval.records.cassettes import Traffic
-from keval.records.transcript import Message, ToolCall, Transcript, Usage
+from keval.records.transcript import Message, ToolCall, Transcript
 from keval.records.trial import Attempt, Failure, Trial
+from keval.records.usage import Usage
 
 LaneKind: TypeAlias = Literal["user", "agent", "model", "server"]
 StepKind: TypeAlias = Literal["asked", "model", "refusal", "tool", "exchange", "said"]

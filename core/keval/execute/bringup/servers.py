@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -159,11 +159,12 @@ class OpenedContext:
         traffic_log: ServerTrafficLog | None = None,
         cassette: ServerCassette | None = None,
         emit: EmitEvent | None = None,
+        admit: Callable[[], str | None] | None = None,
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
         `traffic_log` keeps the traffic of the attempt with it, if the run is recorded, `cassette` plays it in a replay,
-        and `emit` takes the live events of the tap.
+        `emit` takes the live events of the tap, and `admit` is asked before each call.
         """
         return attrs.evolve(
             server,
@@ -176,5 +177,6 @@ class OpenedContext:
             traffic_log=traffic_log,
             cassette=cassette,
             emit=emit,
+            admit=admit,
             asks_live=self.recorded_results is not None and self.recorded_results.misses == "live",
         )

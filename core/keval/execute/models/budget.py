@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -18,66 +18,109 @@ from keval.records.transcript import Transcript
 from keval.records.trial import Trial
 from keval.store.run import Run
 
-Kind: TypeAlias = Literal["trial", "judgement"]
+Group: TypeAlias = tuple[str, ...]
+"""What costs alike: trials of one agent and condition, or judgements of one judge; the first word says which."""
+_TRIAL, _JUDGEMENT = "trial", "judgement"
+_MARGIN = 32
+"""How much more than the largest so far those in flight may cost, divided by how many are known: 33 times after one."""
 
 
 @attrs.define(eq=False)
 class ResourceBudget:
     """Counts one resource, in whole units, against the `most` that a budget allows; `None` if it allows any amount.
 
-    What is in flight, and what nobody told, is taken to cost as much as the largest of its kind so far. `untold` counts
-    the latter. `lacked` says that something was left out for lack of this resource.
+    What is in flight, and what nobody told, is taken to cost as much as the largest of its group so far. `bound` is the
+    most that a trial may use of it, if trials have limits. `untold` counts what nobody told, and `impossible` is what a
+    model told that cannot be. `lacked` says that something was left out for lack of this resource.
     """
 
     most: int | None
+    bound: int | None = None
     used: int = 0
     untold: int = 0
+    impossible: str | None = None
     lacked: bool = False
-    _largest: Counter[Kind] = attrs.field(factory=Counter, init=False)
+    _largest: dict[Group, int] = attrs.field(factory=dict, init=False)
+    _known: Counter[Group] = attrs.field(factory=Counter, init=False)
+    _is_told: bool = attrs.field(default=False, init=False)
 
     @property
     def excess(self) -> int:
         """How much more was used than the budget allows."""
         return 0 if self.most is None else max(0, self.used - self.most)
 
-    def fits(self, kind: Kind, in_flight: Mapping[Kind, int]) -> bool:
-        """Return whether another trial or judgement may begin beside those in flight."""
+    @property
+    def unknowable(self) -> str:
+        """What a model told that cannot be, where nothing else says what a trial or judgement costs."""
+        return "" if self._is_told else self.impossible or ""
+
+    def fits(self, group: Group, in_flight: Counter[Group], *, careful: bool = True) -> bool:
+        """Return whether another trial or judgement may begin beside those in flight.
+
+        If it is `careful`, one of a group of which nothing is known is in flight at a time, and the fewer are known of
+        a group, the more may those in flight turn out to cost, if there are several.
+        """
         if self.most is None:
             return True
-        reserved = sum(self._largest[each] * count for each, count in in_flight.items())
-        return self.used < self.most and self.used + reserved + self._largest[kind] <= self.most
+        if self.used >= self.most or self.unknowable:
+            return False
+        expected = self._expected(group)
+        careful = careful and not self._is_bound(group)
+        if careful and group not in self._largest and in_flight[group]:
+            return False
+        reserved = sum((self._expected(each) or 0) * count for each, count in in_flight.items())
+        needed = reserved + (expected or 0)
+        if careful and reserved:
+            needed += needed * _MARGIN // max(1, self._known[group])
+        return self.used + needed <= self.most
 
-    def count(self, kind: Kind, amount: int | None, at_least: int = 0) -> None:
-        """Count what a trial or judgement used; `None` if that is unknown, and then at least so much."""
+    def count(self, group: Group, amount: int | None, at_least: int = 0, *, typical: bool = True) -> None:
+        """Count what a trial or judgement used; `None` if that is unknown, and then at least so much.
+
+        One that is not `typical` says nothing of the others, if it used nothing.
+        """
         self.untold += amount is None
-        used = max(at_least, self._largest[kind]) if amount is None else amount
+        self._is_told = self._is_told or bool(amount)
+        used = max(at_least, self._expected(group) or 0) if amount is None else amount
         self.used += used
-        self._largest[kind] = max(self._largest[kind], used)
+        if not (used or typical):
+            return
+        self._largest[group] = max(self._largest.get(group, 0), used)
+        self._known[group] += 1
 
+    def _is_bound(self, group: Group) -> bool:
+        return self.bound is not None and group[0] == _TRIAL
 
-_Used: TypeAlias = tuple[int | None, int | None]
-"""Tokens, and billionths of a US dollar: as whole numbers, sums of either are exact."""
+    def _expected(self, group: Group) -> int | None:
+        """Return what is reserved for one of a group: by what is known of it, else by all others of its kind."""
+        known = self._largest.get(group)
+        if known is None:
+            known = max((used for each, used in self._largest.items() if each[0] == group[0]), default=None)
+        return max(self.bound or 0, known or 0) if self._is_bound(group) else known
+
 
 _BILLIONTHS = 10**9
+"""Of a US dollar: as whole numbers, sums are exact."""
 
 
 @attrs.define(eq=False)
 class RunBudget:
     """Counts the tokens, the US dollars and the trials of a run against its budget.
 
-    What is in flight is taken to cost as much as the largest of its kind so far, so a run exceeds its budget at most by
-    what those in flight cost above that. What a model does not tell the tokens of counts as much as the largest, too.
-    The answers of `prerecorded` agents, by label, cost nothing.
+    No trial or judgement begins that would not fit, see `ResourceBudget`, so a run exceeds its budget at most by what
+    those in flight cost above what was known by then. It is not `careful` where what does not fit yet cannot wait. The
+    answers of `prerecorded` agents, by label, cost nothing.
     """
 
     limits: Budget = attrs.field(factory=Budget)
     rates: Rates = attrs.field(factory=Rates)
     prerecorded: Collection[str] = ()
+    careful: bool = True
     trials: int = attrs.field(default=0, init=False)
     _tokens: ResourceBudget = attrs.field(init=False)
     _usd: ResourceBudget = attrs.field(init=False)
     _lacks_trials: bool = attrs.field(default=False, init=False)
-    _in_flight: Counter[Kind] = attrs.field(factory=Counter, init=False)
+    _in_flight: Counter[Group] = attrs.field(factory=Counter, init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -103,45 +146,48 @@ class RunBudget:
         return run_budget
 
     def price(self, manifest: Manifest) -> None:
-        """Count from now on by the prices and the recorded agents that a manifest has."""
+        """Count from now on by the prices, the recorded agents and the limits of trials that a manifest has."""
         self.rates = Rates.of(manifest)
         self.prerecorded = [label for label, entry in manifest.agents.items() if entry.recording]
+        limits = manifest.config["execution"].get("limits") or {}
+        self._tokens.bound, self._usd.bound = limits.get("tokens"), _billionths(limits.get("cost"))
 
-    def admits_trial(self) -> bool:
+    def admits_trial(self, agent: str, condition: str) -> bool:
         """Return whether another trial may begin."""
         most = self.limits.trials
-        return self._fits("trial") and (most is None or self.trials + self._in_flight["trial"] < most)
+        return self._fits_trial(agent, condition) and (most is None or self.trials + self._trials_in_flight < most)
 
-    def leave_out_trials(self) -> None:
+    def leave_out_trials(self, agent: str, condition: str) -> None:
         """Note that trials were left out, as the budget does not hold them."""
-        if self._fits("trial"):
+        if self._fits_trial(agent, condition):
             self._lacks_trials = True
         else:
-            self._note_lack("trial")
+            self._note_lack((_TRIAL, agent, condition))
 
-    def begin_trial(self) -> None:
+    def begin_trial(self, agent: str, condition: str) -> None:
         """Note that a trial begins."""
-        self._in_flight["trial"] += 1
+        self._in_flight[_TRIAL, agent, condition] += 1
 
     def end_trial(self, trial: Trial) -> None:
         """Count a trial that was begun, with the attempts that were discarded."""
-        self._in_flight["trial"] -= 1
+        self._in_flight[_TRIAL, trial.agent, trial.condition] -= 1
         self._count_trial(trial)
 
-    async def begin_judgement(self) -> bool:
+    async def begin_judgement(self, judge: str) -> bool:
         """Begin a judgement if the budget allows it, else wait for those in flight; returns whether it has begun."""
-        while not self._fits("judgement"):
-            if not self._in_flight["judgement"]:
-                self._note_lack("judgement")
+        group = (_JUDGEMENT, judge)
+        while not self._fits(group):
+            if not any(count for each, count in self._in_flight.items() if each[0] == _JUDGEMENT):
+                self._note_lack(group)
                 return False
             self._changed.clear()
             await self._changed.wait()
-        self._in_flight["judgement"] += 1
+        self._in_flight[group] += 1
         return True
 
     def end_judgement(self, judge: str, judgement: Judgement | None) -> None:
         """Count a judgement that was begun; `None` if it was ended before there was one."""
-        self._in_flight["judgement"] -= 1
+        self._in_flight[_JUDGEMENT, judge] -= 1
         if judgement is not None:
             self._count_judgement(judge, judgement)
         self._changed.set()
@@ -150,7 +196,7 @@ class RunBudget:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
         parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *_said(self._usd, _shown_usd, "", "much")]
         if self.limits.trials is not None and self._lacks_trials:
-            begun = self.trials + self._in_flight["trial"]
+            begun = self.trials + self._trials_in_flight
             parts.append(f"{begun:,} of {self.limits.trials:,} trials")
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 
@@ -158,33 +204,46 @@ class RunBudget:
     def _resources(self) -> Sequence[ResourceBudget]:
         return (self._tokens, self._usd)
 
-    def _fits(self, kind: Kind) -> bool:
-        return all(resource.fits(kind, self._in_flight) for resource in self._resources)
+    @property
+    def _trials_in_flight(self) -> int:
+        return sum(count for group, count in self._in_flight.items() if group[0] == _TRIAL)
 
-    def _note_lack(self, kind: Kind) -> None:
+    def _fits_trial(self, agent: str, condition: str) -> bool:
+        return agent in self.prerecorded or self._fits((_TRIAL, agent, condition))
+
+    def _fits(self, group: Group) -> bool:
+        return all(resource.fits(group, self._in_flight, careful=self.careful) for resource in self._resources)
+
+    def _note_lack(self, group: Group) -> None:
         for resource in self._resources:
-            resource.lacked = resource.lacked or not resource.fits(kind, self._in_flight)
+            resource.lacked |= not resource.fits(group, self._in_flight, careful=self.careful)
 
     def _count_trial(self, trial: Trial) -> None:
         self.trials += 1
         if trial.agent in self.prerecorded:
             return
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]
-        self._count("trial", [self._used(trial.agent, each) for each in transcripts if each is not None])
+        rate, group = self.rates.attempt, (_TRIAL, trial.agent, trial.condition)
+        told = [(each, rate(trial.agent, each)) for each in transcripts if each is not None]
+        self._count(group, told, typical=trial.failure is None)
 
     def _count_judgement(self, judge: str, judgement: Judgement) -> None:
-        self._count("judgement", [(_tokens(judgement), _billionths(self.rates.judgement(judge, judgement)))])
+        told = [(judgement, self.rates.judgement(judge, judgement))]
+        self._count((_JUDGEMENT, judge), told, typical=bool(judgement.model_calls))
 
-    def _used(self, agent: str, transcript: Transcript) -> _Used:
-        return _tokens(transcript), _billionths(self.rates.attempt(agent, transcript))
-
-    def _count(self, kind: Kind, attempts: Sequence[_Used]) -> None:
+    def _count(
+        self, group: Group, told: Sequence[tuple[Transcript | Judgement, float | None]], *, typical: bool
+    ) -> None:
         """Count all attempts at a trial or judgement. If one is unknown, the others are the least that it used."""
+        attempts = [(_tokens(each), _billionths(usd)) for each, usd in told]
+        impossible = next((each.usage.impossible for each, _ in told if each.usage.impossible), None)
         for resource, amounts in zip(
             self._resources, zip(*attempts, strict=True) if attempts else ((), ()), strict=True
         ):
             known = [amount for amount in amounts if amount is not None]
-            resource.count(kind, sum(known) if len(known) == len(amounts) else None, at_least=sum(known))
+            amount = sum(known) if len(known) == len(amounts) else None
+            resource.count(group, amount, at_least=sum(known), typical=typical)
+            resource.impossible = resource.impossible or impossible
 
 
 def _tokens(asked: Transcript | Judgement) -> int | None:
@@ -203,4 +262,6 @@ def _said(resource: ResourceBudget, shown: Callable[[int], str], unit: str, too:
     if resource.most is not None and (resource.lacked or resource.excess):
         over = f", {shown(resource.excess)} too {too}" if resource.excess else ""
         guessed = f", guessed for {resource.untold} trials or judgements" if resource.untold else ""
-        yield f"{shown(resource.used)} of {shown(resource.most)}{unit}{over}{guessed}"
+        wrong = resource.unknowable
+        why = f", and the rest is unknown, as a model told what cannot be a count ({wrong})" if wrong else ""
+        yield f"{shown(resource.used)} of {shown(resource.most)}{unit}{over}{guessed}{why}"

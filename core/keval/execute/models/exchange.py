@@ -24,7 +24,8 @@ from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, Reque
 from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
-from keval.records.transcript import Refusal, Usage
+from keval.records.transcript import Refusal
+from keval.records.usage import Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
 from keval.seams.infrastructure import (
@@ -37,8 +38,9 @@ from keval.seams.infrastructure import (
 )
 from keval.seams.transcript_builder import FinishReason
 
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+if TYPE_CHECKING:  # only some runs need them
     from keval.recording.cassette import AttemptCassette, Player
+    from keval.tasks.trial_limits import TrialMeter
 
 
 _ASKER_HEADERS = frozenset({ASKER_HEADER})
@@ -143,6 +145,7 @@ class ModelExchange:
         headers: Callable[[], Mapping[str, str]] = dict,
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
+        meter: TrialMeter | None = None,
     ) -> AsyncIterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs: they have the key of the attempt.
 
@@ -150,7 +153,8 @@ class ModelExchange:
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
         tokens of each reply, where a proxy counts them, `failed` why there is none, and `denied` what the proxy does
         not pass on. What `headers` returns is added to the requests of a program that sends none, if the endpoint wants
-        them. `log` keeps all requests, if the run is recorded, and `cassette` answers them in a replay.
+        them. `log` keeps all requests, if the run is recorded, and `cassette` answers them in a replay. `meter` counts
+        them, if trials have limits.
         """
         if not self._gates:
             yield {}
@@ -158,7 +162,17 @@ class ModelExchange:
         key = AttemptKey(f"keval-{secrets.token_urlsafe(24)}", denied)
         digest = _digest(key.value)
         scope = RequestScope(
-            digest.hex(), refused, stopwatch.paused, relayed, metered, failed, headers, stopwatch.expire, log, cassette
+            digest.hex(),
+            refused,
+            stopwatch.paused,
+            relayed,
+            metered,
+            failed,
+            headers,
+            stopwatch.expire,
+            log,
+            cassette,
+            meter,
         )
         self._attempts[digest] = _OpenAttempt(asker, key, scope)
         try:
@@ -211,10 +225,15 @@ class ModelExchange:
 
             if self.recorded and ASKER_HEADER not in request.headers:
                 self._warn_of_unknown(asker)
+            meter = scope.meter if request.asks_for_reply else None
+            if meter is not None:
+                meter.asks()
+            answered = False
             try:
                 last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
                 sending = _chain(self.middleware, leave)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
+                answered = response.status < 400
             except asyncio.CancelledError:
                 if metered and is_sent:  # it may have been answered, though nobody waited for that
                     scope.metered(Usage(), None, model)
@@ -229,6 +248,9 @@ class ModelExchange:
                 if sole:  # only then a later reply makes up for it
                     scope.failed(error)
                 raise
+            finally:
+                if meter is not None and not answered:
+                    meter.lost()
             if sole and response.status >= 400 and request.asks_for_reply:
                 scope.failed(Failed.refused(response, await response.read()).as_error())
             return response

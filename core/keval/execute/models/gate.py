@@ -17,13 +17,15 @@ from keval.execute.attempts import RetryPolicy
 from keval.execute.models.rate import counting
 from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
-from keval.records.transcript import Refusal, Usage
+from keval.records.transcript import Refusal
+from keval.records.usage import Usage
 from keval.seams.distribution import Ending, Load, Standing
 from keval.seams.transcript_builder import FinishReason
 
-if TYPE_CHECKING:  # only what is recorded, replayed or refused needs them
+if TYPE_CHECKING:  # only what is recorded, replayed, refused or limited needs them
     from keval.findings.denials import Refused
     from keval.recording.cassette import AttemptCassette
+    from keval.tasks.trial_limits import TrialMeter
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
@@ -187,7 +189,7 @@ class RequestScope:
 
     What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `expire`
     ends the attempt. `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a
-    replay.
+    replay. `meter` counts requests, if trials have limits.
     """
 
     id: str
@@ -200,6 +202,7 @@ class RequestScope:
     expire: Callable[[], object] = lambda: None
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
+    meter: TrialMeter | None = None
 
 
 class Gate(Protocol):

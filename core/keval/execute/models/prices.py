@@ -27,7 +27,8 @@ def find_prices(
     A price is that of the config, else what the manifest of the run `before` has, else what the first of the installed
     price tables knows. The run's agents count, too. Simulated models have no price.
 
-    Raises PreflightError: the budget is in US dollars, and a price is unknown. Recorded answers cost nothing again.
+    Raises PreflightError: the budget, or a limit of trials, is in US dollars, and a price is unknown. Recorded answers
+    cost nothing again.
     """
     paid = [_Paid.of(item) for item in askers if not is_simulated(item, endpoints)]
     if before:
@@ -35,7 +36,11 @@ def find_prices(
     models = dict.fromkeys(model for each in paid for model in each.models)
     known = {**(before.prices if before else {}), **{m: p for m, p in evaluation.prices.items() if m in models}}
     prices = {**known, **looked_up([model for model in models if model not in known])}
-    if evaluation.budget.usd is not None and (problems := dict.fromkeys(_unknown(paid, prices))):
+    if evaluation.budget.usd is None:
+        limits = evaluation.execution.limits
+        bounds = limits is not None and limits.cost is not None
+        paid = [each for each in paid if each.is_agent and bounds]
+    if problems := dict.fromkeys(_unknown(paid, prices)):
         raise PreflightError(problems)
     return prices
 
@@ -53,12 +58,13 @@ class _Paid:
     name: str
     models: tuple[str, ...]
     recorded: bool
+    is_agent: bool = True
 
     @classmethod
     def of(cls, item: ResolvedPlugin) -> _Paid:
         place = f"{item.place}: " if item.place else ""
         name = f"the {item.component.kind} {item.label!r}"
-        return cls(place, name, item.model_names, item.prerecorded is not None)
+        return cls(place, name, item.model_names, item.prerecorded is not None, item.component.group == "keval.agents")
 
     @classmethod
     def before(cls, manifest: Manifest, besides: Collection[str]) -> list[_Paid]:

@@ -10,14 +10,15 @@ import attrs
 
 from keval.config.evaluation import Rate
 from keval.records.models import ModelRequest, ModelResponse
+from keval.records.usage import Usage
 
 _BURST = 6.0
 """Seconds whose requests and tokens may be used at once."""
 _BYTES_PER_TOKEN = 4
-"""A rule of thumb for replies that tell no tokens."""
+"""A rule of thumb for replies that tell no tokens, or what cannot be a count."""
 _LONGEST_COUNT = 64
 """Bytes of a chunk that are looked at again with the next one, as a count may be split."""
-_COUNT = re.compile(rb'"(total_?tokens|totalTokenCount|input_tokens|output_tokens)"\s*:\s*(\d+)', re.IGNORECASE)
+_COUNT = re.compile(rb'"(total_?tokens|totalTokenCount|input_tokens|output_tokens)"\s*:\s*(\d{1,12})', re.IGNORECASE)
 _TOTALS = (b"total_tokens", b"totaltokens", b"totaltokencount")
 
 
@@ -93,6 +94,6 @@ def counting(request: ModelRequest, response: ModelResponse, spent: Callable[[in
                 yield chunk
         finally:
             total = next((told[name] for name in _TOTALS if name in told), None)
-            spent(total or sum(told.values()) or size // _BYTES_PER_TOKEN)
+            spent(Usage(total or sum(told.values())).of_reply.input_tokens or size // _BYTES_PER_TOKEN)
 
     response.chunks = counted()

@@ -22,6 +22,7 @@ from keval.seams.live_events import EventKind, LiveEvent
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette
+    from keval.tasks.trial_limits import TrialMeter
 
 
 _UNCOUNTED = 3
@@ -67,7 +68,8 @@ class TrialAttempt:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
     `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `cassette` is what the attempt is
-    played from in a replay. If it `streams`, somebody reads answers as they are written.
+    played from in a replay. If it `streams`, somebody reads answers as they are written. `meter` counts what the trial
+    uses, if trials have limits.
     """
 
     key: TrialKey
@@ -81,6 +83,7 @@ class TrialAttempt:
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
     streams: bool = False
+    meter: TrialMeter | None = None
 
     @property
     def asker(self) -> Asker:

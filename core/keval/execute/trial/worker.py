@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from keval.config.evaluation import size
 from keval.errors import PluginWarning, TrialError
-from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, run_attempt
+from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, failure_of, run_attempt
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
 from keval.execute.traffic_log import TrafficLog
@@ -26,6 +26,7 @@ from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
 from keval.records.end_state import EndState
+from keval.records.manifest import Rates
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
@@ -35,15 +36,22 @@ from keval.seams.hooks import Hooks
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
 from keval.seams.transcript_builder import TranscriptBuilder
 
+if TYPE_CHECKING:  # few runs have limits
+    from keval.tasks.trial_limits import TrialMeter
+
 
 @attrs.define(eq=False)
 class PlanWorker:
-    """Runs the trials of a plan, any number concurrently. Agents whose answers are recorded get no context."""
+    """Runs the trials of a plan, any number concurrently. Agents whose answers are recorded get no context.
+
+    `rates` are what models cost, for trials with a limit of that.
+    """
 
     plan: Plan
     ready: Ready
     sleep: Sleep = asyncio.sleep
     rng: random.Random | None = None
+    rates: Rates = attrs.field(factory=Rates, kw_only=True)
     _places: Mapping[str, int] = attrs.field(init=False)
     _clients: Mapping[str, Mapping[str, int]] = attrs.field(init=False)
     _retry_policy: RetryPolicy = attrs.field(init=False)
@@ -81,6 +89,7 @@ class PlanWorker:
         resamples = 0
         allowance = LostServerAllowance()
         log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
+        meter = None if prerecorded else self._meter(key.agent)
         with self._result_shuffling.trial(key) as shuffled_results:
             while True:
                 attempt = TrialAttempt(
@@ -92,6 +101,7 @@ class PlanWorker:
                     allowance,
                     shuffled_results=shuffled_results,
                     log=log,
+                    meter=meter,
                 )
                 if prerecorded:
                     transcript, outcome = await self._recall(attempt)
@@ -103,6 +113,8 @@ class PlanWorker:
                 # A recorded answer would be the same the next time.
                 resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
+                if not done and meter is not None and (spent := meter.exhausted()):
+                    outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
                 spared = not done and allowance.excuses()
                 if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
                     if log is not None:
@@ -171,6 +183,7 @@ class PlanWorker:
             headers=lambda: attempt.headers,
             log=attempt.log,
             cassette=attempt.cassette,
+            meter=attempt.meter,
         )
         headers = self._headers(attempt) | await stack.enter_async_context(scope)
         return Context(
@@ -218,6 +231,7 @@ class PlanWorker:
             traffic_log=traffic_log,
             cassette=cassette,
             emit=attempt.emit,
+            admit=attempt.meter.tapped if attempt.meter is not None else None,
         )
         with attempt.stopwatch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(
@@ -244,11 +258,14 @@ class PlanWorker:
             emit=attempt.emit,
             keep=attempt.outbox.blob,
             keep_request=partial(self._keep_request, attempt),
+            meter=attempt.meter,
         )
         context = Context(builder=builder)
         instructions: str | None = None  # unknown, if a context did not open
         ended: EndState | None = None
         attempt.begun()
+        if attempt.meter is not None:
+            attempt.meter.begin(attempt.stopwatch.expire)
 
         async def asked() -> Transcript:
             nonlocal context, instructions, ended
@@ -290,12 +307,23 @@ class PlanWorker:
             except TrialError as error:
                 outcome = AttemptOutcome.failed(error)
         transcript = builder.settled(transcript or merge(builder.transcript(), context))
+        if attempt.meter is not None and (reached := attempt.meter.end(transcript)):
+            outcome = AttemptOutcome.failed(reached)  # whatever else came of it
         transcript = attrs.evolve(transcript, instructions=instructions, end_state=ended)
         execution = self.plan.evaluation.execution
         keep = attempt.outbox.blob if execution.keep_large_results else None
         transcript = shorten(transcript, size(execution.max_recorded_bytes), keep)
         attempt.ended(outcome.failure)
         return transcript, outcome
+
+    def _meter(self, agent: str) -> TrialMeter | None:
+        """Return what counts the use of one trial, if trials have limits."""
+        limits = self.plan.evaluation.execution.limits
+        if limits is None:
+            return None
+        from keval.tasks.trial_limits import TrialMeter  # few runs have limits
+
+        return TrialMeter(limits, self.rates.agents.get(agent), self.rates.models)
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
         """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import Any, NoReturn
 
-from keval import Usage
-from keval.plugin import ModelError, TrialError
+from keval.plugin import ModelError, TrialError, read_usage
 
 _QUOTED = 1000
 
@@ -67,41 +67,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
-def completions_usage(usage: object) -> Usage:
-    """Read the `usage` of Chat Completions; cached tokens are among the input's and reasoning among the output's."""
-    return Usage(
-        _count(usage, "prompt_tokens"),
-        _count(usage, "completion_tokens"),
-        _count(usage, "prompt_tokens_details", "cached_tokens"),
-        _count(usage, "completion_tokens_details", "reasoning_tokens"),
-    )
-
-
-def responses_usage(usage: object) -> Usage:
-    """Read the `usage` of OpenAI's Responses; cached tokens are among the input's and reasoning among the output's."""
-    return Usage(
-        _count(usage, "input_tokens"),
-        _count(usage, "output_tokens"),
-        _count(usage, "input_tokens_details", "cached_tokens"),
-        _count(usage, "output_tokens_details", "reasoning_tokens"),
-    )
-
-
-def messages_usage(usage: object) -> Usage:
-    """Read the `usage` of Anthropic's Messages, which counts what was read from a cache or written to one apart."""
-    plain, cached = _count(usage, "input_tokens"), _count(usage, "cache_read_input_tokens")
-    written = _count(usage, "cache_creation_input_tokens")
-    return Usage(
-        None if plain is None else plain + (cached or 0) + (written or 0),
-        _count(usage, "output_tokens"),
-        # Where the API counts input tokens and says nothing of its cache, nothing was read from it.
-        0 if cached is None and plain is not None else cached,
-        _count(usage, "output_tokens_details", "thinking_tokens"),
-    )
-
-
-def _count(usage: object, *keys: str) -> int | None:
-    for key in keys:
-        usage = usage.get(key) if isinstance(usage, dict) else None
-    # True is an int, too.
-    return usage if type(usage) is int and usage >= 0 else None
+completions_usage = partial(read_usage, "openai-chat")
+responses_usage = partial(read_usage, "openai-responses")
+messages_usage = partial(read_usage, "anthropic")
+"""Read the `usage` of a reply."""

@@ -276,7 +276,8 @@ class Tapped:
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
         kept = link if server.traffic_log is None else RecordingLink(link, server.traffic_log)
-        passage = Passage(kept, offered, progress_timeout, Telling(server.name, server.emit), server.traffic_log)
+        telling = Telling(server.name, server.emit)
+        passage = Passage(kept, offered, progress_timeout, telling, server.traffic_log, server.admit)
         source = _source(server.name, kept, listing, progress_timeout)
         stack.push_async_callback(source.close)
         return McpServer(

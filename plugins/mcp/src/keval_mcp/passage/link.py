@@ -18,6 +18,7 @@ from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY
 
 from keval.plugin import CallLog, ServerExchange
+from keval_mcp.nesting import MOST_NESTED, is_too_deep
 from keval_mcp.server.audience import NEEDED, Audience, Member, note
 from keval_mcp.server.waiting import ProgressTimeout
 
@@ -246,8 +247,10 @@ def unmarked(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name != "_meta"}
 
 
-def check_unicode(params: Mapping[str, Any]) -> None:
-    """Raise MCPError if parameters cannot be written as JSON in UTF-8."""
+def check_writable(params: Mapping[str, Any]) -> None:
+    """Raise MCPError if parameters cannot be written as JSON in UTF-8, or not by everybody."""
+    if is_too_deep(params):
+        raise MCPError(INVALID_PARAMS, f"lists and objects are nested more than {MOST_NESTED} deep")
     try:
         json.dumps(params, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

@@ -27,7 +27,7 @@ from keval.plugin import (
     TrafficError,
 )
 from keval_mcp.changes import Changes, TrialChanges
-from keval_mcp.passage.link import AgentRequest, Heard, Inputs, Link, check_unicode, is_input_required
+from keval_mcp.passage.link import AgentRequest, Heard, Inputs, Link, check_writable, is_input_required
 from keval_mcp.passage.recording_link import FAILURES, lost_beside
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.session import Listing, tool_error
@@ -51,7 +51,7 @@ class Passage:
     agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request,
     and `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in
     which the agent hears of it. `traffic_log` keeps what the server says by itself, if the run is recorded; the link
-    keeps the rest.
+    keeps the rest. `admit` is asked before each call, if trials have limits.
     """
 
     link: Link
@@ -59,6 +59,7 @@ class Passage:
     progress_timeout: Callable[[], ProgressTimeout]
     telling: Telling
     traffic_log: ServerTrafficLog | None = None
+    admit: Callable[[], str | None] | None = None
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
@@ -119,6 +120,8 @@ class Passage:
         Raises:
             MCPError: the server refused the call; raised again towards the agent as it came.
         """
+        if self.admit is not None and (refusal := self.admit()) is not None:
+            return tool_error(refusal)
         call = self._begin(self._forward(params, progressed))
         return tool_error("the trial has ended") if call is None else await self._ended(call)
 
@@ -195,7 +198,7 @@ class Passage:
         self, agent_request: AgentRequest, params: Mapping[str, Any], progressed: Heard | None
     ) -> dict[str, Any]:
         """Make a request of the agent, in as many rounds as it takes, and return its result."""
-        check_unicode(params)
+        check_writable(params)
 
         def heard(progress: Mapping[str, Any]) -> None:
             agent_request.progress_timeout.extend()

@@ -176,12 +176,12 @@ class Columns:
         trial = f"{column.id}/{sample}/{repetition}"
         if trial not in posed.trials:
             posed.trials.append(trial)
-        if refusal := self.run.budget_refusal():
+        if refusal := self.run.budget_refusal(column.agent, column.condition):
             self._answers[trial] = Answer(column.id, trial, repetition, "left_out", self.feed.count, problem=refusal)
             return None
         self._times[column.id, sample] = repetition
         self._answers[trial] = Answer(column.id, trial, repetition, "answering", self.feed.count)
-        self.run.begin_trial()
+        self.run.begin_trial(column.agent, column.condition)
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
     async def _answer_all(

@@ -1,0 +1,95 @@
+"""Usage: the tokens of model calls. What a vendor tells of them becomes figures here, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+_MOST = 10**9
+"""Tokens that no trial reaches, with all its model calls."""
+_MOST_OF_REPLY = 10**8
+"""Tokens that no model call takes: ten times the longest context window."""
+_WHOLES = {"input_tokens": "", "output_tokens": ""} | {
+    "cached_tokens": "input_tokens",
+    "reasoning_tokens": "output_tokens",
+}
+"""The counts of a usage, each with the one that it is a part of."""
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+@attrs.frozen
+class Usage:
+    """Tokens of one or more model calls; `None` is unknown, and a sum with an unknown part is unknown.
+
+    `input_tokens` includes cached tokens, `output_tokens` includes reasoning. What cannot be a count becomes unknown:
+    anything but a whole number, one below 0, one that no model can reach, a part that is larger than its whole.
+    `impossible` has the first such, as it was told.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    impossible: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
+
+    def __attrs_post_init__(self) -> None:
+        for name, whole in _WHOLES.items():
+            count: object = getattr(self, name)
+            if count is None:
+                continue
+            most = getattr(self, whole) if whole else None
+            # True is an int, too.
+            if type(count) is not int or not 0 <= count <= (_MOST if most is None else most):
+                object.__setattr__(self, name, None)
+                if self.impossible is None:
+                    object.__setattr__(self, "impossible", f"{name}: {_shown(count)}")
+
+    @property
+    def total(self) -> int | None:
+        """Tokens of input and output."""
+        return _plus(self.input_tokens, self.output_tokens)
+
+    @property
+    def least(self) -> int:
+        """The tokens of input and output that are known."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    @property
+    def of_reply(self) -> Usage:
+        """The same, as that of a single model call, which cannot be as large as that of many."""
+        return self if self.least <= _MOST_OF_REPLY else Usage(impossible=f"{self.least} tokens of one model call")
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _plus(self.input_tokens, other.input_tokens),
+            _plus(self.output_tokens, other.output_tokens),
+            _plus(self.cached_tokens, other.cached_tokens),
+            _plus(self.reasoning_tokens, other.reasoning_tokens),
+            self.impossible or other.impossible,
+        )
+
+
+def _shown(count: object) -> str:
+    """Return what was told in place of a count; writing a whole number of any length may take for ever."""
+    if isinstance(count, int) and not -(10**15) < count < 10**15:
+        return "-10^15 or less" if count < 0 else "10^15 or more"
+    return f"{count!r:.40}" if isinstance(count, int | float | str) else type(count).__name__
+
+
+def known_count(count: object) -> int | None:
+    """Return a count, and `None` for what cannot be one."""
+    return Usage(count).input_tokens  # type: ignore[arg-type]  # whatever it is, it is checked
+
+
+def sum_of_counts(*counts: Any) -> Any:
+    """Return the sum of counts that a vendor tells apart, without those that it does not tell; `None` if it tells none.
+
+    What cannot be a count is returned in place of the sum, for `Usage` to tell it.
+    """
+    told = [count for count in counts if count is not None]
+    wrong = [count for count in told if known_count(count) is None]
+    return wrong[0] if wrong else sum(told) if told else None
