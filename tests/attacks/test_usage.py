@@ -76,7 +76,7 @@ COUNTS = ["-100000", "true", "12.5", '"12"', "1e400", str(10**12), str(10**30), 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_impossible_tokens_are_unknown_and_told_and_end_the_budget(project: Project, agent: str, count: str) -> None:
-    if agent == "ms" and count in ("true", '"12"'):
+    if agent.startswith(("gadk", "ms")) and count in ("true", '"12"'):
         pytest.skip("the vendor's SDK makes a count of it before anybody sees it")
     outcome = attacked(project, AGENTS[agent], Vendor(usage=(count, "5")), budget="budget: {tokens: 1000}", questions=4)
 
