@@ -71,21 +71,21 @@ ANSWERS = {
 
 @attrs.define
 class Hostile:
-    """Where the server is, and the requests that came: first lines, and whole heads."""
+    """Where the server is, the first lines of the requests that came, and how many bytes went out."""
 
     port: int = 0
     asked: list[str] = attrs.field(factory=list)
-    heads: list[str] = attrs.field(factory=list)
     sent: int = 0
+    location: str = ""
+    """Where `redirect-STATUS` leads."""
 
-    def url(self, way: str, host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}/{way}"
+    def url(self, way: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{way}"
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             self.asked.append(head.split(b"\r\n", 1)[0].decode())
-            self.heads.append(head.decode())
             way = self.asked[-1].split("/")[1].split(" ")[0]
             async for piece in self._pieces(way, self.asked[-1]):
                 writer.write(piece)
@@ -104,6 +104,10 @@ class Hostile:
             body = json.dumps({**_CARD, **urls}).encode()
             yield _head(_JSON, f"content-length: {len(body)}", "connection: close") + body
             return
+        if way.startswith("redirect"):
+            status, location = way.partition("-")[2], f"location: {self.location}"
+            yield _head(location, "content-length: 0", "connection: close", status=f"{status} Elsewhere")
+            return
         if first.startswith(("GET", "HEAD")) and way != "card":
             yield _head("content-length: 0", "connection: close", status="405 No")
             return
@@ -116,6 +120,22 @@ class Hostile:
         yield begin
         while more:
             yield more
+
+
+def agent(kind: str, url: str) -> tuple[dict[str, object], dict[str, str]]:
+    """An agent of a config that asks this URL, and its environment."""
+    key = "sk-abcdefgh"
+    match kind:
+        case "openai" | "gadk" | "ms":
+            return {"type": kind, "model": "openai/m"}, {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": key}
+        case "anthropic":
+            return {"type": kind, "model": "anthropic/m"}, {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
+        case "http" if any(part in url for part in ("events", "line", "comments")):
+            return {"type": kind, "url": url, "probe": False, "events": "sse", "answer": "x"}, {}
+        case "http":
+            return {"type": kind, "url": url, "probe": False}, {}
+        case _:
+            return {"type": kind, "url": url}, {}
 
 
 @contextmanager

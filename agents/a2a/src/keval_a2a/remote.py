@@ -134,6 +134,8 @@ async def _fetch_card(http: httpx.AsyncClient, url: str) -> AgentCard:
             response = await http.get(card_url)
     except (TrialError, TimeoutError) as error:
         told = str(error) or f"it takes more than {_CARD_SECONDS:g} s"
+        if getattr(error, "kind", "") == "reply_too_large":
+            told = f"it has more than {_CARD_BYTES:,} bytes"
         raise PreflightError(
             f"the agent card {card_url} cannot be fetched: {told}; start the agent, or correct `url`"
         ) from error

@@ -12,6 +12,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
+from keval_clients.network import check_variables
 from keval_gadk.client import ModelClient, connect
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ class Gadk:
         """Import ADK and the model's SDK, beside the event loop, and build the model client.
 
         Raises:
-            PreflightError: the model's endpoint does not speak the wire protocol of `api`, or a temperature is set
-                where none can be.
+            PreflightError: the model's endpoint does not speak the wire protocol of `api`, a temperature is set where
+                none can be, or the environment's variables for the network cannot be used.
         """
+        check_variables()
         await asyncio.to_thread(import_module, "keval_gadk.conversation")
         await asyncio.to_thread(self._connect)
 

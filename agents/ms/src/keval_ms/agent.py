@@ -12,6 +12,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
+from keval_clients.network import check_variables
 
 if TYPE_CHECKING:
     from agent_framework import ChatOptions
@@ -65,7 +66,11 @@ class Ms:
         return "openai-chat" if self.api == "chat" else "openai-responses"
 
     async def prepare(self) -> None:
-        """Import the framework, beside the event loop, and build the clients."""
+        """Import the framework, beside the event loop, and build the clients.
+
+        Raises PreflightError: the environment's variables for the network cannot be used.
+        """
+        check_variables()
         await asyncio.to_thread(import_module, "keval_ms.conversation")
         self._ready()
 

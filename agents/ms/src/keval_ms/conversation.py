@@ -31,12 +31,12 @@ _CONNECT_TIMEOUT = 30.0
 
 @attrs.frozen
 class Clients:
-    """The framework's chat client for one model over one wire, and the HTTP client under its MCP connections."""
+    """The framework's chat client for one model over one wire, and the HTTP client of MCP servers without a tap."""
 
     wire: Wire
     chat: ChatClient
-    mcp: AsyncClient
     _openai: AsyncOpenAI
+    _mcp: list[AsyncClient] = attrs.field(factory=list, init=False)
 
     @classmethod
     def build(cls, wire: Wire, url: str, endpoint: Endpoint, max_turns: int) -> Clients:
@@ -50,12 +50,19 @@ class Clients:
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)
         # At the next call the framework would ask for an answer without tools; there the trial fails instead.
         chat.function_invocation_configuration["max_iterations"] = max_turns
-        return cls(wire, chat, _mcp_client(), openai)
+        return cls(wire, chat, openai)
+
+    def mcp(self) -> AsyncClient:
+        """Return the client for MCP servers, made by the first that needs it: it takes any proxy of the environment."""
+        if not self._mcp:
+            self._mcp.append(_mcp_client())
+        return self._mcp[0]
 
     async def aclose(self) -> None:
         """Close every pooled connection."""
         await self._openai.close()
-        await self.mcp.aclose()
+        for client in self._mcp:
+            await client.aclose()
 
 
 def _mcp_client() -> AsyncClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import IO
 
@@ -103,7 +103,7 @@ class Session:
 
 @asynccontextmanager
 async def open_sessions(
-    servers: Sequence[McpServer], client: AsyncClient, parse: ParseResult
+    servers: Sequence[McpServer], client: Callable[[], AsyncClient], parse: ParseResult
 ) -> AsyncIterator[Sequence[Session]]:
     """Open a session with every server, and close all however the body ends. Raises as `Session.open` does.
 
@@ -119,9 +119,11 @@ async def open_sessions(
         yield sessions
 
 
-def _session(server: McpServer, client: AsyncClient, parse: ParseResult, stack: AsyncExitStack) -> Session:
+def _session(
+    server: McpServer, client: Callable[[], AsyncClient], parse: ParseResult, stack: AsyncExitStack
+) -> Session:
     if server.transport != "stdio":
-        return Session(server, HttpTool(server, parse, client))
+        return Session(server, HttpTool(server, parse, None if server.channel is not None else client()))
     file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
     stderr = stack.enter_context(file)
     return Session(server, StdioTool(server, parse, stderr), stderr)

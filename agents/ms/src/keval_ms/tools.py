@@ -84,7 +84,7 @@ class HttpTool(MCPStreamableHTTPTool):
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
-    def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient) -> None:
+    def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient | None) -> None:
         super().__init__(
             server.name,
             server.url,

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -34,6 +35,9 @@ _HOST = re.compile(r"\*|(?:\w+://)?\*?\.?[\w.*-]+(?::\d+)?(?:/\d+)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, section 5.1)."""
+_HEADERS_OF_KEYS = frozenset({"api-key", "x-api-key", "x-goog-api-key"})
+_SCHEMES_OF_KEYS = frozenset({"basic", "bearer", "token"})
+"""Schemes of `authorization` that a key alone follows."""
 
 
 @attrs.frozen
@@ -50,7 +54,7 @@ class Network:
         return cls(_proxy_of(url), _certificates(os.environ.get("SSL_CERT_FILE")) if _is_https(url) else False)
 
     @property
-    def client(self) -> dict[str, object]:
+    def client(self) -> dict[str, Any]:
         """The arguments by which httpx and httpx2 take these settings, and none of their own."""
         return {"proxy": self.proxy, "verify": self.tls, "trust_env": False}
 
@@ -210,9 +214,16 @@ def check_headers(record: object, attribute: attrs.Attribute[Mapping[str, str]],
     for name, text in value.items():
         if not _HEADER.fullmatch(name):
             raise ValueError(f"'{attribute.name}' must have names of headers; {name[:100]!r} is none")
-        if text.strip() != text or _CONTROL.search(text):
-            fault = key_problem("it", text) if text.strip() != text else "it has a control character; remove it"
-            raise ValueError(f"'{attribute.name}' must have texts that HTTP can send; of {name}: {fault}")
+        scheme, _, rest = text.partition(" ")
+        problem = None
+        if scheme.lower() in _SCHEMES_OF_KEYS:
+            problem = key_problem(f"the key of {name}", rest)
+        elif name.lower() in _HEADERS_OF_KEYS or text.strip() != text:
+            problem = key_problem(name, text)
+        elif _CONTROL.search(text):
+            problem = f"{name} has a control character; remove it"
+        if problem is not None:
+            raise ValueError(f"'{attribute.name}' must have texts that HTTP can send: {problem}")
 
 
 def check_key(record: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from keval.plugin import Endpoint, Wire
+from keval.plugin import Endpoint, PreflightError, Wire
 from keval_clients.client import Client
-from keval_clients.network import custom_headers
+from keval_clients.network import custom_headers, key_problems
 from keval_clients.sender import Sender
 
 _ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
@@ -18,6 +18,8 @@ def build(url: str, endpoint: Endpoint) -> Client:
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
+    if problems := [each for name in _ACCOUNT.values() for each in key_problems([name])]:
+        raise PreflightError(problems)
     account = {header: os.environ[variable] for header, variable in _ACCOUNT.items() if os.environ.get(variable)}
     secrets = custom_headers("OPENAI_CUSTOM_HEADERS") | account | {"authorization": f"Bearer {endpoint.api_key}"}
     return Client(endpoint.model, Sender.to(url, secrets, endpoint.max_reply_bytes), _wire, endpoint.exchange)

@@ -60,7 +60,7 @@ class Sender:
         reply = await self._http.ask(
             request.method,
             self._base + request.path,
-            request_headers(request.headers.items()) | self._secrets,
+            {**request_headers(request.headers.items()), **self._secrets},
             request.body or None,
             most=self._max_reply_bytes,
         )

@@ -27,7 +27,7 @@ from keval.plugin import (
     WorkingFolder,
     works_in_workspace,
 )
-from keval_clients.network import check_headers
+from keval_clients.network import check_headers, check_variables
 from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
 
@@ -202,7 +202,11 @@ class _Remote:
     def _source(
         self, label: str, facts: Facts, keeps_trials_apart: bool, bring_up: BringUp | None = None
     ) -> ServerSource:
-        """Return what gives the server to trials, with its login and what is to be done before keval connects."""
+        """Return what gives the server to trials, with its login and what is to be done before keval connects.
+
+        Raises PreflightError: the environment's variables for the network cannot be used.
+        """
+        check_variables()
         login = None
         if self.auth is not None:
             from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import

@@ -53,7 +53,8 @@ class HostedProvider:
             problems.append(f"{' or '.join(self.url_variables)} is not set; {used} needs the base URL: export it")
         if key is None and not self.key_optional:
             wanted = " or ".join(self.key_variables)
-            problems.append(f"{wanted} is not set; {used} needs it: export it, or choose a simulated/ model")
+            state = "empty" if any(name in os.environ for name in self.key_variables) else "not set"
+            problems.append(f"{wanted} is {state}; {used} needs it: export it, or choose a simulated/ model")
         if problems:
             raise PreflightError(problems)
         yield {name: Endpoint(name, urls, key or _NO_KEY) for name in names}
