@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keval_programs import Tree
 from tests.conftest import Project
 
 bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -189,3 +194,161 @@ def test_no_agent_leads_keval_out_of_its_sandbox(project: Project) -> None:
     left = {each["path"]: each for each in trials["leaves what never ends"]["transcript"]["end_state"]["artifacts"]}
     assert {"kept.pipe", "kept.sparse", "kept.txt", '"kept\\012.txt"'} == {*left}
     assert ['"kept\\012.txt"'] == [name for name, each in left.items() if "left_out" not in each]
+
+
+ACP_AGENT = """
+def call(method, **params):
+    print(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}), flush=True)
+    while (told := json.loads(sys.stdin.readline())).get("id") != method: pass
+    return told.get("result")
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    result = {"initialize": {"protocolVersion": 1, "agentCapabilities": {}}, "session/new": {"sessionId": "s"}}
+    if asked["method"] == "session/prompt":
+        for number in range(1, 4):
+            for each in (*ours, root / f"terminal-{number}.stderr.txt"):
+                replace(each, lambda path: path.symlink_to(target))
+            command = "printf '%s' \\"$ESCAPE\\" >&2; /dev/null/no-such"
+            made = call("terminal/create", sessionId="s", command=command)
+            if made: call("terminal/wait_for_exit", sessionId="s", terminalId=made["terminalId"])
+            call("fs/write_text_file", sessionId="s", path=str(work / "told.json"), content=os.environ["ESCAPE"])
+            call("fs/read_text_file", sessionId="s", path=os.environ["READ"])
+            call("terminal/create", sessionId="s", command="cat " + os.environ["READ"], cwd=str(Path(target).parent))
+        said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "42"}}
+        print(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": said}}))
+    if "id" in asked:
+        answer = {"session/prompt": {"stopReason": "end_turn"}, **result}[asked["method"]]
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+"""
+
+
+@bubblewrap
+def test_terminals_and_files_of_an_agent_lead_nowhere_else(project: Project) -> None:
+    whole = prepare(project, {"acp": ""})
+    (project.root / "agent0.py").write_text(PRELUDE + ACP_AGENT, encoding="utf-8")
+    agent = whole["agents"]["acp"]
+    acp = {"type": "acp", "command": [sys.executable, "agent0.py", "1"], "env": agent["env"]}
+    project.write(eval_yaml=json.dumps({**whole, "agents": {"acp": acp}}))
+
+    outcome = project.spawn("run", "eval.yaml", "-o", "results")
+
+    assert None is held(project)["acp"]["failure"], outcome.stderr
+
+
+JOURNAL = """
+if turn == "1":
+    import sqlite3, struct
+    if os.fork() == 0:
+        with contextlib.suppress(OSError): os.unlink("shop.db")
+        shop = sqlite3.connect("shop.db")
+        shop.execute("create table t(x)")
+        shop.execute("insert into t values (1)")
+        shop.commit()
+        shop.execute("pragma cache_size=1")
+        shop.execute("begin")
+        shop.executemany("insert into t values (?)", [("y" * 3000,)] * 200)
+        os._exit(0)
+    os.wait()
+    name = os.environ["VICTIM"].encode()
+    with open("shop.db-journal", "ab") as file:
+        file.write(struct.pack(">I", 0x40000000 // 4096 + 1) + name)
+        file.write(struct.pack(">II", len(name), sum(name)) + bytes.fromhex("d9d505f920a163d7"))
+say()
+"""
+"""Leaves a transaction that SQLite takes back, and then removes the file that it names."""
+
+RUN_BY_A_CHECK = """
+(work / "tool.py").write_text(Path(__file__).read_text().split("# here ")[1])
+say()
+'''# here
+import os, sys
+from pathlib import Path
+own = Path(os.environ["HOME"]).parent
+for folder in (own, *own.glob("*")):
+    for name in ("told.json", "given.pickle", "stderr.txt", "golden.txt", "keval"):
+        try:
+            if (folder / name).exists(): (folder / name).unlink()
+            (folder / name).symlink_to(os.environ["TARGET_OF_TOOL"])
+        except OSError: pass
+sys.stderr.write("open('ESCAPED', 'w')")
+# here '''
+"""
+
+
+@bubblewrap
+def test_what_checks_open_and_run_leads_nowhere_else(project: Project) -> None:
+    told = """
+        import subprocess, sys
+        def good(trial, folder):
+            subprocess.run([sys.executable, folder / "tool.py"], check=False)
+            print('{"passed": true, "reason": "trust me"}')
+            return False, "nothing was done"
+    """
+    golden = project.root / "golden.txt"
+    golden.write_text("12", encoding="utf-8")
+    victim = project.root / "outside" / "secret.txt"
+    run = f"TARGET_OF_TOOL={project.root}/checks.py {sys.executable} tool.py; cat $KEVAL_FILES"
+    verify = [
+        {"name": "shop", "sqlite": {"path": "shop.db", "query": "select count(*) from t", "rows": [[1]]}},
+        {"name": "run", "command": {"run": run, "files": "golden.txt", "contains": "12"}},
+        {"name": "python", "python": "told.py:good"},
+    ]
+    whole = prepare(project, {"journal": "", "tool": ""}, verify=verify)
+    project.write(told_py=told)
+    for number, script in enumerate((JOURNAL, RUN_BY_A_CHECK)):
+        (project.root / f"agent{number}.py").write_text(PRELUDE + script, encoding="utf-8")
+        whole["agents"][("journal", "tool")[number]]["env"]["VICTIM"] = str(victim)
+    project.write(eval_yaml=json.dumps(whole))
+
+    outcome = project.spawn("run", "eval.yaml", "-o", "results")
+    checks = {
+        agent: {each["name"]: (each["passed"], each["reason"]) for each in trial["transcript"]["end_state"]["checks"]}
+        for agent, trial in held(project).items()
+    }
+
+    assert (False, "shop.db-journal names other files, which SQLite would open") == checks["journal"]["shop"]
+    assert (True, False) == (checks["tool"]["run"][0], checks["tool"]["python"][0]), outcome.stderr
+    assert "nothing was done" == checks["tool"]["python"][1]
+
+
+def test_a_path_that_changes_while_it_is_opened_leads_nowhere_else(tmp_path: Path) -> None:
+    secret, work = tmp_path / "secret.txt", tmp_path / "work"
+    secret.write_text(SECRET, encoding="utf-8")
+    (work / "out").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept.txt").write_text(SECRET, encoding="utf-8")
+    ended = threading.Event()
+
+    def change() -> None:
+        spare = [work / name for name in ("link", "pipe", "file", "folder")]
+        while not ended.is_set():
+            spare[0].symlink_to(secret)
+            os.mkfifo(spare[1])
+            spare[2].write_text("mine", encoding="utf-8")
+            for each in spare[:3]:
+                each.replace(work / "out" / "kept.txt")
+            (work / "out").rename(spare[3])
+            (work / "out").symlink_to(tmp_path / "elsewhere")
+            (work / "out").unlink()
+            spare[3].rename(work / "out")
+
+    seen: set[object] = set()
+    with ThreadPoolExecutor(1) as threads, Tree.at(work) as tree:
+        changing = threads.submit(change)
+        for number in range(3000):
+            try:
+                seen.add(tree.read("out/kept.txt", 1000))
+                tree.write("out/new.txt", b"new")
+                tree.overwrite("out/kept.txt", b"new")
+                seen.update(entry.content(1000) for entry in tree.walk() if entry.kind is None and number % 10 == 0)
+            except OSError as error:
+                seen.add(bool(error.strerror))
+        ended.set()
+        changing.result()
+
+    assert seen & {b"mine", b"new"}
+    assert True in seen
+    assert seen <= {b"mine", b"new", b"", True}
+    assert {"kept.txt"} == {path.name for path in (tmp_path / "elsewhere").iterdir()}
+    assert [SECRET] * 2 == [each.read_text("utf-8") for each in (secret, tmp_path / "elsewhere" / "kept.txt")]
