@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import sys
 import threading
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keval.plugin import SandboxedCommand
 from keval_programs import Tree
+from keval_workspace.sandbox.bubblewrap import Bubblewrap
 from tests.conftest import Project
 
 bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -79,15 +84,6 @@ AGENTS: Mapping[str, str] = {
                     for each in folder.glob(inner): replace(each, lambda path: path.symlink_to(Path(target).parent))
         say()
         """,
-    "links to what a server needs": """
-        if turn == "1":
-            replace(work / "server.py", lambda path: path.symlink_to(os.environ["READ"]))
-            say()
-        else:
-            for each in (work / "server.py", Path(os.environ["READ"])):
-                with contextlib.suppress(OSError): sys.stderr.write(each.read_text())
-            sys.exit(1)
-        """,
     "makes hard links": """
         for each in (target, os.environ["READ"], "/proc/1/root" + os.environ["READ"]):
             with contextlib.suppress(OSError): os.link(each, work / "kept.txt")
@@ -138,6 +134,7 @@ def prepare(project: Project, agents: Mapping[str, str], **config: Any) -> dict[
     project.write(checks_py=CHECKS, q_jsonl='{"id": "a", "question": "first", "turns": ["second"], "answer": "42"}\n')
     named = {"TARGET": project.root / "checks.py", "MARK": project.root / "ESCAPED", "READ": outside / "secret.txt"}
     env = {name: str(path) for name, path in named.items()}
+    env["SERVERS"] = "{mcp_config}"
     env["ESCAPE"] = ESCAPE.format(mark=env["MARK"])
     told: dict[str, Any] = {}
     for number, (name, script) in enumerate(agents.items()):
@@ -154,7 +151,6 @@ def prepare(project: Project, agents: Mapping[str, str], **config: Any) -> dict[
     whole = {
         "dataset": {"path": "q.jsonl"},
         "agents": told,
-        "contexts": {"own": {"type": "stdio", "command": sys.executable, "args": ["server.py"], "tap": False}},
         "conditions": {"with": {}},
         "workspace": {"files": {"server.py": "print()"}, "artifacts": ["kept*"]},
         "sandbox": "bubblewrap",
@@ -184,7 +180,7 @@ def test_no_agent_leads_keval_out_of_its_sandbox(project: Project) -> None:
     trials = held(project)
 
     assert {*AGENTS} == {*trials}, outcome.stderr
-    failed = {"reads through a link", "puts pipes", "links to a device", "puts sockets", "links to what a server needs"}
+    failed = {"reads through a link", "puts pipes", "links to a device", "puts sockets"}
     assert failed == {name for name, trial in trials.items() if trial["failure"]}, outcome.stderr
     assert all("exit code 1" in trials[name]["failure"]["message"] for name in failed)
     (check,) = trials["writes through a link"]["transcript"]["end_state"]["checks"]
@@ -331,7 +327,10 @@ def test_a_path_that_changes_while_it_is_opened_leads_nowhere_else(tmp_path: Pat
             (work / "out").rename(spare[3])
             (work / "out").symlink_to(tmp_path / "elsewhere")
             (work / "out").unlink()
-            spare[3].rename(work / "out")
+            with suppress(OSError):  # the other thread may have made the folder
+                spare[3].rename(work / "out")
+            shutil.rmtree(spare[3], ignore_errors=True)
+            (work / "out").mkdir(exist_ok=True)
 
     seen: set[object] = set()
     with ThreadPoolExecutor(1) as threads, Tree.at(work) as tree:
@@ -352,3 +351,22 @@ def test_a_path_that_changes_while_it_is_opened_leads_nowhere_else(tmp_path: Pat
     assert seen <= {b"mine", b"new", b"", True}
     assert {"kept.txt"} == {path.name for path in (tmp_path / "elsewhere").iterdir()}
     assert [SECRET] * 2 == [each.read_text("utf-8") for each in (secret, tmp_path / "elsewhere" / "kept.txt")]
+
+
+@bubblewrap
+def test_a_sandbox_shows_nothing_by_way_of_a_link_in_what_its_program_writes(tmp_path: Path) -> None:
+    secret, work = tmp_path / "secret.txt", tmp_path / "work"
+    secret.write_text(SECRET, encoding="utf-8")
+    work.mkdir()
+    (work / "server.py").symlink_to(secret)
+    env = {"PATH": os.environ["PATH"], "SSL_CERT_FILE": str(work / "server.py")}
+    words = ("cat", str(work / "server.py"), str(secret))
+    command = SandboxedCommand(words, work, env, work, work, [work], needs=[work / "server.py"])
+
+    async def start() -> tuple[bytes, int | None]:
+        async with Bubblewrap().command(command) as shut_in:
+            process = await asyncio.create_subprocess_exec(*shut_in, env=env, stdout=PIPE)
+            output, _ = await process.communicate()
+            return output, process.returncode
+
+    assert (b"", 1) == asyncio.run(start())
