@@ -94,7 +94,7 @@ AGENTS: Mapping[str, str] = {
         for name in ("kept.txt", "out.txt", "shop.db", "shop.db-wal"):
             replace(work / name, lambda path: path.symlink_to("/dev/zero"))
         replace(work / "kept.pipe", os.mkfifo)
-        with open(work / "kept.sparse", "wb") as file: file.truncate(1 << 40)
+        with open(work / "kept.sparse", "wb") as file: file.truncate(1 << 33)
         (work / "kept\\n.txt").write_text("x")
         say()
         """,
@@ -155,7 +155,7 @@ def prepare(project: Project, agents: Mapping[str, str], **config: Any) -> dict[
         "workspace": {"files": {"server.py": "print()"}, "artifacts": ["kept*"]},
         "sandbox": "bubblewrap",
         "verify": [{"name": "done", "python": "checks.py:good"}],
-        "execution": {"retry": {"max_attempts": 1}, "timeout_seconds": 60},
+        "execution": {"retry": {"max_attempts": 1}, "timeout_seconds": 150},
         **config,
     }
     project.write(eval_yaml=json.dumps(whole))
@@ -181,6 +181,8 @@ def test_no_agent_leads_keval_out_of_its_sandbox(project: Project) -> None:
 
     assert {*AGENTS} == {*trials}, outcome.stderr
     failed = {"reads through a link", "puts pipes", "links to a device", "puts sockets"}
+    dug = trials.pop("digs")["failure"]  # it may end before that is measured
+    assert dug is None or "made folders more than 200 deep" in dug["message"]
     assert failed == {name for name, trial in trials.items() if trial["failure"]}, outcome.stderr
     assert all("exit code 1" in trials[name]["failure"]["message"] for name in failed)
     (check,) = trials["writes through a link"]["transcript"]["end_state"]["checks"]
@@ -188,8 +190,8 @@ def test_no_agent_leads_keval_out_of_its_sandbox(project: Project) -> None:
     (seen,) = trials["looks around"]["transcript"]["end_state"]["artifacts"]
     assert [] == json.loads((project.run_directory() / "blobs" / seen["sha256"]).read_text("utf-8"))
     left = {each["path"]: each for each in trials["leaves what never ends"]["transcript"]["end_state"]["artifacts"]}
-    assert {"kept.pipe", "kept.sparse", "kept.txt", '"kept\\012.txt"'} == {*left}
-    assert ['"kept\\012.txt"'] == [name for name, each in left.items() if "left_out" not in each]
+    assert {"kept.pipe", "kept.sparse", "kept.txt", '"kept\\n.txt"'} == {*left}
+    assert ['"kept\\n.txt"'] == [name for name, each in left.items() if each["left_out"] is None]
 
 
 ACP_AGENT = """
@@ -370,3 +372,65 @@ def test_a_sandbox_shows_nothing_by_way_of_a_link_in_what_its_program_writes(tmp
             return output, process.returncode
 
     assert (b"", 1) == asyncio.run(start())
+
+
+GREEDY: Mapping[str, tuple[str, str]] = {
+    "forks": (
+        "for _ in range(60):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)",
+        "started more than 40 processes (`max_processes`",
+    ),
+    "remembers": ("held = b'x' * 400_000_000\ntime.sleep(60)", "used more than 300,000,000 bytes of memory (`max_mem"),
+    "fills the disk": (
+        "with open('big', 'wb') as file:\n    while True: file.write(b'x' * 1_000_000)",
+        "wrote 50,000,000 bytes or more on the disk (`max_bytes`",
+    ),
+    "fills its home": (
+        "for n in range(100): (home / str(n)).write_bytes(b'x' * 1_000_000)\ntime.sleep(60)",
+        "wrote 50,000,000 bytes or more on the disk (`max_bytes`",
+    ),
+    "makes files": (
+        "for n in range(10**9): open(f'.git/{n}', 'w').close() if n else os.mkdir('.git')",
+        "wrote more than 2,000 files (`max_files`",
+    ),
+    "makes folders": ("for n in range(10**9): os.mkdir(f'{n}')", "wrote more than 2,000 files (`max_files`"),
+    "hides deep": ("for n in range(300):\n    os.mkdir('d'); os.chdir('d')\ntime.sleep(60)", "more than 200 deep"),
+    "talks": (
+        "while True: sys.stderr.write('x' * 1_000_000)",
+        "wrote more than 20,000,000 bytes on stderr (`max_stderr_bytes`",
+    ),
+    "answers without end": ("while True: sys.stdout.write('x' * 1_000_000)", "wrote more than 67,108,864 bytes"),
+    "fills tmp": ("for n in range(9): Path(f'/tmp/{n}').write_bytes(b'x' * 10_000_000)", "No space left on device"),
+    "fills shared memory": (
+        "for n in range(9): Path(f'/dev/shm/{n}').write_bytes(b'x' * 10_000_000)",
+        "No space left on device",
+    ),
+}
+"""What each agent does, and what its trial says of it."""
+
+
+@pytest.mark.slow
+@bubblewrap
+def test_an_agent_that_uses_too_much_is_ended_and_told_and_others_go_on(project: Project) -> None:
+    shut_in = {"max_memory": "300 MB", "max_processes": 40, "max_bytes": "50 MB", "max_files": 2000}
+    sandbox = {"bubblewrap": {**shut_in, "max_stderr_bytes": "20 MB"}}
+    tool = "import os, time\nfor _ in range(60):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)\n"
+    workspace = {"files": {"tool.py": tool}}
+    verify = [{"name": "tool", "command": {"run": f"{sys.executable} tool.py"}}]
+    honest = {"honest": "", **dict.fromkeys(GREEDY, "")}
+    prepare(project, honest, sandbox=sandbox, workspace=workspace, verify=verify)
+    for number, (script, _) in enumerate((("say()", ""), *GREEDY.values())):
+        (project.root / f"agent{number}.py").write_text(f"{PRELUDE}\nimport time\n{script}", encoding="utf-8")
+
+    outcome = project.spawn("run", "eval.yaml", "-o", "results", timeout=300)
+    trials = held(project)
+
+    assert {*honest} == {*trials}, outcome.stderr
+    for name, (_, told) in GREEDY.items():
+        assert told in trials[name]["failure"]["message"], name
+    limited = {
+        name for name, trial in trials.items() if trial["failure"] and trial["failure"]["kind"] == "sandbox_limit"
+    }
+    assert {*GREEDY} - {"answers without end", "fills tmp", "fills shared memory"} == limited
+    (check,) = trials["honest"]["transcript"]["end_state"]["checks"]
+    assert (None, False) == (trials["honest"]["failure"], check["passed"])
+    assert "started more than 40 processes" in check["reason"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import codecs
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import attrs
 from acp.exceptions import RequestError
 
-from keval.plugin import TranscriptBuilder
+from keval.plugin import TranscriptBuilder, TrialError
 from keval_programs import Confinement, Process, running
 
 _MOST_BYTES = 1_000_000
@@ -50,8 +50,9 @@ class Terminal:
         return code
 
     async def close(self) -> None:
-        """End it, and all that it started."""
-        await self.stack.aclose()
+        """End it, and all that it started. That it used more than its sandbox allows, its process says."""
+        with suppress(TrialError):
+            await self.stack.aclose()
         self._reading.cancel()
         await asyncio.wait({self._reading})
 
@@ -71,6 +72,7 @@ class Terminals:
     confinement: Confinement | None = None
     _terminals: dict[str, Terminal] = attrs.field(factory=dict, init=False)
     _outputs: dict[str, str] = attrs.field(factory=dict, init=False)
+    _limits: list[TrialError | None] = attrs.field(factory=list, init=False)
 
     async def create(
         self, command: str, args: Sequence[str] | None, env: Mapping[str, str], cwd: Path, limit: int | None
@@ -107,6 +109,7 @@ class Terminals:
         terminal = self.get(id)
         await terminal.close()
         self._outputs[id] = terminal.output
+        self._limits.append(terminal.process.limit)
         del self._terminals[id]
 
     def output(self, id: str) -> str:
@@ -114,5 +117,8 @@ class Terminals:
         return self._terminals[id].output if id in self._terminals else self._outputs.get(id, "")
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all. Raises TrialError: one used more than its sandbox allows."""
         await asyncio.gather(*(terminal.close() for terminal in self._terminals.values()))
+        for limit in (*self._limits, *(terminal.process.limit for terminal in self._terminals.values())):
+            if limit is not None:
+                raise limit

@@ -87,7 +87,7 @@ class CommandCheck:
 
     def _verdict(self, ended: Ended) -> tuple[bool, str]:
         if ended.code is None:
-            return False, f"the command did not end within {self.timeout_seconds:g} s"
+            return False, ended.limit or f"the command did not end within {self.timeout_seconds:g} s"
         if ended.code != self.exit:
             last = f": {shown(ended.output.strip().splitlines()[-1])}" if ended.output.strip() else ""
             return False, f"the command ended with exit code {ended.code}, and not {self.exit}{last}"

@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
-from keval.plugin import Sandbox, TranscriptBuilder
+from keval.plugin import Sandbox, TranscriptBuilder, TrialError
 from keval_programs import Process, TrialFolder, environment, running, words
 from keval_programs.confinement import Confinement
 
@@ -24,10 +25,14 @@ MOST_KEPT = 4000
 
 @attrs.frozen
 class Ended:
-    """How a program ended: its exit code, which is `None` if its time was over, and the end of what it wrote."""
+    """How a program ended: its exit code, and the end of what it wrote.
+
+    There is no code if its time was over, or if it used more than its sandbox allows: `limit` says that.
+    """
 
     code: int | None
     output: str
+    limit: str | None = None
 
     @property
     def kept(self) -> str | None:
@@ -67,18 +72,22 @@ async def run_program(
     # The shell is inside, so that it tells a program that is not there in the same way everywhere.
     process = Process("the command", ("/bin/sh", "-c", _MERGED, "sh", *words), named, cwd, shut_in)
     written, code = bytearray(), None
-    async with running(process, TranscriptBuilder()):
-        try:
-            async with asyncio.timeout(seconds):
-                process.stdin.write(given)
-                process.stdin.close()
-                while chunk := await process.stdout.read(2**16):
-                    written += chunk
-                    del written[:-_READ_BYTES]
-                code = await process.wait()
-        except TimeoutError:
-            code = None
-    return Ended(code, written.decode("utf-8", "replace") + process.told())
+    try:
+        async with running(process, TranscriptBuilder()):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    process.stdin.write(given)
+                    process.stdin.close()
+                    while chunk := await process.stdout.read(2**16):
+                        written += chunk
+                        del written[:-_READ_BYTES]
+                    code = await process.wait()
+    except TrialError:
+        if process.limit is None:
+            raise
+        code = None
+    limit = None if process.limit is None else str(process.limit)
+    return Ended(code, written.decode("utf-8", "replace") + process.told(), limit)
 
 
 def _programs(words: Sequence[str], path: str) -> list[Path]:

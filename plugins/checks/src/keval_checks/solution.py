@@ -126,6 +126,8 @@ async def _solve(solution: Solution, context: Context) -> None:
     async with open_folder() as own:
         ended = await run_program(command, folder, own, None, sandbox=sandbox)
     if ended.code != 0:
+        if ended.limit is not None:
+            raise TrialError(ended.limit, kind="solution")
         said = f"; its output ends:\n{ended.kept.strip()}" if ended.kept else ""
         raise TrialError(f"the solution's command ended with exit code {ended.code}{said}", kind="solution")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,9 +14,10 @@ import attrs
 from keval.plugin import Context, McpServer, PreflightError, Sandbox, SandboxedCommand, supervised
 from keval_programs.environment import find_program, whole_path
 from keval_programs.folder import TrialFolder
+from keval_programs.limits import Limited, OnDisk, Watch
 
 
-@attrs.frozen
+@attrs.define
 class Confinement:
     """A sandbox, and what all processes of one trial have in it; see `keval.plugin.Sandbox`."""
 
@@ -22,6 +25,16 @@ class Confinement:
     folder: TrialFolder
     urls: Sequence[str] = ()
     needs: Sequence[Path] = ()
+    _before: OnDisk | None = attrs.field(default=None, init=False)
+
+    async def watch(self) -> Watch | None:
+        """Return what watches a process; what is on the disk counts from the first one on."""
+        if not isinstance(self.sandbox, Limited):
+            return None
+        folders = (self.folder.home, self.folder.work)
+        if self._before is None:
+            self._before = await asyncio.to_thread(OnDisk.of, folders, math.inf)
+        return Watch(self.sandbox.limits, folders, self._before)
 
     def command(
         self, command: Sequence[str], env: Mapping[str, str], cwd: Path

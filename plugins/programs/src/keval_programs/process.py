@@ -8,13 +8,14 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 import attrs
 
 from keval.plugin import TranscriptBuilder, TrialError, supervised
 from keval_programs.confinement import Confinement
+from keval_programs.limits import Watch
 from keval_programs.shielding import to_the_end
 
 _LONGEST_LINE = 2**28
@@ -77,6 +78,8 @@ class Process:
     cwd: Path
     confinement: Confinement | None = None
     stderr: StandardError = attrs.field(factory=StandardError, init=False)
+    limit: TrialError | None = attrs.field(default=None, init=False)
+    """Why it was ended: it used more than its sandbox allows."""
     _process: asyncio.subprocess.Process | None = attrs.field(default=None, init=False)
     _transport: asyncio.SubprocessTransport | None = attrs.field(default=None, init=False)
     _exited: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -168,6 +171,12 @@ class Process:
         words = f"; its {which} ends:\n{said}" if said else ""
         return TrialError(f"{self.name} {how}{words}", kind="process", retryable=True)
 
+    async def watch(self, watch: Watch) -> None:
+        """End it when it uses more than it may."""
+        if self._process is not None:
+            self.limit = await watch.exceeded(self.name, self._process.pid, lambda: self.stderr.size)
+            self.kill()
+
     async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
         while process.stderr is not None and (piece := await process.stderr.read(_PIECE)):
             self.stderr.add(piece)
@@ -198,17 +207,28 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
     """Start a process; all of it is ended with the block, and `builder` is told what it wrote if that is cut short.
 
     Raises:
-        TrialError: it cannot be started.
+        TrialError: it cannot be started, or used more than its sandbox allows.
     """
-    async with _command(process) as command:
+    watch = None if process.confinement is None else await process.confinement.watch()
+    async with _command(process) as command, AsyncExitStack() as stack:
+        stack.push_async_callback(to_the_end, _end(process))
         try:
             await process.start(command)
+            if watch is not None:
+                stack.callback(asyncio.create_task(process.watch(watch)).cancel)
             yield process
+        except Exception as error:
+            builder.wrote(process.told())
+            if process.limit is None and watch is not None:
+                process.limit = await watch.failed_by(process.name)
+            if process.limit is not None:
+                raise process.limit from error
+            raise
         except BaseException:
             builder.wrote(process.told())
             raise
-        finally:
-            await to_the_end(_end(process))
+        if process.limit is not None:
+            raise process.limit
 
 
 def _command(process: Process) -> AbstractAsyncContextManager[Sequence[str]]:

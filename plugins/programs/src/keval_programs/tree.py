@@ -7,6 +7,7 @@ its place meanwhile. `tests/attacks/test_sandbox.py` finds who opens such files 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 import stat
@@ -132,7 +133,7 @@ class Tree:
     """A folder by its name and the descriptor of the folder that it is in; `path` is where the agent saw it.
 
     Without a `path`, absolute links lead out of it. After a walk `is_gone` says that it is no folder any more, `unseen`
-    has why a folder could not be looked into, by path, and `folders` how many were.
+    has why a folder could not be looked into, by path, and `folders` how many there were.
     """
 
     parent: int
@@ -173,14 +174,16 @@ class Tree:
         finally:
             os.close(parent)
 
-    def walk(self, but: str | None = GIT) -> Iterator[Entry]:
-        """Yield all entries but Git's own; two descriptors are open at a time, however deep the tree is."""
+    def walk(self, but: str | None = GIT, most_folders: float = math.inf) -> Iterator[Entry]:
+        """Yield all entries but Git's own; two descriptors are open at a time, however deep the tree is.
+
+        It ends early where there are more than `most_folders`.
+        """
         waiting = [""]
-        while waiting:
+        while waiting and self.folders <= most_folders:
             folder = waiting.pop()
-            self.folders += 1
             try:
-                yield from self._entries(folder, waiting, but)
+                yield from self._entries(folder, waiting, but, most_folders)
             except (FileNotFoundError, NotADirectoryError):  # a folder that was removed just now
                 self.is_gone = self.is_gone or not folder
             except OSError as error:
@@ -335,11 +338,13 @@ class Tree:
         finally:
             os.close(descriptor)
 
-    def _entries(self, folder: str, waiting: list[str], but: str | None) -> Iterator[Entry]:
+    def _entries(self, folder: str, waiting: list[str], but: str | None, most_folders: float) -> Iterator[Entry]:
         descriptor = self._opened(folder)
         try:
             with os.scandir(descriptor) as listing:
                 for found in listing:
+                    if self.folders > most_folders:
+                        return
                     path = f"{folder}/{found.name}" if folder else found.name
                     if not found.is_dir(follow_symlinks=False):
                         try:
@@ -351,6 +356,7 @@ class Tree:
                             continue
                         yield Entry(path, status, descriptor)
                     elif found.name != but:
+                        self.folders += 1
                         waiting.append(path)
         finally:
             os.close(descriptor)

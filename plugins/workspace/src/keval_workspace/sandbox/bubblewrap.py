@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs.validators import ge
 
-from keval.plugin import PreflightError, SandboxedCommand, supervised
+from keval.plugin import PreflightError, SandboxedCommand, is_size, size, supervised
+from keval_programs.limits import Limits
 from keval_workspace.sandbox.installation import SYSTEM, Installation
 from keval_workspace.sandbox.trying import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out
@@ -36,9 +40,16 @@ _INSIDE = Path(__file__).with_name("inside.py")
 
 _ALONE = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "keval"),
-    *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+    *("--proc", "/proc", "--dev", "/dev"),
 )
 """Namespaces and a session of its own, without capabilities, in folders that begin empty."""
+
+_ULIMIT = 'ulimit -c 0; ulimit -f {blocks}; {{ ulimit -u {threads} || ulimit -p {threads}; }} 2>/dev/null; exec "$@"'
+"""The kernel's own limits, of one file and of all processes; shells name the latter differently, and root has none."""
+_THREADS = 4
+"""Threads for each process, by which Linux counts."""
+_SHARE = 4
+"""The part of the memory that /tmp and /dev/shm may have, each."""
 
 _REMEDY = (
     "bubblewrap needs user namespaces: allow them (sysctl user.max_user_namespaces, on Debian"
@@ -52,13 +63,29 @@ _SOMEWHERE = "http://127.0.0.1:9999"
 
 @attrs.frozen
 class Bubblewrap:
-    """Shuts a program in with `bwrap`; it may also read what is at the paths `read`."""
+    """Shuts a program in with `bwrap`; it may also read what is at the paths `read`.
+
+    With all that it starts it may use `max_memory`, have `max_processes`, add `max_bytes` in `max_files` to its
+    folders, and write `max_stderr_bytes` on its standard error; one that uses more is ended, and its trial fails.
+    """
 
     read: tuple[Path, ...] = ()
+    max_memory: int | str = attrs.field(default="8 GB", validator=is_size)
+    max_processes: int = attrs.field(default=2000, validator=ge(1))
+    max_bytes: int | str = attrs.field(default="10 GB", validator=is_size)
+    max_files: int = attrs.field(default=200_000, validator=ge(1))
+    max_stderr_bytes: int | str = attrs.field(default="1 GB", validator=is_size)
+
+    @property
+    def limits(self) -> Limits:
+        """What a program in it may use; see `keval_programs.limits`."""
+        sizes = map(size, (self.max_memory, self.max_bytes, self.max_stderr_bytes))
+        memory, on_disk, stderr = sizes
+        return Limits(memory, self.max_processes, on_disk, self.max_files, stderr)
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the manifest has of it."""
-        return {"bubblewrap": {"read": [str(path) for path in self.read]}}
+        return {"bubblewrap": {"read": [str(path) for path in self.read], **attrs.asdict(self.limits)}}
 
     async def prepare(self) -> None:
         """Start a program in it. Raises PreflightError: that does not work here."""
@@ -82,19 +109,22 @@ class Bubblewrap:
         """Yield the words that start the command shut in; see `keval.plugin.Sandbox`."""
         addresses = addresses_of(command.urls)
         installed = await asyncio.to_thread(self._installed, command)
-        shut_in = [shutil.which("bwrap") or "bwrap", *_ALONE, *_system(), *installed]
+        shut_in = [shutil.which("bwrap") or "bwrap", *_ALONE, *installed]
         for path in command.writable:
             shut_in += ["--bind", str(path), str(path)]
         end = ["--chdir", str(command.cwd), "--remount-ro", "/", "--"]
+        limits = self.limits
+        ulimit = _ULIMIT.format(blocks=limits.max_bytes // 512 + 1, threads=_THREADS * limits.max_processes)
+        words = ["/bin/sh", "-c", ulimit, "sh", *command.words]
         if not addresses:
-            yield [*shut_in, *end, *command.words]
+            yield [*shut_in, *end, *words]
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             door = Path(made, "door")
             starter = (_PYTHON, "-I", "-S", f"{_KEVAL}/inside.py", f"{_KEVAL}/door")
             async with leading_out(door, addresses):
                 shut_in += ["--ro-bind", str(_INSIDE), f"{_KEVAL}/inside.py", "--bind", str(door), f"{_KEVAL}/door"]
-                yield [*shut_in, *end, *starter, ",".join(map(str, addresses)), *command.words]
+                yield [*shut_in, *end, *starter, ",".join(map(str, addresses)), *words]
 
     def _installed(self, command: SandboxedCommand) -> list[str]:
         installation = Installation(command.env.get("PATH", os.defpath))
@@ -103,7 +133,16 @@ class Bubblewrap:
             # What the program writes it sees anyway, and it could put a link there that leads to what it may not see.
             if not any(Path(os.path.abspath(path)).is_relative_to(each) for each in command.writable) and path.exists():
                 installation.add(path)
-        return [*installation.arguments()]
+        in_memory = ("--size", str(self.limits.max_memory // _SHARE)) if _knows_sizes() else ()
+        folders = (*in_memory, "--tmpfs", "/tmp", *in_memory, "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
+        return [*folders, *_system(), *installation.arguments()]
+
+
+@cache
+def _knows_sizes() -> bool:
+    """Return whether this bubblewrap bounds what is in a folder in memory, as from 0.7 on."""
+    told = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, check=False)  # noqa: S607 - as is started
+    return "--size" in told.stdout
 
 
 def _system() -> Iterator[str]:
