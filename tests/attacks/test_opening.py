@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("agents/acp", "agents/claude-code", "agents/command", "plugins/checks", "plugins/programs")
-PACKAGES += ("plugins/skills", "plugins/workspace")
+PACKAGES = (
+    *("agents/acp", "agents/claude-code", "agents/command", "plugins/checks", "plugins/programs"),
+    *("plugins/skills", "plugins/workspace"),
+)
 OF_FILES = {
     *("open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes", "read_input", "open_input", "readlink"),
     *("copyfile", "copymode", "copy2", "copytree", "rmtree", "move", "mkfifo", "symlink", "symlink_to", "hardlink_to"),
