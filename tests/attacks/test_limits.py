@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -75,12 +76,14 @@ AGENTS = {
 }
 
 
-def attacked(project: Project, agent: str, limits: str, vendor: Vendor, *, config: str = CONFIG) -> dict[str, Any]:
+def attacked(
+    project: Project, agent: str, limits: str, vendor: Vendor, *, config: str = CONFIG, flags: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run an evaluation with one trial against a vendor, and return the trial."""
     config = config.replace("AGENT", agent).replace("LIMITS", limits)
     project.write(eval_yaml=config, questions_jsonl=QUESTION, agent_py=PROGRAM, caller_py=CALLER)
     with serving(vendor) as environ:
-        outcome = project.keval("run", "eval.yaml", env=environ)
+        outcome = project.keval("run", "eval.yaml", *flags, env=environ)
     assert 3 == outcome.code, outcome.stdout + outcome.stderr
     (trial,) = project.lines("trials.jsonl")
     return trial
@@ -213,3 +216,77 @@ def test_a_run_does_not_start_what_it_cannot_pay_for(project: Project, sizes: st
     assert 3 == outcome.code, outcome.stderr
     used = sum(trial["transcript"]["usage"]["input_tokens"] for trial in project.lines("trials.jsonl"))
     assert 5_500 <= used <= 9_000, used
+
+
+UNEQUAL = """
+    from keval import Sample
+    from keval.plugin import Context
+
+    async def answer(sample: Sample, context: Context) -> dict:
+        costly = context.condition == "costly" and sample.metadata["hard"]
+        return {"answer": "It is 5.", "usage": {"input_tokens": 900 if costly else 10, "output_tokens": 0}}
+"""
+
+
+def test_the_arm_that_reaches_limits_does_not_drop_its_hard_questions(project: Project) -> None:
+    """The costlier arm would be as good without its hard questions: it is said, bounded, shown, and not run again."""
+    questions = [
+        json.dumps({"id": f"q{number}", "question": "How?", "answer": "5", "hard": number % 4 == 0}) + "\n"
+        for number in range(20)
+    ]
+    config = """
+        dataset: {path: questions.jsonl}
+        agents: {mine: {type: python, target: "agent.py:answer"}}
+        conditions: {plain: {}, costly: {}}
+        metrics: [basic/contains]
+        execution: {limits: {tokens: 500}}
+    """
+    project.write(eval_yaml=config, questions_jsonl="".join(questions), agent_py=UNEQUAL)
+
+    outcome = project.keval("run", "eval.yaml")
+
+    summary = project.read("summary.json")
+    (effect,) = summary["effects"]
+    assert (3, 0) == (outcome.code, effect["difference"])
+    assert (-0.25, 0) == (effect["bound_low"], effect["bound_high"])
+    told = " ".join(outcome.stdout.split())
+    assert "5 of 20 trials of mine costly reached a limit of execution.limits and are lost" in told
+    assert "agent: limit" in told
+    lost = [trial for trial in project.lines("trials.jsonl") if trial["failure"]]
+    assert [900] * 5 == [trial["transcript"]["usage"]["input_tokens"] for trial in lost]
+    project.keval("export", "latest", "--format", "junit", "--to", "exported")
+    (junit,) = (project.root / "exported").glob("**/junit.xml")
+    assert 5 == junit.read_text(encoding="utf-8").count('type="limit"')
+    assert 3 == project.keval("resume", "latest").code
+    assert 40 == len(project.lines("trials.jsonl"))
+    assert 3 == project.keval("resume", "latest", "--retry-failed").code, "they reach it again"
+    assert 40 == len(project.lines("trials.jsonl"))
+
+
+def test_a_replay_ends_where_the_trial_did(project: Project) -> None:
+    vendor = Vendor(calls=lambda number: 1, arguments='{"a": 2, "b": 3}')
+    trial = attacked(project, AGENTS["openai"], "{model_calls: 4}", vendor, flags=["--record"])
+
+    recorded = str(project.run_directory())
+    outcome = project.keval("run", "--replay", recorded, "-o", "again")
+
+    (again,) = [
+        json.loads(line)
+        for path in project.root.glob("again/*/*/trials.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    assert (3, 4) == (outcome.code, len(vendor.asked)), outcome.stderr
+    assert trial["failure"] == again["failure"]
+    assert [trial["transcript"][name] for name in ("usage", "model_calls", "messages")] == [
+        again["transcript"][name] for name in ("usage", "model_calls", "messages")
+    ]
+
+
+@pytest.mark.parametrize("limits", ["{tokens: 0}", "{model_calls: -1}", "{cost: .inf}", "{calls: 3}", "{tokens: many}"])
+def test_a_limit_that_is_none_is_refused_with_its_place(project: Project, limits: str) -> None:
+    config = CONFIG.replace("AGENT", AGENTS["openai"]).replace("LIMITS", limits)
+    project.write(eval_yaml=config, questions_jsonl=QUESTION)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "x"})
+
+    assert (2, True) == (outcome.code, outcome.stderr.startswith("error: eval.yaml:9:")), outcome.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,37 @@ def test_results_that_are_nested_too_deeply_end_in_an_explained_failure(
     failure = trial["failure"]
     assert failure is None or failure["traceback"] is None, failure
     assert failure is None or failure["stage"] == "mcp"
+
+
+TOLD = re.compile(
+    r"(prompt|completion|candidates|cached_content|thoughts|input|output|reasoning)_?tokens?_?count|"
+    r"(prompt|completion|cache_read_input|cache_creation_input)_tokens",
+    re.IGNORECASE,
+)
+"""How vendors and their SDKs name counts of tokens."""
+READERS = {"Usage", "sum_of_counts"}
+WRITERS = {
+    "core/keval/recording/reply_usage.py": "has the names of counts, for Usage",
+    "agents/recorded/src/keval_recorded/answer.py": "maps the names in a file to those of Usage",
+    "plugins/gateway/src/keval_gateway/protocols": "writes replies",
+    "plugins/testing": "plays a vendor",
+    "plugins/exports": "writes",
+}
+
+
+def test_nobody_reads_counts_of_tokens_around_usage() -> None:
+    """What a vendor tells is handed to `Usage` as it is: it alone decides what a count is."""
+    found = []
+    for path in [each for folder in ("core", "agents", "judges", "plugins") for each in (ROOT / folder).rglob("*.py")]:
+        place = str(path.relative_to(ROOT))
+        if place.startswith(tuple(WRITERS)) or ".venv" in path.parts:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        checked = {id(part) for call in calls if getattr(call.func, "id", "") in READERS for part in ast.walk(call)}
+        for node in ast.walk(tree):
+            name = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+            if isinstance(name, str) and TOLD.fullmatch(name) and id(node) not in checked:
+                found.append(f"{place}:{node.lineno}: {name}")
+
+    assert [] == found

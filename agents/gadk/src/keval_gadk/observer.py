@@ -140,10 +140,14 @@ def _usage(response: LlmResponse, output_includes_thoughts: bool) -> Usage | Non
     counted = response.usage_metadata
     if counted is None:
         return None
-    output, thoughts = counted.candidates_token_count, counted.thoughts_token_count
-    if not output_includes_thoughts:
-        output = sum_of_counts(output, thoughts)
-    return Usage(counted.prompt_token_count, output, counted.cached_content_token_count, thoughts)
+    return Usage(
+        counted.prompt_token_count,
+        sum_of_counts(
+            counted.candidates_token_count, None if output_includes_thoughts else counted.thoughts_token_count
+        ),
+        counted.cached_content_token_count,
+        counted.thoughts_token_count,
+    )
 
 
 def _text(response: Mapping[str, Any]) -> str:
