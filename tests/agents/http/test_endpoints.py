@@ -239,7 +239,7 @@ def test_what_is_no_answer_says_what_came(ask: Any, reply: Response, kind: str, 
 
 @pytest.mark.parametrize(
     ("status", "kind", "retryable"),
-    [(429, "rate_limit", True), (503, "http_503", True), (400, "http_400", False), (304, "http_304", False)],
+    [(429, "rate_limit", True), (503, "http_503", True), (400, "http_400", False), (300, "http_300", False)],
 )
 def test_a_refusal_says_what_came_and_whether_to_ask_again(ask: Any, status: int, kind: str, retryable: bool) -> None:
     error = ask(PlainTextResponse("not today", status, {"retry-after": "7"})).error
