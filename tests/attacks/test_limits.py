@@ -256,7 +256,7 @@ def test_the_arm_that_reaches_limits_does_not_drop_its_hard_questions(project: P
     assert [900] * 5 == [trial["transcript"]["usage"]["input_tokens"] for trial in lost]
     project.keval("export", "latest", "--format", "junit", "--to", "exported")
     (junit,) = (project.root / "exported").glob("**/junit.xml")
-    assert 5 == junit.read_text(encoding="utf-8").count('type="limit"')
+    assert 5 == junit.read_text(encoding="utf-8").count('type="agent: limit"')
     assert 3 == project.keval("resume", "latest").code
     assert 40 == len(project.lines("trials.jsonl"))
     assert 3 == project.keval("resume", "latest", "--retry-failed").code, "they reach it again"
@@ -270,11 +270,8 @@ def test_a_replay_ends_where_the_trial_did(project: Project) -> None:
     recorded = str(project.run_directory())
     outcome = project.keval("run", "--replay", recorded, "-o", "again")
 
-    (again,) = [
-        json.loads(line)
-        for path in project.root.glob("again/*/*/trials.jsonl")
-        for line in path.read_text().splitlines()
-    ]
+    (path,) = project.root.glob("again/*/*/trials.jsonl")
+    again = json.loads(path.read_text(encoding="utf-8"))
     assert (3, 4) == (outcome.code, len(vendor.asked)), outcome.stderr
     assert trial["failure"] == again["failure"]
     assert [trial["transcript"][name] for name in ("usage", "model_calls", "messages")] == [
@@ -290,3 +287,49 @@ def test_a_limit_that_is_none_is_refused_with_its_place(project: Project, limits
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "x"})
 
     assert (2, True) == (outcome.code, outcome.stderr.startswith("error: eval.yaml:9:")), outcome.stderr
+
+
+def test_a_budget_holds_for_sure_where_trials_have_limits(project: Project) -> None:
+    """Nothing is guessed: a cheap beginning lets no more trials begin than the budget holds at their limit."""
+    sizes = [10, 10, 10, *[500] * 57]
+    questions = [
+        json.dumps({"id": f"q{number:02}", "question": "How?", "answer": "5", "size": size}) + "\n"
+        for number, size in enumerate(sizes)
+    ]
+    config = """
+        dataset: {path: questions.jsonl}
+        agents: {mine: {type: python, target: "agent.py:answer"}}
+        metrics: [basic/contains]
+        execution: {max_concurrent: 16, limits: {tokens: 500}}
+        budget: {tokens: 9000}
+    """
+    project.write(eval_yaml=config, questions_jsonl="".join(questions), agent_py=PROGRAMMED)
+
+    outcome = project.keval("run", "eval.yaml")
+
+    used = sum(trial["transcript"]["usage"]["input_tokens"] for trial in project.lines("trials.jsonl"))
+    assert (3, True) == (outcome.code, 8_500 <= used <= 9_000), used
+    assert "too many" not in outcome.stdout
+
+
+def test_a_crowd_of_judgements_keeps_the_budget(project: Project) -> None:
+    """All trials are free, and each judgement costs 1,000 tokens: sixteen at once would cost four times the budget."""
+    questions = "".join(
+        json.dumps({"id": f"q{number}", "question": "How?", "answer": "5", "says": "5", "level": 3}) + "\n"
+        for number in range(30)
+    )
+    config = """
+        dataset: {path: questions.jsonl}
+        agents: {mine: {type: recorded, path: answers.jsonl}}
+        judges: {mine: {type: openai, model: openai/m}}
+        rubrics: [completeness]
+        execution: {max_concurrent: 16}
+    """
+    answers = "".join(json.dumps({"id": f"q{number}", "response": "It is 5."}) + "\n" for number in range(30))
+    project.write(eval_yaml=config, questions_jsonl=questions, answers_jsonl=answers)
+    vendor = Vendor(usage=("900", "100"), answer='{"completeness": {"reasoning": "It is there.", "score": 3}}')
+
+    with serving(vendor) as environ:
+        outcome = project.keval("run", "eval.yaml", "--budget", "tokens=4000", env=environ)
+
+    assert (3, 4) == (outcome.code, len(vendor.asked)), outcome.stdout

@@ -37,6 +37,11 @@ FUNCTION = """
     def answer(question):
         usage = json.loads(pathlib.Path(__file__).with_name("usage.json").read_text())
         return {"answer": "It is 5.", "usage": usage}
+
+    async def whole(sample, context):
+        from keval import Message, Transcript, Usage
+        usage = json.loads(pathlib.Path(__file__).with_name("usage.json").read_text())
+        return Transcript((Message("user", "How?"), Message("assistant", "It is 5.")), usage=Usage(**usage))
 """
 AGENTS = {
     "openai": "{type: openai, model: openai/m}",
@@ -153,6 +158,35 @@ def test_results_that_are_nested_too_deeply_end_in_an_explained_failure(
     failure = trial["failure"]
     assert failure is None or failure["traceback"] is None, failure
     assert failure is None or failure["stage"] == "mcp"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        '{"input_tokens": -100000, "output_tokens": 5}',
+        '{"input_tokens": 10, "output_tokens": 5, "cached_tokens": 11}',
+        '{"input_tokens": 1000000000000, "output_tokens": 5}',
+        '{"input_tokens": 10, "output_tokens": 5, "reasoning_tokens": 6}',
+    ],
+)
+@pytest.mark.parametrize("kind", ["python", "http", "transcript"])
+def test_what_agents_tell_with_an_answer_is_not_believed_either(project: Project, kind: str, told: str) -> None:
+    project.write(told_py=FUNCTION, usage_json=told)
+    paths = ", ".join(f"{name}: {name}" for name in json.loads(told))
+    agents = {
+        "python": "{type: python, target: 'told.py:answer'}",
+        "transcript": "{type: python, target: 'told.py:whole'}",
+        "http": f"{{type: http, url: '${{OPENAI_BASE_URL}}/chat/completions', answer: 'choices[0].message.content',"
+        f" usage: {{{paths}}}}}",
+    }
+    vendor = Vendor(whole_usage=f"{told}, " + told[1:-1])
+
+    outcome = attacked(project, agents[kind], vendor)
+
+    (trial,) = project.lines("trials.jsonl")
+    (name,) = [name for name, count in json.loads(told).items() if trial["transcript"]["usage"][name] != count]
+    assert trial["transcript"]["usage"][name] is None
+    assert f"cannot be a count of tokens ({name}: " in " ".join(outcome.stdout.split())
 
 
 TOLD = re.compile(
