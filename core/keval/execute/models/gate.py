@@ -74,7 +74,8 @@ class Failed:
     def told(self) -> str:
         """Say in one line what failed, by its kind first, and what mends it if that is known."""
         if self.refusal is None:
-            return f"{'no answer' if self.status is None else f'HTTP {self.status}'}: {self.message}"
+            said = self.message.removeprefix("the model's endpoint gave no answer: ")
+            return said if self.status is None else f"HTTP {self.status}: {said}"
         remedy = f"; {self.refusal.remedy}" if self.refusal.remedy else ""
         return f"HTTP {self.status}: {self.refusal.text}{remedy}"
 

@@ -100,7 +100,7 @@ class Progress:
             self._troubles.pop(model, None)
             return
         self._troubles[model] = trouble, self._troubles.get(model, (trouble, self._clock()))[1]
-        for told in (trouble, f"{model} is down, and one request at a time tries it: {trouble}" if down else trouble):
+        for told in (trouble, f"{trouble}; it is down, and one request at a time tries it" if down else trouble):
             if told not in self._noted:
                 self._noted.add(told)
                 tell(f"note: {told}")  # also if it is to be quiet: it may wait for minutes
