@@ -149,7 +149,7 @@ class RunBudget:
         """Count from now on by the prices, the recorded agents and the limits of trials that a manifest has."""
         self.rates = Rates.of(manifest)
         self.prerecorded = [label for label, entry in manifest.agents.items() if entry.recording]
-        limits = manifest.config["execution"].get("limits") or {}
+        limits = (manifest.config.get("execution") or {}).get("limits") or {}
         self._tokens.bound, self._usd.bound = limits.get("tokens"), _billionths(limits.get("cost"))
 
     def admits_trial(self, agent: str, condition: str) -> bool:
