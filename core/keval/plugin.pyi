@@ -99,17 +99,19 @@ from keval.records.end_state import (
     GivenText as GivenText,
 )
 from keval.seams.blank_text import is_blank as is_blank
+from keval.seams.finish_reason import (
+    CONTEXT_WINDOW as CONTEXT_WINDOW,
+    MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS,
+    REFUSAL as REFUSAL,
+    SILENCE as SILENCE,
+    FinishReason as FinishReason,
+)
 from keval.seams.transcript_builder import (
     JudgementBuilder as JudgementBuilder,
     TextLog as TextLog,
     TranscriptBuilder as TranscriptBuilder,
     report_request as report_request,
     reporting_requests as reporting_requests,
-    CONTEXT_WINDOW as CONTEXT_WINDOW,
-    MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS,
-    REFUSAL as REFUSAL,
-    SILENCE as SILENCE,
-    FinishReason as FinishReason,
 )
 from keval.seams.live_events import Feed as Feed, LiveEvent as LiveEvent, EmitEvent as EmitEvent, FeedItem as FeedItem
 from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey

@@ -17,7 +17,7 @@ from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelR
 from keval.records.servers import McpServer, ServerStarts, ToolListing
 from keval.records.usage import Usage
 from keval.seams.contexts import ServerSpec
-from keval.seams.transcript_builder import FinishReason
+from keval.seams.finish_reason import FinishReason
 
 if TYPE_CHECKING:  # it takes a while to import, and not every command has a loop
     import asyncio

@@ -128,7 +128,8 @@ def test_a_judge_that_asks_an_agents_model_grades_after_the_last_trial(project: 
 
 def test_judges_wait_for_the_last_trial_where_a_budget_is_for_both(project: Project) -> None:
     judged = JUDGED.replace("journal", "after_trials: 4, journal")
-    project.write(eval_yaml=CONFIG + judged + "budget: {tokens: 99999}\n", questions_jsonl=dataset(4, until_scored=3))
+    config = CONFIG.replace("retry:", "limits: {tokens: 9999}, retry:")  # without, the first trial runs alone
+    project.write(eval_yaml=config + judged + "budget: {tokens: 99999}\n", questions_jsonl=dataset(4, until_scored=3))
 
     outcome = project.keval("run", "eval.yaml")
 

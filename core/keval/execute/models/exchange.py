@@ -28,6 +28,7 @@ from keval.records.transcript import Refusal
 from keval.records.usage import Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
+from keval.seams.finish_reason import FinishReason
 from keval.seams.infrastructure import (
     AppliesMiddleware,
     AttemptKey,
@@ -36,7 +37,6 @@ from keval.seams.infrastructure import (
     RequestsByProxy,
     UsageByProxy,
 )
-from keval.seams.transcript_builder import FinishReason
 
 if TYPE_CHECKING:  # only some runs need them
     from keval.recording.cassette import AttemptCassette, Player

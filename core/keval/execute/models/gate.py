@@ -20,7 +20,7 @@ from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_
 from keval.records.transcript import Refusal
 from keval.records.usage import Usage
 from keval.seams.distribution import Ending, Load, Standing
-from keval.seams.transcript_builder import FinishReason
+from keval.seams.finish_reason import FinishReason
 
 if TYPE_CHECKING:  # only what is recorded, replayed, refused or limited needs them
     from keval.findings.denials import Refused
