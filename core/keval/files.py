@@ -78,7 +78,7 @@ def _below(folder: Path, path: Path, flags: int) -> int:
         return os.open(folder / path, flags | _NO_LINK, 0o644)
     with ExitStack() as opened:
         at = None
-        for step in (folder, *steps):
+        for step in (str(folder), *steps):
             at = os.open(step, os.O_RDONLY | os.O_DIRECTORY | (0 if at is None else _NO_LINK), dir_fd=at)
             opened.callback(os.close, at)
         return os.open(name, flags | _NO_LINK, 0o644, dir_fd=at)

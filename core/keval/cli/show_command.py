@@ -134,9 +134,9 @@ def _show_request(run: Run, name: str) -> None:
         try:
             print_json(orjson.loads(body))
         except orjson.JSONDecodeError as error:
-            kept = run.path / "blobs" / str(trial.transcript and trial.transcript.request)
+            where = run.path / "blobs" / str(trial.transcript and trial.transcript.request)
             told = f"the first model request of {name!r} cannot be shown as JSON: {error}"
-            raise RunError(f"{told}; its {len(body):,} bytes are in {kept}, as they were sent") from error
+            raise RunError(f"{told}; its {len(body):,} bytes are in {where}, as they were sent") from error
         return
     if trial.transcript is None or trial.transcript.request is None:
         raise RunError(

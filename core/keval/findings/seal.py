@@ -112,7 +112,7 @@ class SealCheck:
                     yield name
                 continue
             known = max(self._read.get(name, ()), key=lambda each: each.size, default=None)
-            read = known and known.entry
+            read = None if known is None else known.entry
             if size == entry.bytes and (read is None or (read.bytes != size and not whole)):
                 read = _Digest.of(path).entry if most_bytes is None or size <= most_bytes else None
             if size != entry.bytes or (read is not None and read != entry):
