@@ -118,6 +118,10 @@ def tells(request: ChatRequest) -> ChatReply:
 
 
 def refuses(request: ChatRequest) -> ChatReply:
+    raise ModelFault(400, f"Incorrect input provided: {request.headers['authorization']}, {request.system}")
+
+
+def denies(request: ChatRequest) -> ChatReply:
     raise ModelFault(401, f"Incorrect API key provided: {request.headers['authorization']}, {request.system}")
 
 
@@ -169,10 +173,22 @@ def test_no_canary_is_left_or_printed(project: Project, respond: Any) -> None:
         assert "'DSN': '[secret]'" in call["result"]
         assert trials["asked/bare/says/1"]["output"].startswith("Bearer [secret] Say [secret]. ")
     else:
-        assert "API key provided: Bearer [secret]" in trials["asked/it/says/1"]["failure"]["message"]
+        assert "input provided: Bearer [secret]" in trials["asked/it/says/1"]["failure"]["message"]
     assert "warning: the hook plugin" in said
     assert "nobody hears [secret]" in said
     assert "it is [secret]" == project.lines("samples.jsonl")[0]["facts"]["truth"]
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_no_canary_is_in_what_a_vendor_says_that_ends_a_run(project: Project, log_format: str) -> None:
+    written(project)
+
+    with gateway(denies) as environ:
+        code, said = told(environ, "run", "eval.yaml", "--log-format", log_format)
+
+    assert 3 == code
+    assert "HTTP 401: Incorrect API key provided: Bearer [secret]" in said
+    assert [] == leaks(CANARIES, [said], project.root, GIVEN)
 
 
 WRONG: dict[str, dict[str, Any]] = {
