@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 
@@ -12,7 +12,6 @@ from keval.errors import TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Stopwatch, failure_of, run_attempt
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
-from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import judge_seed, models_of
 from keval.records.cassettes import Traffic
 from keval.records.models import Asker
@@ -29,6 +28,9 @@ Counterpart: TypeAlias = Callable[[Trial, str], Trial | None]
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
+
+if TYPE_CHECKING:  # only a run that is recorded needs it
+    from keval.recording.traffic_log import TrafficLog
 
 
 @attrs.frozen
@@ -140,7 +142,11 @@ class JudgeRunner:
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
         try:
-            log = TrafficLog() if self.keep else None
+            log = None
+            if self.keep:
+                from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+
+                log = TrafficLog()
             judgement, graded = await self._ask(trial, against, rubrics, repetition, log)
             if self.keep and log:
                 self.keep(trial.id, self.label, repetition, log.traffic())

@@ -14,8 +14,8 @@ from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, PluginWarning, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
-from keval.execute.traffic_log import TrafficLog
 from keval.plugin import ASKER_HEADER, Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
+from keval.recording.traffic_log import TrafficLog
 from keval.records.cassettes import ModelTraffic
 from keval.records.transcript import Refusal
 from tests.conftest import Project

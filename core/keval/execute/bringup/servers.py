@@ -12,7 +12,6 @@ import attrs
 from keval.config.evaluation import Execution, size
 from keval.config.source import Source
 from keval.errors import FieldError, InterventionError, PreflightError
-from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.result_shuffling import TrialResults
 from keval.plan.construct import UNTAPPED
 from keval.plan.plan import ResolvedPlugin
@@ -28,6 +27,7 @@ from keval.seams.workspaces import TextContext
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.recorded_results import RecordedResultsReader
+    from keval.recording.traffic_log import TrafficLog
 
 
 def aliases_of(
@@ -146,6 +146,8 @@ class OpenedContext:
 
     def listing_log(self, server: str) -> ServerTrafficLog:
         """Return what keeps what a server lists."""
+        from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+
         log = self.listed[server] = TrafficLog()
         return log.server(server)
 

@@ -229,7 +229,7 @@ class RunBudget:
 
     def _count_judgement(self, judge: str, judgement: Judgement) -> None:
         told = [(judgement, self.rates.judgement(judge, judgement))]
-        self._count((_JUDGEMENT, judge), told, typical=bool(judgement.model_calls))
+        self._count((_JUDGEMENT, judge), told, typical=judgement.model_calls != 0)
 
     def _count(
         self, group: Group, told: Sequence[tuple[Transcript | Judgement, float | None]], *, typical: bool

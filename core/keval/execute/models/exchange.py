@@ -21,7 +21,6 @@ from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
 from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, RequestScope
-from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.transcript import Refusal
@@ -40,6 +39,7 @@ from keval.seams.infrastructure import (
 
 if TYPE_CHECKING:  # only some runs need them
     from keval.recording.cassette import AttemptCassette, Player
+    from keval.recording.traffic_log import TrafficLog
     from keval.tasks.trial_limits import TrialMeter
 
 

@@ -15,7 +15,6 @@ from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
 from keval.execute.models.rate import counting
-from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
 from keval.records.usage import Usage
@@ -25,6 +24,7 @@ from keval.seams.finish_reason import FinishReason
 if TYPE_CHECKING:  # only what is recorded, replayed, refused or limited needs them
     from keval.findings.denials import Refused
     from keval.recording.cassette import AttemptCassette
+    from keval.recording.traffic_log import TrafficLog
     from keval.tasks.trial_limits import TrialMeter
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

@@ -11,7 +11,6 @@ import attrs
 
 from keval.errors import ServerLostError
 from keval.execute.attempts import Stopwatch
-from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.result_shuffling import TrialResults
 from keval.records.models import Asker
 from keval.records.servers import McpServer
@@ -22,6 +21,7 @@ from keval.seams.live_events import EventKind, LiveEvent
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval.recording.cassette import AttemptCassette
+    from keval.recording.traffic_log import TrafficLog
     from keval.tasks.trial_limits import TrialMeter
 
 

@@ -18,7 +18,6 @@ from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, failure_of, run_attempt
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
-from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.reconciliation import asks_again, check, held_to, merge, shorten
 from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
@@ -88,7 +87,11 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         allowance = LostServerAllowance()
-        log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
+        log = None
+        if self.ready.exchange.recorded and not prerecorded:
+            from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+
+            log = TrafficLog()
         meter = None if prerecorded else self._meter(key.agent)
         with self._result_shuffling.trial(key) as shuffled_results:
             while True:

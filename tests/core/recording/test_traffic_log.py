@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keval.execute.traffic_log import TrafficLog
 from keval.plugin import ModelError, TrialError
+from keval.recording.traffic_log import TrafficLog
 from keval.records.cassettes import ModelTraffic, ServerTraffic, TrafficError
 from keval.records.models import Asker, ModelRequest, ModelResponse
 
