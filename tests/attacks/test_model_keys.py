@@ -139,12 +139,11 @@ print(json.dumps([*told, *(ask(x_keval_asker=str(number), x_keval_trial="q9")[0]
         budget={"tokens": 1000},
     )
 
-    trials = attack.trials
-    trial = trials["q1"]
-    assert (3, True) == (outcome.code, len(trials) < 3), outcome
+    (trial,) = attack.trials.values()
+    assert 3 == outcome.code
     assert [401] * 90 + [200] * 90 == json.loads(trial["output"])
     assert (90, 90 * 40) == (trial["transcript"]["model_calls"], trial["transcript"]["usage"]["input_tokens"])
-    assert f"budget used: {len(trials) * 4500:,} of 1,000 tokens" in outcome.stdout
+    assert "budget used: 4,500 of 1,000 tokens" in outcome.stdout
 
 
 def test_a_program_that_outlives_its_attempt_asks_no_more_and_what_it_asked_counts(attack: Attack) -> None:
