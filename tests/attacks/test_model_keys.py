@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -146,33 +147,50 @@ print(json.dumps([*told, *(ask(x_keval_asker=str(number), x_keval_trial="q9")[0]
     assert "budget used: 4,500 of 1,000 tokens" in outcome.stdout
 
 
-def test_a_program_that_outlives_its_attempt_asks_no_more_and_what_it_asked_counts(attack: Attack) -> None:
+ACCOMPLICE = """
+for number in range(300):
+    try:
+        status, _ = ask()
+    except (OSError, http.client.HTTPException):
+        status = "cut"
+    open("late", "a").write(f"{status}\\n")
+    if status == 401:
+        break
+open("late", "a").write("end")
+"""
+
+
+def test_who_outlives_an_attempt_asks_no_more_with_its_key_and_what_was_asked_counts(attack: Attack) -> None:
+    root = attack.project.root
+    (root / "accomplice.py").write_text(
+        "import os, time\nwhile not os.path.exists('given'): time.sleep(0.01)\n", "utf-8"
+    )
+    with (root / "accomplice.py").open("a", encoding="utf-8") as file:
+        file.write("os.environ['BASE'], os.environ['KEY'] = open('given').read().split()\n" + ASKING + ACCOMPLICE)
+    accomplice = subprocess.Popen([sys.executable, "accomplice.py"], cwd=root)
+
     outcome = attack.run(
         """
-if os.fork() == 0:
-    os.setsid()
-    for name in (0, 1, 2):
-        os.close(name)
-    os.open(os.devnull, os.O_RDWR), os.dup(0), os.dup(0)
-    kept = os.path.join(os.path.dirname(sys.argv[0]), "late")
-    for _ in range(1000):
-        status, _ = ask()
-        open(kept, "a").write(f"{status}\\n")
-        if status != 200:
-            os._exit(0)
-kept = os.path.join(os.path.dirname(sys.argv[0]), "late")
-while not os.path.exists(kept):
+root = os.path.dirname(sys.argv[0])
+late = lambda: open(f"{root}/late").read() if os.path.exists(f"{root}/late") else ""
+first = not os.path.exists(f"{root}/given")
+if first:
+    open(f"{root}/giving", "w").write(f"{os.environ['BASE']} {KEY}")
+    os.rename(f"{root}/giving", f"{root}/given")
+while not late() or not first and "end" not in late():
     time.sleep(0.01)
 print("[]")
 """,
-        questions=1,
+        questions=2,
     )
 
-    (trial,) = attack.trials.values()
-    answered = (attack.project.root / "late").read_text("utf-8").split()
+    accomplice.wait(60)
+    answered = (root / "late").read_text("utf-8").split()
+    trials = [trial["transcript"] for trial in attack.trials.values()]
     assert 0 == outcome.code, outcome.stderr
-    assert len(attack.vendor.asked) == trial["transcript"]["model_calls"]
-    assert len(attack.vendor.asked) - answered.count("200") <= 1
+    assert ["401", "end"] == answered[-2:]
+    assert len(attack.vendor.asked) == sum(trial["model_calls"] or 0 for trial in trials)
+    assert [1] == [denied["count"] for trial in trials for denied in trial.get("denied", ())]
 
 
 OTHER = [
