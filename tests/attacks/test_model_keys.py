@@ -147,6 +147,12 @@ print(json.dumps([*told, *(ask(x_keval_asker=str(number), x_keval_trial="q9")[0]
     assert "budget used: 4,500 of 1,000 tokens" in outcome.stdout
 
 
+GIVEN = """
+import os, time
+while not os.path.exists("given"):
+    time.sleep(0.01)
+os.environ["BASE"], os.environ["KEY"] = open("given").read().split()
+"""
 ACCOMPLICE = """
 for number in range(300):
     try:
@@ -162,11 +168,7 @@ open("late", "a").write("end")
 
 def test_who_outlives_an_attempt_asks_no_more_with_its_key_and_what_was_asked_counts(attack: Attack) -> None:
     root = attack.project.root
-    (root / "accomplice.py").write_text(
-        "import os, time\nwhile not os.path.exists('given'): time.sleep(0.01)\n", "utf-8"
-    )
-    with (root / "accomplice.py").open("a", encoding="utf-8") as file:
-        file.write("os.environ['BASE'], os.environ['KEY'] = open('given').read().split()\n" + ASKING + ACCOMPLICE)
+    (root / "accomplice.py").write_text(GIVEN + ASKING + ACCOMPLICE, encoding="utf-8")
     accomplice = subprocess.Popen([sys.executable, "accomplice.py"], cwd=root)
 
     outcome = attack.run(
@@ -190,7 +192,9 @@ print("[]")
     assert 0 == outcome.code, outcome.stderr
     assert ["401", "end"] == answered[-2:]
     assert len(attack.vendor.asked) == sum(trial["model_calls"] or 0 for trial in trials)
-    assert [1] == [denied["count"] for trial in trials for denied in trial.get("denied", ())]
+    denied = [denied["count"] for trial in trials for denied in trial.get("denied", ())]
+    between = "requests to the model of the agent 'a' refused: 1" in outcome.stderr  # when no trial was under way
+    assert [1] == denied or between, outcome.stderr
 
 
 OTHER = [

@@ -170,6 +170,17 @@ def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
     asyncio.run(scenario())
 
 
+def test_requests_with_keys_of_nobody_are_counted_in_a_warning_at_the_end() -> None:
+    exchange = ModelExchange({"noting": Noting("n", [])})
+    route = exchange.route(ROUTE, REAL)
+
+    found = [route.find_key(key) for key in ("guess", "")]
+
+    with pytest.warns(PluginWarning, match="requests to the model of the agent 'a' refused: 2; its key is"):
+        asyncio.run(exchange.aclose())
+    assert [None, None] == found
+
+
 @pytest.mark.parametrize(
     ("wire", "other", "asks"),
     [

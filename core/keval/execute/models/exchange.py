@@ -278,7 +278,7 @@ class ModelExchange:
     async def aclose(self) -> None:
         """Warn of requests with unknown keys that no trial tells of."""
         for asker, count in self._unknown_keys.items():
-            told = f"{count:,} requests to the model of the {asker.role} {asker.label!r} were refused: {_UNKNOWN_KEY}"
+            told = f"requests to the model of the {asker.role} {asker.label!r} refused: {count:,}; {_UNKNOWN_KEY}"
             warnings.warn(told, PluginWarning, stacklevel=2)
 
     def _warn_of_unknown(self, asker: Asker) -> None:
