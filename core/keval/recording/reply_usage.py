@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from keval.records.models import Wire
 from keval.records.usage import Usage, known_count, sum_of_counts
 
-_FIELDS: Mapping[Wire, tuple[str, ...]] = {
-    "openai-chat": ("usage",),
-    "openai-responses": ("usage", "response.usage"),
-    "anthropic": ("usage", "message.usage"),
-    "gemini": ("usageMetadata",),
+_Path: TypeAlias = tuple[str, ...]
+_FIELDS: Mapping[Wire, tuple[_Path, ...]] = {
+    "openai-chat": (("usage",),),
+    "openai-responses": (("usage",), ("response", "usage")),
+    "anthropic": (("usage",), ("message", "usage")),
+    "gemini": (("usageMetadata",),),
 }
 """Where a body, or an event of a stream, has its usage."""
-_COUNTS: Mapping[Wire, tuple[str, str, str, str]] = {
+_COUNTS: Mapping[Wire, tuple[_Path, _Path, _Path, _Path]] = {
     "openai-chat": (
-        "prompt_tokens",
-        "completion_tokens",
-        "prompt_tokens_details.cached_tokens",
-        "completion_tokens_details.reasoning_tokens",
+        ("prompt_tokens",),
+        ("completion_tokens",),
+        ("prompt_tokens_details", "cached_tokens"),
+        ("completion_tokens_details", "reasoning_tokens"),
     ),
     "openai-responses": (
-        "input_tokens",
-        "output_tokens",
-        "input_tokens_details.cached_tokens",
-        "output_tokens_details.reasoning_tokens",
+        ("input_tokens",),
+        ("output_tokens",),
+        ("input_tokens_details", "cached_tokens"),
+        ("output_tokens_details", "reasoning_tokens"),
     ),
-    "anthropic": ("input_tokens", "output_tokens", "cache_read_input_tokens", "output_tokens_details.thinking_tokens"),
-    "gemini": ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"),
+    "anthropic": (
+        ("input_tokens",),
+        ("output_tokens",),
+        ("cache_read_input_tokens",),
+        ("output_tokens_details", "thinking_tokens"),
+    ),
+    "gemini": (("promptTokenCount",), ("candidatesTokenCount",), ("cachedContentTokenCount",), ("thoughtsTokenCount",)),
 }
 """The counts of input, output, cached and reasoning tokens."""
 
@@ -54,13 +60,15 @@ def read_usage(wire: Wire, told: object) -> Usage:
     What Anthropic's API counts apart of its cache is added to the input, and what Gemini's counts apart of thoughts to
     the output. Where these tell the input and nothing of a cache, or of thoughts, there were none.
     """
-    given, written, cached, thought = (_at(told, path) for path in _COUNTS[wire])
+    paths = _COUNTS[wire]
+    given, written = _at(told, paths[0]), _at(told, paths[1])
+    cached, thought = _at(told, paths[2]), _at(told, paths[3])
     if wire == "anthropic":
-        beside = [cached, _at(told, "cache_creation_input_tokens")]
+        beside = [cached, _at(told, ("cache_creation_input_tokens",))]
         all_given = None if given is None else sum_of_counts(given, *beside)
         return Usage(all_given, written, _or_none(cached, given), thought)
     if wire == "gemini":
-        given = sum_of_counts(given, _at(told, "toolUsePromptTokenCount")) if given is not None else None
+        given = sum_of_counts(given, _at(told, ("toolUsePromptTokenCount",))) if given is not None else None
         return Usage(given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given))
     return Usage(given, written, cached, thought)
 
@@ -69,7 +77,7 @@ def _or_none(part: Any, whole: Any) -> Any:
     return 0 if part is None and known_count(whole) is not None else part
 
 
-def _at(value: Any, path: str) -> Any:
-    for name in path.split("."):
+def _at(value: Any, path: _Path) -> Any:
+    for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

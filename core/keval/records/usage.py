@@ -37,13 +37,27 @@ class Usage:
     impossible: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
 
     def __attrs_post_init__(self) -> None:
+        given, written, cached, thought = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_tokens,
+            self.reasoning_tokens,
+        )
+        # Without a call where all is well, as it is for each reply. True is an int, too, but not of that class.
+        if (
+            (given is None or (given.__class__ is int and 0 <= given <= _MOST))
+            and (written is None or (written.__class__ is int and 0 <= written <= _MOST))
+            and (cached is None or (cached.__class__ is int and 0 <= cached <= (_MOST if given is None else given)))
+            and (
+                thought is None
+                or (thought.__class__ is int and 0 <= thought <= (_MOST if written is None else written))
+            )
+        ):
+            return
         for name, whole in _WHOLES.items():
             count: object = getattr(self, name)
-            if count is None:
-                continue
             most = getattr(self, whole) if whole else None
-            # True is an int, too.
-            if type(count) is not int or not 0 <= count <= (_MOST if most is None else most):
+            if count is not None and known_count(count, _MOST if most is None else most) is None:
                 object.__setattr__(self, name, None)
                 if self.impossible is None:
                     object.__setattr__(self, "impossible", f"{name}: {_shown(count)}")
@@ -61,7 +75,9 @@ class Usage:
     @property
     def of_reply(self) -> Usage:
         """The same, as that of a single model call, which cannot be as large as that of many."""
-        return self if self.least <= _MOST_OF_REPLY else Usage(impossible=f"{self.least} tokens of one model call")
+        if (self.input_tokens or 0) + (self.output_tokens or 0) <= _MOST_OF_REPLY:
+            return self
+        return Usage(impossible=f"{self.least} tokens of one model call")
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -80,9 +96,9 @@ def _shown(count: object) -> str:
     return f"{count!r:.40}" if isinstance(count, int | float | str) else type(count).__name__
 
 
-def known_count(count: object) -> int | None:
+def known_count(count: object, most: int = _MOST) -> int | None:
     """Return a count, and `None` for what cannot be one."""
-    return Usage(count).input_tokens  # type: ignore[arg-type]  # whatever it is, it is checked
+    return count if isinstance(count, int) and count.__class__ is int and 0 <= count <= most else None
 
 
 def sum_of_counts(*counts: Any) -> Any:
