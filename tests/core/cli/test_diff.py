@@ -81,7 +81,8 @@ def now(before: Run) -> Run:
     path = before.path.with_name("20990101-000000-abcd")
     shutil.copytree(before.path, path)
     run = Run(path)
-    edit_manifest(run, run=path.name, started="2099-01-01T00:00:00+00:00", elapsed=99.0, config_folder="/elsewhere")
+    told = {"started": "2099-01-01T00:00:00+00:00", "elapsed": 99.0, "config_folder": "/elsewhere"}
+    edit_manifest(run, sealed={}, run=path.name, **told)
     edit(run, "trials.jsonl", lambda lines: lines.reverse())
     edit(run, "scores.jsonl", lambda lines: lines.reverse())
     return Run(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,8 @@ def test_a_disk_that_fills_up_is_explained_and_loses_nothing(project: Project, m
     written: list[bytes] = []
 
     def filling(file: int, data: bytes) -> int:
+        if not stat.S_ISREG(os.fstat(file).st_mode):  # a pipe has room
+            return write(file, data)
         if written:
             raise OSError(28, "No space left on device")
         written.append(data)

@@ -407,7 +407,7 @@ def test_what_is_only_shown_is_read_as_a_text_whatever_was_left_there(notes: Pro
 
 def test_a_value_that_fits_no_column_is_told_with_its_trial(notes: Project) -> None:
     first, *others = notes.lines("trials.jsonl")
-    first["transcript"]["model_calls"] = True
+    first["repetition"] = True
     path = notes.run_directory() / "trials.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in [first, *others]), encoding="utf-8")
 

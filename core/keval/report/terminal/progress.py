@@ -110,10 +110,10 @@ class Progress:
         if self._display.console.is_terminal or self._display.console.quiet:
             return
         now = self._clock()
-        waiting = [f"{now - since:.0f} s, as {trouble}" for trouble, since in self._troubles.values()]
+        waiting = [f"{round(now - since)} s, as {trouble}" for trouble, since in self._troubles.values()]
         if not waiting and self.directory is not None and now - self._last >= _LONG:
             following = "trial" if self._answering is not None and not self.scoring else "score"
-            waiting = [f"{now - self._last:.0f} s for the next {following}"]
+            waiting = [f"{round(now - self._last)} s for the next {following}"]
         if logs_json():
             log_event(
                 "heartbeat",
