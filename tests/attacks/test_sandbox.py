@@ -327,9 +327,9 @@ def test_a_path_that_changes_while_it_is_opened_leads_nowhere_else(tmp_path: Pat
             for each in spare[:3]:
                 each.replace(work / "out" / "kept.txt")
             (work / "out").rename(spare[3])
-            (work / "out").symlink_to(tmp_path / "elsewhere")
-            (work / "out").unlink()
             with suppress(OSError):  # the other thread may have made the folder
+                (work / "out").symlink_to(tmp_path / "elsewhere")
+                (work / "out").unlink()
                 spare[3].rename(work / "out")
             shutil.rmtree(spare[3], ignore_errors=True)
             (work / "out").mkdir(exist_ok=True)

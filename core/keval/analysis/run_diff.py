@@ -62,7 +62,10 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
         config["contexts"] = used
     execution = config.get("execution")
     if isinstance(execution, dict):
-        config["execution"] = {name: value for name, value in execution.items() if name not in _OF_THE_MACHINE}
+        # An option that is not set is the same as one that the version before did not have.
+        config["execution"] = {
+            name: value for name, value in execution.items() if value is not None and name not in _OF_THE_MACHINE
+        }
     plain["config"] = config
     # The samples are compared one by one, and a file may have others besides.
     plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name not in ("path", "sha256")}
