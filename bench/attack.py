@@ -35,7 +35,7 @@ def kinds() -> dict[str, str]:
 def attacked(python: Path, report: Path) -> list[tuple[str, str, str]]:
     """Run all attacks by this Python's keval; returns module, test and `held`, `not held` or `not tried` of each."""
     arguments = ("-q", "-n", "2", "-m", "slow or not slow", "-p", "no:cacheprovider", f"--junitxml={report}")
-    command = [python, "-m", "pytest", *arguments, ATTACKS]
+    command = [str(python), "-m", "pytest", *arguments, str(ATTACKS)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if not report.exists():
         raise SystemExit(f"the attacks did not run: {done.stdout[-2000:]}{done.stderr[-2000:]}")
