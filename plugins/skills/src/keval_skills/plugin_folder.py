@@ -136,7 +136,10 @@ class PluginReader:
         if unsupported := [key for key in _UNSUPPORTED if key in entry]:
             told = f"keval cannot do {unsupported[0]!r}; give its token in 'headers', from a variable"
             self.problems.append(f"{where}: {told}")
+        known = len(self.problems)
         options = {key: self._filled(where, entry[key]) for key in keys if key in entry}
+        if len(self.problems) > known:  # what a variable that is not set makes of an option is no further problem
+            return
         wrong = [key for key, value in options.items() if not _fits(value, keys[key])]
         try:
             if wrong:
