@@ -1,7 +1,7 @@
 """A folder that an agent had: looked at, read and written without following a link out of it or opening a device.
 
 Everything is opened relative to the descriptor of the folder that it is in, so that nothing is won by putting a link in
-its place meanwhile. `tests/attacks/test_sandbox.py` finds who opens such files otherwise.
+its place meanwhile. `tests/attacks/test_opening.py` finds who opens such files otherwise.
 """
 
 from __future__ import annotations
