@@ -78,6 +78,11 @@ class _Commands(click.Group):
         except OutputError as error:
             click.echo(f"error: {error}", err=True)
             raise SystemExit(2) from error
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as the whole of a process, which ends soon after its command."""
+        try:
+            return super().__call__(*args, **kwargs)
         except SystemExit as ended:
             if interruption := sys.modules.get("keval.cli.interruption"):  # only such a command leaves threads behind
                 interruption.end_soon(ended.code)
