@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from asyncio.subprocess import PIPE
@@ -17,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import SandboxedCommand
-from keval_programs import Tree
+from keval.plugin import SandboxedCommand, TranscriptBuilder
+from keval_programs import Confinement, Process, Tree, TrialFolder, running
 from keval_workspace.sandbox.bubblewrap import Bubblewrap
 from tests.conftest import Project
 
@@ -213,7 +214,19 @@ for line in sys.stdin:
             call("fs/write_text_file", sessionId="s", path=str(work / "told.json"), content=os.environ["ESCAPE"])
             call("fs/read_text_file", sessionId="s", path=os.environ["READ"])
             call("terminal/create", sessionId="s", command="cat " + os.environ["READ"], cwd=str(Path(target).parent))
-        said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "42"}}
+        outside = str(Path(os.environ["READ"]).parent)
+        replace(work / "node", lambda path: path.symlink_to(os.environ["READ"]))
+        told = "42"
+        for env in (
+            {"SSL_CERT_FILE": os.environ["READ"], "A-B": "x", "PPID": "1"},
+            {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{outside}/led"},  # as LD_PRELOAD, which needs a compiler
+            {"PATH": f"{outside}:{work}:/usr/bin:/bin", "PYTHONPATH": outside},
+        ):
+            env = [{"name": name, "value": value} for name, value in env.items()]
+            made = call("terminal/create", sessionId="s", command="echo $PATH; cat $READ", env=env)
+            call("terminal/wait_for_exit", sessionId="s", terminalId=made["terminalId"])
+            told += call("terminal/output", sessionId="s", terminalId=made["terminalId"])["output"]
+        said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": told}}
         print(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": said}}))
     if "id" in asked:
         answer = {"session/prompt": {"stopReason": "end_turn"}, **result}[asked["method"]]
@@ -231,7 +244,10 @@ def test_terminals_and_files_of_an_agent_lead_nowhere_else(project: Project) -> 
 
     outcome = project.spawn("run", "eval.yaml", "-o", "results")
 
-    assert None is held(project)["acp"]["failure"], outcome.stderr
+    trial = held(project)["acp"]
+    assert None is trial["failure"], outcome.stderr
+    assert 3 == trial["output"].count("No such file")
+    assert f"{project.root / 'outside'}:" in trial["output"]  # what the agent chose holds inside
 
 
 JOURNAL = """
@@ -372,6 +388,102 @@ def test_a_sandbox_shows_nothing_by_way_of_a_link_in_what_its_program_writes(tmp
             return output, process.returncode
 
     assert (b"", 1) == asyncio.run(start())
+
+
+@bubblewrap
+def test_what_leads_a_loader_to_files_of_a_program_is_set_in_its_sandbox_alone(tmp_path: Path) -> None:
+    folder = TrialFolder.at(tmp_path)
+    env = {"PATH": f"{folder.work}/bin:/usr/bin:/bin", "HOME": str(folder.home), "LANG": "C"}
+    env |= {"PYTHONPATH": str(folder.work), "MINE": "1"}
+    shut_in = Confinement(Bubblewrap(), folder)
+    process = Process("sh", ("/bin/sh", "-c", "echo $PATH; env"), env, folder.work, shut_in, {"LD_AUDIT": "a.so"})
+
+    async def output() -> str:
+        async with running(process, TranscriptBuilder()):
+            return (await process.stdout.read()).decode()
+
+    inside = asyncio.run(output()).splitlines()
+
+    kept = {"PATH": "/usr/bin:/bin", "HOME": str(folder.home), "LANG": "C", "MINE": "1"}
+    assert kept == {name: value for name, value in process.outer_env.items() if not name.startswith("KEVAL_INSIDE_")}
+    assert inside[0] == env["PATH"]
+    assert {f"PYTHONPATH={folder.work}", "LD_AUDIT=a.so", "MINE=1"} < {*inside}
+    assert not [line for line in inside if line.startswith("KEVAL_INSIDE_")]
+
+
+TELLING: Mapping[str, tuple[str, str]] = {
+    "tells without end": (
+        "while True: say('x' * 1_000_000)",
+        "wrote more than 134,217,728 bytes; let it tell less",
+    ),
+    "opens terminals": (
+        """while "terminalId" in (told := call("terminal/create", sessionId="s", command="sleep 99")): pass
+say(told["data"]["details"])""",
+        "an agent may have 32 terminals at once",
+    ),
+    "keeps outputs": (
+        """made = call("terminal/create", sessionId="s", command="yes | head -c 300000000", outputByteLimit=10**12)
+call("terminal/wait_for_exit", sessionId="s", **made)
+update(sessionUpdate="tool_call", toolCallId="t", title="x", status="completed",
+    content=[{"type": "terminal", **made}] * 2000)
+say("42")""",
+        "(2000028 bytes, SHA-256 ",
+    ),
+    "compares": (
+        """old, new = ("".join(f"{n * step % 150}\\n" for n in range(60_000)) for step in (1, 7))
+update(sessionUpdate="tool_call", toolCallId="t", title="x", status="completed",
+    content=[{"type": "diff", "path": "/x", "oldText": old, "newText": new}])
+say("42")""",
+        "an edit of 60,000 lines to 60,000",
+    ),
+}
+"""What an agent of ACP does, and what its trial has of it."""
+TELLER = """
+import json, sys
+
+def call(method, **params):
+    print(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}), flush=True)
+    while (told := json.loads(sys.stdin.readline())).get("id") != method: pass
+    return told.get("result") or told["error"]
+
+def update(**update):
+    params = {"sessionId": "s", "update": update}
+    print(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}), flush=True)
+
+def say(text):
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    result = {"initialize": {"protocolVersion": 1, "agentCapabilities": {}}, "session/new": {"sessionId": "s"}}
+    if asked["method"] == "session/prompt":
+        exec(sys.argv[1])
+        result = {"session/prompt": {"stopReason": "end_turn"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result[asked["method"]]}), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TELLING)
+def test_an_agent_that_tells_too_much_costs_neither_the_run_nor_its_memory(project: Project, name: str) -> None:
+    script, told = TELLING[name]
+    agent = {"type": "acp", "command": [sys.executable, "teller.py", script.replace("{", "{{").replace("}", "}}")]}
+    config = {
+        "dataset": {"path": "q.jsonl"},
+        "agents": {"acp": agent, "echo": {"type": "openai", "model": "simulated/echo"}},
+        "metrics": ["basic/turns"],
+        "execution": {"retry": {"max_attempts": 1}, "timeout_seconds": 100},
+    }
+    asked = '{"id": "a", "question": "first"}\n'
+    project.write(teller_py=TELLER, q_jsonl=asked, eval_yaml=json.dumps(config))
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (3 * 10**9,) * 2)"
+    command = [sys.executable, "-c", f"{limited}; from keval.cli import main; main()", "run", "eval.yaml"]
+
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=200, check=False)
+
+    trials = {trial["agent"]: trial for trial in project.lines("trials.jsonl")}
+    assert {"acp", "echo"} == {*trials}, done.stderr
+    assert told in json.dumps(trials["acp"]), (str(trials["acp"])[:2000], done.stderr)
 
 
 GREEDY: Mapping[str, tuple[str, str]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from keval.files import MOST_BYTES
 from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob
 from keval.records.trial import Failure, Trial
@@ -15,6 +16,8 @@ from keval.seams.distribution import PackedTrial
 from keval.store.serialization import trial_line
 
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
+_MOST_BYTES = MOST_BYTES // 2
+"""Of a line, which may grow where secrets are replaced in it."""
 
 
 @attrs.define(eq=False)
@@ -47,18 +50,23 @@ class TrialPacker:
     def pack(self, trial: Trial) -> tuple[PackedTrial, bool]:
         """Return a packed trial, and whether its line differs from the trial, as it had secrets or was unwritable."""
         blobs, self._blobs = self._blobs, {}
-        told = _line(trial)
+        told, kept = _line(trial)
         line = self._redact.line(told)
         if self._renamed:
             line = _SHA256.sub(lambda found: self._renamed.get(found[0], found[0]), line)
-        failure = trial.failure.kind if trial.failure is not None else None
-        return PackedTrial(line, failure, tuple(blobs.values()), self._frames.pop(trial.id, b"")), line != told
+        failure = kept.failure.kind if kept.failure is not None else None
+        packed = PackedTrial(line, failure, tuple(blobs.values()), self._frames.pop(trial.id, b""))
+        return packed, kept is not trial or line != told
 
 
-def _line(trial: Trial) -> bytes:
-    """Return a trial as a line; a trial that cannot be written as JSON becomes a failure."""
+def _line(trial: Trial) -> tuple[bytes, Trial]:
+    """Return a trial as a line; one that cannot be written as JSON, or is too long to be read, becomes a failure."""
     try:
-        return trial_line(trial)
+        if len(line := trial_line(trial)) <= _MOST_BYTES:
+            return line, trial
+        problem = f"it has {len(line):,} bytes, and a run keeps {_MOST_BYTES:,} at most; let the agent tell less"
     except (TypeError, ValueError, RecursionError) as error:
-        failure = Failure("agent", "unwritable", f"the transcript cannot be written: {error}")
-        return trial_line(attrs.evolve(trial, transcript=None, attempts=(), failure=failure))
+        problem = str(error)
+    failure = trial.failure or Failure("agent", "unwritable", f"the transcript cannot be written: {problem}")
+    trial = attrs.evolve(trial, transcript=None, attempts=(), failure=failure)
+    return trial_line(trial), trial

@@ -19,6 +19,7 @@ from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.workspaces import TextContext, WorkspaceProvider
 from keval.tasks.checks import ALL, PREFIX, CheckScore, read_checks
+from keval.tasks.server_code import code_in_workspace
 from keval.tasks.tasks import Tasks, conventions_of, joined
 
 _DEFAULT = "folder"
@@ -65,6 +66,7 @@ class TaskReader:
             if folder is not None:
                 # Conditions that differ in nothing else share what is prepared once.
                 folders[arm.label] = next((each for each in folders.values() if each == folder), folder)
+                self._check_servers(arm, folder)
         if len(folders) < len(self.arms):
             return None, []
         texts = {arm.label for arm in self.arms if any(True for _ in self._texts(arm))}
@@ -142,6 +144,20 @@ class TaskReader:
     def _has_server_in_workspace(self, arm: Arm) -> bool:
         found = (self.contexts.get(name) for name in arm.contexts)
         return any(item is not None and works_in_workspace(item.plugin) for item in found)
+
+    def _check_servers(self, arm: Arm, folder: WorkspaceProvider) -> None:
+        """Report servers of which an agent in a sandbox could change the code, and so let it run outside."""
+        if getattr(folder, "sandbox", "none") == "none":
+            return
+        for label in arm.contexts:
+            item = self.contexts.get(label)
+            if item is not None and (code := code_in_workspace(item.plugin)) is not None:
+                told = (
+                    f"the server runs outside of the sandbox, and the agent in it could change the code that it runs"
+                    f" ({code}); give the whole path of code outside of the workspace, or add `tap: false`, with which"
+                    " the agent starts the server inside"
+                )
+                self.problem(item.path, told, at_key=True)
 
     def _ways(self) -> dict[str, dict[str, str]]:
         """Return how each agent gets each text; those that an agent cannot be given are reported."""

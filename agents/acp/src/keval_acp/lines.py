@@ -36,21 +36,14 @@ class Lines:
             return
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message, or `None` when the agent has closed its output, or writes a line without an end."""
-        while line := await self._line():
+        """Return the next message, or `None` when the agent has closed its output, or wrote too much."""
+        while line := await self.process.readline():
             message = _message(line)
             if message is None:
                 self.noise = (self.noise + line.decode("utf-8", "replace"))[:_NOISE]
             elif _is_readable(message):
                 return message
         return None
-
-    async def _line(self) -> bytes:
-        try:
-            return await self.process.stdout.readline()
-        except ValueError as error:
-            self.noise = str(error)
-            return b""
 
     async def close(self) -> None:
         """Do nothing: who started the process ends it."""

@@ -15,7 +15,9 @@ from keval.plugin import TranscriptBuilder, TrialError
 from keval_programs import Confinement, Process, running
 
 _MOST_BYTES = 1_000_000
-"""What is kept of a command's output, if the agent sets no limit."""
+"""What is kept of a command's output, if the agent sets no lower limit."""
+_MOST_AT_ONCE, _MOST = 32, 1000
+"""Terminals that an agent may have, of which each is a process of keval's and has a sandbox of its own."""
 
 _PIECE = 65_536
 
@@ -80,22 +82,26 @@ class Terminals:
         """Start a command, and return the terminal's id; without arguments it is a line for the shell.
 
         Raises:
-            TrialError: it cannot be started.
+            TrialError: it cannot be started, or there are too many.
         """
+        if len(self._terminals) >= _MOST_AT_ONCE or len(self._terminals) + len(self._outputs) >= _MOST:
+            told = f"an agent may have {_MOST_AT_ONCE} terminals at once, and {_MOST:,} in a trial; release some"
+            raise TrialError(told, kind="terminals")
         # One pipe has both outputs, in the order in which they were written.
         script = ('exec "$@" 2>&1', "sh", command, *args) if args else (f"exec 2>&1\n{command}",)
         name = f"terminal-{len(self._terminals) + len(self._outputs) + 1}"
         process = Process(
             name=command,
             command=("/bin/sh", "-c", *script),
-            env={**self.env, **env},
+            env=self.env,
             cwd=cwd,
             confinement=self.confinement,
+            inside=env,
         )
         stack = AsyncExitStack()
         await stack.enter_async_context(running(process, TranscriptBuilder()))
         process.stdin.close()
-        self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else limit, stack)
+        self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else min(limit, _MOST_BYTES), stack)
         return name
 
     def get(self, id: str) -> Terminal:

@@ -22,6 +22,13 @@ from acp.schema import (
 from keval import ToolCall as TappedCall
 from keval.plugin import McpServer, TranscriptBuilder
 
+_MOST_SHOWN = 1_000_000
+"""Characters of a result after which no more of it is shown."""
+_MOST_PAIRS = 1_000_000
+"""Pairs of lines of an edit above which these are not compared, as keval would stand still meanwhile."""
+_LONGEST_TITLE = 500
+"""Characters of a title that may name a tool; no name is as long."""
+
 
 @attrs.define
 class ToolUse:
@@ -58,7 +65,14 @@ class ToolUse:
 
     def result(self, terminal_output: Callable[[str], str]) -> str:
         """Return what the agent shows of the result as text; `terminal_output` is told a terminal's id."""
-        shown = "\n".join(_shown(item, terminal_output) for item in self.content)
+        pieces, size = list[str](), 0
+        for item in self.content:
+            if size > _MOST_SHOWN:  # each item may name the same terminal
+                pieces.append("[what follows is left out]")
+                break
+            pieces.append(_shown(item, terminal_output))
+            size += len(pieces[-1])
+        shown = "\n".join(pieces)
         if shown or self.raw_output is None:
             return shown
         return self.raw_output if isinstance(self.raw_output, str) else json.dumps(self.raw_output, ensure_ascii=False)
@@ -73,8 +87,10 @@ def _shown(
         case ContentToolCallContent(content=block):
             return f"[{block.type}]"
         case FileEditToolCallContent(path=path, old_text=old, new_text=new):
-            lines = unified_diff((old or "").splitlines(), new.splitlines(), path, path, lineterm="")
-            return "\n".join(lines)
+            before, after = (old or "").splitlines(), new.splitlines()
+            if len(before) * len(after) > _MOST_PAIRS:
+                return f"[{path}: an edit of {len(before):,} lines to {len(after):,}]"
+            return "\n".join(unified_diff(before, after, path, path, lineterm=""))
         case TerminalToolCallContent(terminal_id=id):
             return output(id)
 
@@ -117,11 +133,12 @@ class ToolUses:
     def of_condition(self, use: ToolUse) -> tuple[McpServer, str] | None:
         """Return the server and the name of the MCP tool that a call's title names, or the input beside arguments."""
         given = use.raw_input if isinstance(use.raw_input, Mapping) else {}
+        title = use.title if len(use.title) <= _LONGEST_TITLE else ""
         for server in self.servers:
             for tool in server.tools:
                 if (given.get("server"), given.get("tool")) == (server.name, tool):
                     return server, tool
-                if re.fullmatch(_title(server.name, tool), use.title):
+                if re.fullmatch(_title(server.name, tool), title):
                     return server, tool
         return None
 

@@ -56,7 +56,7 @@ class Connection(Transport):
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         """Yield every message. Raises TrialError when the process ends otherwise than it should."""
-        while line := await self.process.stdout.readline():
+        while line := await self.process.readline():
             # Some builds write lines of their own among the messages.
             if line.startswith(b"{"):
                 yield json.loads(line)

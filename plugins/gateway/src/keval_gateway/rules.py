@@ -47,7 +47,10 @@ _LISTINGS: Mapping[Wire, re.Pattern[str]] = {
 }
 _QUERIES: Mapping[str, Collection[str]] = {"alt": ("sse", "json"), "beta": ("true",)}
 """The queries that the vendors' SDKs send, but for a key, which is left out."""
-_LEADS_ELSEWHERE = re.compile(r"api_?(key|base)|base_?url|user_config|extra_headers|.*(model|fallback).*")
+_LEADS_ELSEWHERE = re.compile(
+    r"api_?(key|base|version)|base_?url|user_config|extra_(headers|body|query)|custom_llm_provider|litellm_params"
+    r"|deployment_?id|(aws|azure|vertex)_.*|organization|preset|.*(model|fallback).*"
+)
 """Keys of a body by which gateways such as LiteLLM's and OpenRouter let a client choose where a request goes."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -15,6 +16,12 @@ from keval.plugin import Context, McpServer, PreflightError, Sandbox, SandboxedC
 from keval_programs.environment import find_program, whole_path
 from keval_programs.folder import TrialFolder
 from keval_programs.limits import Limited, OnDisk, Watch
+
+_CARRIED = "KEVAL_INSIDE_"
+"""Stands before the name of a variable until the program is inside: it may make the loader or a client load a file."""
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_READ_ONLY = frozenset({"PPID", "UID", "EUID", "SHELLOPTS", "BASHOPTS"})
+"""Variables that shells let nobody set; nor do they know of names in other forms."""
 
 
 @attrs.define
@@ -36,11 +43,33 @@ class Confinement:
             self._before = await asyncio.to_thread(OnDisk.of, folders, math.inf)
         return Watch(self.sandbox.limits, folders, self._before)
 
+    def outside(self, env: Mapping[str, str], inside: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment for what starts the sandbox, in which what the program chose has other names.
+
+        That is `inside`, and what names a folder in which the program writes, but for its home and temporary files.
+        """
+        carried = {name: env[name] for name in env.keys() - {"HOME", "TMPDIR"} if self._is_written(env[name])}
+        kept = {name: value for name, value in env.items() if name not in carried}
+        if "PATH" in carried:
+            folders = carried["PATH"].split(os.pathsep)
+            kept["PATH"] = os.pathsep.join(each for each in folders if not self._is_written(each))
+        named = {**carried, **inside}.items()
+        fitting = {name: value for name, value in named if _NAME.fullmatch(name) and name not in _READ_ONLY}
+        return {**kept, **{_CARRIED + name: value for name, value in fitting.items()}}
+
+    def _is_written(self, value: str) -> bool:
+        return any(str(each) in value for each in (self.folder.home, self.folder.work))
+
     def command(
         self, command: Sequence[str], env: Mapping[str, str], cwd: Path
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command that starts `command` shut in, in a folder of the trial."""
+        """Yield the command that starts `command` shut in, in a folder of the trial; `env` is that `outside`."""
         folder = self.folder
+        carried = sorted(name for name in env if name.startswith(_CARRIED))
+        if carried:
+            names = ((name, name.removeprefix(_CARRIED)) for name in carried)
+            exported = "; ".join(f'export {name}="${{{own}-${name}}}"; unset {own}' for own, name in names)
+            command = ("/bin/sh", "-c", f'{exported}; exec "$@"', "sh", *command)
         return self.sandbox.command(
             SandboxedCommand(
                 words=command,

@@ -18,8 +18,8 @@ from keval_programs.confinement import Confinement
 from keval_programs.limits import Watch
 from keval_programs.shielding import to_the_end
 
-_LONGEST_LINE = 2**28
-"""Bytes of one line that a program writes: a message, with a tool's whole result in it."""
+_MOST_BYTES = 2**27
+"""Bytes of all lines that a program writes, which a trial is made of; one may be a message with a whole result."""
 
 _KEPT_BYTES = 2**16
 """Bytes of the end of a standard error that are kept."""
@@ -69,7 +69,8 @@ class _Streams(SubprocessStreamProtocol):
 class Process:
     """A program and every process that it starts, in a process group of their own; it can be started once.
 
-    `name` is what messages call it. With a `confinement` it runs in a sandbox.
+    `name` is what messages call it. With a `confinement` it runs in a sandbox. `inside` are variables that another
+    program chose, and that nothing outside of that sandbox may see.
     """
 
     name: str
@@ -77,9 +78,11 @@ class Process:
     env: Mapping[str, str]
     cwd: Path
     confinement: Confinement | None = None
+    inside: Mapping[str, str] = attrs.field(factory=dict)
     stderr: StandardError = attrs.field(factory=StandardError, init=False)
     limit: TrialError | None = attrs.field(default=None, init=False)
-    """Why it was ended: it used more than its sandbox allows."""
+    """Why it was ended: it used more than its sandbox allows, or told more than a trial can hold."""
+    _read: int = attrs.field(default=0, init=False)
     _process: asyncio.subprocess.Process | None = attrs.field(default=None, init=False)
     _transport: asyncio.SubprocessTransport | None = attrs.field(default=None, init=False)
     _exited: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -90,14 +93,14 @@ class Process:
         try:
             loop = asyncio.get_running_loop()
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Streams(_LONGEST_LINE, loop),
+                lambda: _Streams(_MOST_BYTES, loop),
                 *supervised(command),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
                 # Who is shut in may have put a link in the place of its folder; the sandbox leads there from inside.
                 cwd=self.cwd if self.confinement is None else self.cwd.anchor,
-                env=self.env,
+                env=self.outer_env,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:  # of a NUL in an argument, for example
@@ -105,6 +108,13 @@ class Process:
         self._transport, self._exited = transport, protocol.exited
         self._process = asyncio.subprocess.Process(transport, protocol, loop)
         self._reading = asyncio.create_task(self._read_stderr(self._process))
+
+    @property
+    def outer_env(self) -> Mapping[str, str]:
+        """The environment that it is started in, which is that of its sandbox."""
+        if self.confinement is None:
+            return {**self.env, **self.inside}
+        return self.confinement.outside(self.env, self.inside)
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -124,6 +134,18 @@ class Process:
     def is_running(self) -> bool:
         """Whether it was started, and has not ended."""
         return self._process is not None and self._process.returncode is None
+
+    async def readline(self) -> bytes:
+        """Return the next line that it writes, or nothing after the last; one that writes too much is ended."""
+        with suppress(ValueError):  # a line without an end
+            line = await self.stdout.readline()
+            self._read += len(line)
+            if self._read <= _MOST_BYTES:
+                return line
+        told = f"{self.name} was ended, as it wrote more than {_MOST_BYTES:,} bytes; let it tell less"
+        self.limit = TrialError(told, kind="output_too_large")
+        self.kill()
+        return b""
 
     async def write(self, text: str) -> None:
         """Send a text. Raises TrialError of kind `process` when nobody is there to read it."""
@@ -234,7 +256,7 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
 def _command(process: Process) -> AbstractAsyncContextManager[Sequence[str]]:
     if process.confinement is None:
         return nullcontext(process.command)
-    return process.confinement.command(process.command, process.env, process.cwd)
+    return process.confinement.command(process.command, process.outer_env, process.cwd)
 
 
 async def _end(process: Process) -> None:

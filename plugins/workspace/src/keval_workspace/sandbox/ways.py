@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from keval.plugin import TrialError
 
 _PIECE = 65_536
+_MOST_AT_ONCE = 100
+"""Connections out of a sandbox; each takes descriptors of keval's, of which other trials need some, too."""
 
 
 class Address(NamedTuple):
@@ -82,17 +84,19 @@ async def _pass_on(receiver: socket.socket, addresses: Sequence[Address]) -> Non
         loop.remove_reader(receiver)
     _, descriptors, _, _ = socket.recv_fds(receiver, 1, len(addresses))
     receiver.close()
+    free = asyncio.Semaphore(_MOST_AT_ONCE)
     async with asyncio.TaskGroup() as group:
         for descriptor, address in zip(descriptors, addresses, strict=True):
-            group.create_task(_accept(socket.socket(fileno=descriptor), address, group))
+            group.create_task(_accept(socket.socket(fileno=descriptor), address, group, free))
 
 
-async def _accept(listener: socket.socket, address: Address, group: asyncio.TaskGroup) -> None:
+async def _accept(listener: socket.socket, address: Address, group: asyncio.TaskGroup, free: asyncio.Semaphore) -> None:
     with listener:
         listener.setblocking(False)
         while True:
+            await free.acquire()
             connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-            group.create_task(_join(connection, address))
+            group.create_task(_join(connection, address)).add_done_callback(lambda _: free.release())
 
 
 async def _join(connection: socket.socket, address: Address) -> None:
