@@ -119,6 +119,11 @@ class ToolCall:
     at: float | None = attrs.field(default=None, eq=False)
 
 
+def given_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call but those that are null, which some frameworks send and others leave out."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
 @attrs.frozen
 class Refusal:
     """A model request that was refused or broke off, and was sent again after `waited` seconds.

@@ -10,7 +10,7 @@ import orjson
 
 from keval.recording.reply_usage import usage_in
 from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic
-from keval.records.transcript import ToolCall, Transcript
+from keval.records.transcript import ToolCall, Transcript, given_arguments
 from keval.records.usage import Usage
 
 
@@ -225,9 +225,6 @@ def _is_of(call: ToolCall, traffic: ServerTraffic, strictly: bool) -> bool:
     if params.get("name") != (call.tool or call.name) or call.server not in (None, traffic.server):
         return False
     given = params.get("arguments")
-    return not strictly or _given(call.arguments) == _given(given if isinstance(given, Mapping) else {})
-
-
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    # Frameworks differ in whether they send an argument that the model left null.
-    return {name: value for name, value in arguments.items() if value is not None}
+    return not strictly or given_arguments(call.arguments) == given_arguments(
+        given if isinstance(given, Mapping) else {}
+    )

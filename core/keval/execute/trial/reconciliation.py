@@ -13,7 +13,7 @@ from keval.config.evaluation import Condition
 from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.execute.attempts import AttemptOutcome, failure_of
 from keval.records.servers import McpServer
-from keval.records.transcript import Blob, ToolCall, Transcript
+from keval.records.transcript import Blob, ToolCall, Transcript, given_arguments
 from keval.seams.contexts import Context
 
 
@@ -121,7 +121,7 @@ def _unreported(reported: Sequence[ToolCall], observed: Iterable[ToolCall]) -> l
 
 
 def _same(call: ToolCall, seen: ToolCall) -> bool:
-    return call.name == seen.name and _given(call.arguments) == _given(seen.arguments)
+    return call.name == seen.name and given_arguments(call.arguments) == given_arguments(seen.arguments)
 
 
 def _same_success(call: ToolCall, seen: ToolCall) -> bool:
@@ -130,11 +130,6 @@ def _same_success(call: ToolCall, seen: ToolCall) -> bool:
 
 def _same_outcome(call: ToolCall, seen: ToolCall) -> bool:
     return _same(call, seen) and (call.result, call.error) == (seen.result, seen.error)
-
-
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    # Frameworks differ in whether they send an argument that the model left null.
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _names(calls: Iterable[ToolCall]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import orjson
 
-from keval import KevalError
 from keval.plugin import (
     Exchange,
     ModelError,
@@ -21,7 +20,7 @@ from keval.plugin import (
     Wire,
     retry_after_seconds,
 )
-from keval_clients.replies import RefusedError, no_reply, quoted, read_json
+from keval_clients.replies import RefusedError, no_reply, quoted, read_json, what_failed
 from keval_clients.sender import Sender
 
 _HEADERS = {"accept": "application/json", "content-type": "application/json", "user-agent": "keval"}
@@ -123,7 +122,7 @@ class Client:
         except TrialError:
             raise
         except Exception as error:  # the seam to the middleware
-            raise ModelError(quoted(_told(error)), status=502) from error
+            raise ModelError(quoted(what_failed(error)), status=502) from error
         if response.status >= 400:
             raise _refused(response, await _content(response))
         return response
@@ -173,12 +172,7 @@ def _refused(response: ModelResponse, content: bytes) -> RefusedError:
 
 
 def _broken_off(error: Exception) -> ModelError:
-    return ModelError(f"the model's endpoint gave no answer: the response broke off: {_told(error)}")
-
-
-def _told(error: Exception) -> str:
-    """Return what failed; an explained error needs no name."""
-    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
+    return ModelError(f"the model's endpoint gave no answer: the response broke off: {what_failed(error)}")
 
 
 def _read(content: bytes) -> dict[str, Any]:

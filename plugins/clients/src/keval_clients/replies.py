@@ -7,6 +7,7 @@ import math
 from functools import partial
 from typing import Any, NoReturn
 
+from keval import KevalError
 from keval.plugin import ModelError, TrialError, read_usage
 
 _QUOTED = 1000
@@ -35,6 +36,11 @@ def quoted(said: object) -> str:
     """Return the beginning of what an endpoint said, which may be a whole web page."""
     text = str(said)
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
+
+
+def what_failed(error: Exception) -> str:
+    """Return what failed; an error of keval's needs no name."""
+    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
 
 
 def read_json(text: str | bytes) -> Any:

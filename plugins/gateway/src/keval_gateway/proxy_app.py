@@ -14,7 +14,6 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from keval import KevalError
 from keval.plugin import (
     ASKER_HEADER,
     AttemptKey,
@@ -27,6 +26,7 @@ from keval.plugin import (
     response_headers,
 )
 from keval_clients.http import HttpClient
+from keval_clients.replies import what_failed
 from keval_clients.sender import Sender
 from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
@@ -34,6 +34,7 @@ from keval_gateway.metering import read_reply
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_gateway.rules import PASSED_HEADERS, ReplyCall, decide, model_name, wire_of
+from keval_loopback.serving import disconnected
 
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""
@@ -135,7 +136,7 @@ class ProxyApp:
         if key is not None:
             key.in_flight.add(answering)
             answering.add_done_callback(key.in_flight.discard)
-        tasks = {answering, asyncio.create_task(_disconnected(receive))}
+        tasks = {answering, asyncio.create_task(disconnected(receive))}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -151,7 +152,7 @@ class ProxyApp:
                 response = await route.exchange(asked, partial(send_on, self.client, opened, route.endpoint))
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
-                response = _refusal(asked.wire, ModelFault(502, _told(error)))
+                response = _refusal(asked.wire, ModelFault(502, what_failed(error)))
                 start = _start(response)
             await send(start)
             end = b"\n\n"
@@ -171,7 +172,7 @@ class ProxyApp:
                 # them, which would be read as a part of it.
                 is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
                 if is_stream and end.endswith((b"\n\n", b"\r\n\r\n")):
-                    fault = ModelFault(502, f"the response broke off: {_told(error)}")
+                    fault = ModelFault(502, f"the response broke off: {what_failed(error)}")
                     last = frame(PROTOCOLS[asked.wire].fault(fault), "error")
                     await send({"type": "http.response.body", "body": last, "more_body": True})
                 # What was not read by then is lost with the connection.
@@ -198,12 +199,6 @@ def _of_program(headers: Mapping[str, str], key: AttemptKey) -> dict[str, str]:
     return {**kept, **_JSON, ASKER_HEADER: key.value}
 
 
-async def _disconnected(receive: Receive) -> None:
-    """Wait until the client hangs up; the request's body has been read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 def _start(response: ModelResponse) -> Message:
     headers = response_headers(response.headers.items())
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
@@ -218,11 +213,6 @@ async def _whole(send: Send, response: ModelResponse) -> None:
 def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
     body = orjson.dumps(PROTOCOLS[wire].fault(fault))
     return ModelResponse.of(fault.status, _JSON, body)
-
-
-def _told(error: Exception) -> str:
-    """Return what failed; an explained error needs no name."""
-    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
 
 
 async def send_on(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from keval_loopback.loopback import listen
@@ -67,6 +67,12 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client of a request hangs up; the request's body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words
 from keval_mcp.passage.link import is_input_required
-from keval_mcp.server.session import Listing
+from keval_mcp.server.session import Listing, tool_error
 
 
 @attrs.frozen(slots=False)
@@ -139,7 +139,7 @@ class TrialChanges:
         """Make a call of the agent, if no fault hits it, and return what the agent gets. `send` may raise anything."""
         tool = self.server_name(name)
         if tool is None:  # left out, or never there: the server does not hear of it
-            return CallOutcome(_error(f"Unknown tool: {name}"), name, sent=False)
+            return CallOutcome(tool_error(f"Unknown tool: {name}"), name, sent=False)
         self._made[tool] += 1
         number = self._made[tool]
         for index in reversed(range(len(self.interventions))):
@@ -147,7 +147,7 @@ class TrialChanges:
                 failing = draw.fails(tool, arguments or {})
                 await asyncio.sleep(draw.faults.delay_seconds)
                 if failing:
-                    return CallOutcome(_error(FAULT), tool, sent=False, error_kind="injected")
+                    return CallOutcome(tool_error(FAULT), tool, sent=False, error_kind="injected")
             if index in self._placebos and arguments:
                 arguments = self._placebos[index].words.restore(arguments)
         outcome = CallOutcome(await send(tool, arguments), tool)
@@ -200,10 +200,6 @@ class TrialChanges:
             for said in (*sample.asked, *(message.text for message in sample.history)):
                 words.learn(said)
         return words
-
-
-def _error(problem: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": problem}], "isError": True}
 
 
 FAULT = "The tool failed: an error inside the server. Calling it again may succeed."

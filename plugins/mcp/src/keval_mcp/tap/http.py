@@ -17,7 +17,7 @@ from mcp import MCPError
 from starlette.types import Receive, Scope, Send
 
 from keval_loopback import listen, refusal
-from keval_loopback.serving import serve
+from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.agent_session import Talk, answered, encoded, needs_session, plain_answer, received, refused, respond
 
@@ -180,7 +180,7 @@ class Relay:
             return
         self._heard = True
         serving = asyncio.create_task(self._unasked.serve(send, self._header))
-        hanging_up = asyncio.create_task(_hung_up(receive))
+        hanging_up = asyncio.create_task(disconnected(receive))
         try:
             await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -236,8 +236,3 @@ class _Stream:
             await send({"type": "http.response.body", "body": events, "more_body": not self._ended})
             if self._ended:
                 return
-
-
-async def _hung_up(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
