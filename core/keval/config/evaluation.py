@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
+@cache
 def size(written: int | str) -> int:
     """Return a size in bytes. Raises ValueError when it is none."""
     if isinstance(written, int):

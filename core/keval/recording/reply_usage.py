@@ -60,9 +60,8 @@ def read_usage(wire: Wire, told: object) -> Usage:
     What Anthropic's API counts apart of its cache is added to the input, and what Gemini's counts apart of thoughts to
     the output. Where these tell the input and nothing of a cache, or of thoughts, there were none.
     """
-    paths = _COUNTS[wire]
-    given, written = _at(told, paths[0]), _at(told, paths[1])
-    cached, thought = _at(told, paths[2]), _at(told, paths[3])
+    known = told if isinstance(told, dict) else {}
+    given, written, cached, thought = [_at(known, path) if path[0] in known else None for path in _COUNTS[wire]]
     if wire == "anthropic":
         beside = [cached, _at(told, ("cache_creation_input_tokens",))]
         all_given = None if given is None else sum_of_counts(given, *beside)
@@ -79,5 +78,5 @@ def _or_none(part: Any, whole: Any) -> Any:
 
 def _at(value: Any, path: _Path) -> Any:
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
+        value = value[name] if isinstance(value, dict) and name in value else None
     return value

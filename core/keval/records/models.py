@@ -84,7 +84,7 @@ class ModelRequest:
     @property
     def asks_for_reply(self) -> bool:
         """Whether the request asks for a reply of the model; others count tokens or list models, for example."""
-        path = self.path.partition("?")[0]
+        path = self.path.partition("?")[0] if "?" in self.path else self.path
         return self.method == "POST" and path.endswith(_REPLY_PATHS[self.wire])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -214,13 +213,13 @@ class Transcript:
         """The tool calls of the turns that no earlier trial told of."""
         return tuple(call for call in self.tool_calls if call.turn >= self.carried)
 
-    @cached_property
+    @property
     def output(self) -> str:
         """The agent's final answer: the assistant's last message of the last turn, or an empty text.
 
         A message before the last tool call is not an answer.
         """
-        last = max((message.turn for message in self.messages), default=0)
+        last = max([message.turn for message in self.messages], default=0)
         for message in reversed(self.messages):
             if message.turn != last or message.role == "tool":
                 return ""

@@ -98,7 +98,7 @@ def _shown(count: object) -> str:
 
 def known_count(count: object, most: int = _MOST) -> int | None:
     """Return a count, and `None` for what cannot be one."""
-    return count if isinstance(count, int) and count.__class__ is int and 0 <= count <= most else None
+    return count if type(count) is int and 0 <= count <= most else None
 
 
 def sum_of_counts(*counts: Any) -> Any:

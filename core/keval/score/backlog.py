@@ -175,9 +175,11 @@ class Backlog:
 
     def _note_lost(self, scored: ScoredTrial) -> set[str]:
         """Return the judges that could not grade a trial as their endpoint was lost, and tell of new ones."""
-        failed = [(line.judge, line.failure) for line in scored.lines if line.judge and line.failure]
-        why = {judge: failure.message for judge, failure in failed if failure.kind == "outage"}
-        for judge in why.keys() - self.down:
-            self.lost(judge, why[judge])
-        self.down |= why.keys()
-        return {*why}
+        lost = set()
+        for line in scored.lines:
+            if line.judge and line.failure and line.failure.kind == "outage":
+                lost.add(line.judge)
+                if line.judge not in self.down:
+                    self.down.add(line.judge)
+                    self.lost(line.judge, line.failure.message)
+        return lost

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -93,7 +92,7 @@ class TranscriptBuilder:
     _metered: Usage | None = attrs.field(default=None, init=False)
     _metered_replies: list[float] = attrs.field(factory=list, init=False)
     _by_model: dict[str, Usage] = attrs.field(factory=dict, init=False)
-    _denied: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
+    _denied: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
     _denial: TrialError | None = attrs.field(default=None, init=False)
     _model_fault: TrialError | None = attrs.field(default=None, init=False)
     _finish: FinishReason | None = attrs.field(default=None, init=False)
@@ -244,7 +243,8 @@ class TranscriptBuilder:
         """
         what = (request[:_LONGEST_DENIED], reason)
         full = what not in self._denied and len(self._denied) >= _MOST_DENIED
-        self._denied[_OTHERS_DENIED if full else what] += 1
+        listed = _OTHERS_DENIED if full else what
+        self._denied[listed] = self._denied.get(listed, 0) + 1
         self._denial = TrialError(f"{what[0]} was refused: {reason}", stage="model", kind="denied")
 
     def model_failed(self, error: TrialError) -> None:
@@ -312,7 +312,7 @@ class TranscriptBuilder:
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
         self._usage = self._model_calls = self._request = self._metered = None
         self._metered_replies, self._by_model = [], {}
-        self._denied, self._denial = Counter(), None
+        self._denied, self._denial = {}, None
         self._is_relayed = False
         self._refusals, self._replies = [], []
 
@@ -348,8 +348,8 @@ class TranscriptBuilder:
         That are denied requests, and model calls that the agent does not tell: of programs that it started, and after
         its last turn.
         """
-        listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
-        if listed:
+        if self._denied:
+            listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
             transcript = attrs.evolve(transcript, denied=listed)
         if self._metered is None:
             return transcript

@@ -119,6 +119,7 @@ class RunBudget:
     trials: int = attrs.field(default=0, init=False)
     _tokens: ResourceBudget = attrs.field(init=False)
     _usd: ResourceBudget = attrs.field(init=False)
+    _limited: Sequence[ResourceBudget] = attrs.field(init=False)
     _lacks_trials: bool = attrs.field(default=False, init=False)
     _in_flight: Counter[Group] = attrs.field(factory=Counter, init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -126,6 +127,7 @@ class RunBudget:
     def __attrs_post_init__(self) -> None:
         self._tokens = ResourceBudget(self.limits.tokens)
         self._usd = ResourceBudget(_billionths(self.limits.usd))
+        self._limited = [each for each in (self._tokens, self._usd) if each.most is not None]
 
     @classmethod
     def of(cls, run: Run, budget: Budget, manifest: Manifest) -> RunBudget:
@@ -201,10 +203,6 @@ class RunBudget:
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 
     @property
-    def _resources(self) -> Sequence[ResourceBudget]:
-        return (self._tokens, self._usd)
-
-    @property
     def _trials_in_flight(self) -> int:
         return sum(count for group, count in self._in_flight.items() if group[0] == _TRIAL)
 
@@ -212,15 +210,17 @@ class RunBudget:
         return agent in self.prerecorded or self._fits((_TRIAL, agent, condition))
 
     def _fits(self, group: Group) -> bool:
-        return all(resource.fits(group, self._in_flight, careful=self.careful) for resource in self._resources)
+        if not self._limited:
+            return True
+        return all(resource.fits(group, self._in_flight, careful=self.careful) for resource in self._limited)
 
     def _note_lack(self, group: Group) -> None:
-        for resource in self._resources:
+        for resource in self._limited:
             resource.lacked |= not resource.fits(group, self._in_flight, careful=self.careful)
 
     def _count_trial(self, trial: Trial) -> None:
         self.trials += 1
-        if trial.agent in self.prerecorded:
+        if not self._limited or trial.agent in self.prerecorded:
             return
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]
         rate, group = self.rates.attempt, (_TRIAL, trial.agent, trial.condition)
@@ -228,8 +228,9 @@ class RunBudget:
         self._count(group, told, typical=trial.failure is None)
 
     def _count_judgement(self, judge: str, judgement: Judgement) -> None:
-        told = [(judgement, self.rates.judgement(judge, judgement))]
-        self._count((_JUDGEMENT, judge), told, typical=judgement.model_calls != 0)
+        if self._limited:
+            told = [(judgement, self.rates.judgement(judge, judgement))]
+            self._count((_JUDGEMENT, judge), told, typical=judgement.model_calls != 0)
 
     def _count(
         self, group: Group, told: Sequence[tuple[Transcript | Judgement, float | None]], *, typical: bool
@@ -237,9 +238,8 @@ class RunBudget:
         """Count all attempts at a trial or judgement. If one is unknown, the others are the least that it used."""
         attempts = [(_tokens(each), _billionths(usd)) for each, usd in told]
         impossible = next((each.usage.impossible for each, _ in told if each.usage.impossible), None)
-        for resource, amounts in zip(
-            self._resources, zip(*attempts, strict=True) if attempts else ((), ()), strict=True
-        ):
+        by_resource = zip(*attempts, strict=True) if attempts else ((), ())
+        for resource, amounts in zip((self._tokens, self._usd), by_resource, strict=True):
             known = [amount for amount in amounts if amount is not None]
             amount = sum(known) if len(known) == len(amounts) else None
             resource.count(group, amount, at_least=sum(known), typical=typical)

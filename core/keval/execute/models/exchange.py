@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import itertools
+import os
 import random
-import secrets
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import partial
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
@@ -53,11 +54,6 @@ _UNKNOWN_KEY = (
 )
 
 
-def _digest(key: str) -> bytes:
-    """Return by what a key is found: how long that takes tells nothing of another key."""
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
-
-
 def applies_middleware(plugin: object) -> bool:
     """Return whether an agent or judge passes its requests through the middleware itself."""
     return isinstance(plugin, AppliesMiddleware) and plugin.applies_middleware
@@ -73,13 +69,25 @@ def needs_meter(plugin: object) -> bool:
     return isinstance(plugin, UsageByProxy) and plugin.usage_by_proxy
 
 
-@attrs.frozen
-class _OpenAttempt:
-    """An attempt that is under way: who asks models in it, with which key, and what is told of that."""
+@attrs.frozen(eq=False)
+class _Attempt:
+    """An attempt: who asks models in it, with which key, and what is told of that. Is among `running` in its block."""
 
     asker: Asker
     key: AttemptKey
     scope: RequestScope
+    running: dict[str, _Attempt] = attrs.field(factory=dict)
+
+    async def __aenter__(self) -> dict[str, str]:
+        self.running[self.key.value] = self
+        return {ASKER_HEADER: self.key.value}
+
+    async def __aexit__(self, *_: object) -> None:
+        del self.running[self.key.value]
+        for task in [*self.key.in_flight]:
+            task.cancel()
+        if self.key.in_flight:  # what they used until now counts to the attempt
+            await asyncio.wait([*self.key.in_flight])
 
 
 @attrs.frozen
@@ -98,7 +106,8 @@ class ModelExchange:
     player: Player | None = None
     limits: Limits = attrs.field(factory=RunLimits)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
-    _attempts: dict[bytes, _OpenAttempt] = attrs.field(factory=dict, init=False)
+    _attempts: dict[str, _Attempt] = attrs.field(factory=dict, init=False)
+    _ids: Iterator[int] = attrs.field(factory=itertools.count, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
     _unknown: set[Asker] = attrs.field(factory=set, init=False)
     _unknown_keys: Counter[Asker] = attrs.field(factory=Counter, init=False)
@@ -131,8 +140,7 @@ class ModelExchange:
         with self.player.attempt(asker, stopwatch.expire) as cassette:
             yield cassette
 
-    @asynccontextmanager
-    async def request_scope(
+    def request_scope(
         self,
         asker: Asker,
         refused: Callable[[Refusal], object],
@@ -146,8 +154,8 @@ class ModelExchange:
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
         meter: TrialMeter | None = None,
-    ) -> AsyncIterator[dict[str, str]]:
-        """Yield the headers that mark requests as this asker's while the block runs: they have the key of the attempt.
+    ) -> AbstractAsyncContextManager[dict[str, str]]:
+        """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key.
 
         `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
@@ -157,12 +165,10 @@ class ModelExchange:
         them, if trials have limits.
         """
         if not self._gates:
-            yield {}
-            return
-        key = AttemptKey(f"keval-{secrets.token_urlsafe(24)}", denied)
-        digest = _digest(key.value)
+            return nullcontext({})
+        key = AttemptKey(f"keval-{os.urandom(24).hex()}", denied)
         scope = RequestScope(
-            digest.hex(),
+            f"{next(self._ids):x}",
             refused,
             stopwatch.paused,
             relayed,
@@ -174,15 +180,7 @@ class ModelExchange:
             cassette,
             meter,
         )
-        self._attempts[digest] = _OpenAttempt(asker, key, scope)
-        try:
-            yield {ASKER_HEADER: key.value}
-        finally:
-            del self._attempts[digest]
-            for task in [*key.in_flight]:
-                task.cancel()
-            if key.in_flight:  # what they used until now counts to the attempt
-                await asyncio.wait([*key.in_flight])
+        return _Attempt(asker, key, scope, self._attempts)
 
     def route(
         self, asker: Asker, endpoint: Endpoint, model: str = "", *, metered: bool = False, sole: bool = False
@@ -202,14 +200,11 @@ class ModelExchange:
 
                 gate = PlayedGate()
             self._gates[there] = gate
-        unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
-
-        def opened(request: ModelRequest) -> tuple[Asker, RequestScope]:
-            found = self._attempts.get(_digest(request.headers.get(ASKER_HEADER, "")))
-            return (asker, unknown) if found is None else (found.asker, found.scope)
+        unknown = _Attempt(asker, AttemptKey(""), RequestScope(asker.label, lambda refusal: None, nullcontext))
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
-            who, scope = opened(request)
+            attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
+            who, scope = attempt.asker, attempt.scope
             is_sent = False
 
             async def leave(request: ModelRequest) -> ModelResponse:
@@ -225,13 +220,13 @@ class ModelExchange:
 
             if self.recorded and ASKER_HEADER not in request.headers:
                 self._warn_of_unknown(asker)
-            meter = scope.meter if request.asks_for_reply else None
+            meter = scope.meter if scope.meter is not None and request.asks_for_reply else None
             if meter is not None:
                 meter.asks()
             answered = False
             try:
                 last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
-                sending = _chain(self.middleware, leave)
+                sending = _chain(self.middleware, leave if metered else last)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
                 answered = response.status < 400
             except asyncio.CancelledError:
@@ -256,19 +251,20 @@ class ModelExchange:
             return response
 
         def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
-            _, scope = opened(request)
-            scope.metered(usage, finish, model)
+            attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
+            attempt.scope.metered(usage, finish, model)
 
         return ProxyRoute(asker, endpoint, exchange, meter if metered else None, partial(self._find_key, asker))
 
     def _find_key(self, asker: Asker, key: str) -> AttemptKey | None:
         """Return the attempt of an agent or judge that a key is of. Any other key is said where it can be."""
-        found = self._attempts.get(_digest(key))
+        given = key.encode("utf-8", "surrogateescape")
         running = [
             each for each in self._attempts.values() if (each.asker.role, each.asker.label) == (asker.role, asker.label)
         ]
-        if found in running:
-            return found.key
+        for each in running:
+            if compare_digest(each.key.value.encode(), given):  # takes as long, however much of it is right
+                return each.key
         if len(running) == 1:  # otherwise nobody knows whose program it is
             running[0].key.denied("a request", _UNKNOWN_KEY)
         else:

@@ -106,9 +106,11 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
             return Failed.refused(response, await response.read())
         first = await _begun(response)
         problem, refusal = None, None
-        if request.asks_for_reply and response.status >= 400:
+        if not request.asks_for_reply:
+            return response
+        if response.status >= 400:
             refusal = Failed.refused(response, await response.read())
-        elif request.asks_for_reply and 200 <= response.status < 300:
+        elif 200 <= response.status < 300:
             problem, refusal = _examined(response, first)
     except MiddlewareError:
         raise
@@ -155,8 +157,8 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
     An answer is JSON, or a stream of events, of which the first is known. What Python reads beyond JSON (NaN, lone
     surrogates) is left to agents.
     """
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_stream = kind == _EVENTS
+    kind = response.headers.get("content-type", "").lower()
+    is_stream = kind.startswith(_EVENTS)
     if is_stream:
         body = body.partition(b"data:")[2].partition(b"\n")[0] if b"error" in body else b"{}"
     try:
@@ -164,7 +166,7 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
     except ValueError:
         from keval.findings.denials import unreadable
 
-        return None if is_stream else unreadable(kind, body), None
+        return None if is_stream else unreadable(kind.partition(";")[0].strip(), body), None
     if isinstance(reply, dict) and (reply.get("error") or "base_resp" in reply or reply.get("type") == "error"):
         from keval.findings.denials import reported_failure
 

@@ -21,7 +21,7 @@ _RAW = -15
 _MOST_MEMBERS = 1000
 """Gzip streams that may follow one another in a body: each costs a copy of what is left."""
 _SHOWN = 200
-_REDIRECTS = {301, 302, 303, 307, 308}
+REDIRECTS = {301, 302, 303, 307, 308}
 _TO_GET = {301, 302, 303}
 """Redirects that turn POST into GET (RFC 9110, section 15.4)."""
 
@@ -49,7 +49,7 @@ class Unpacker:
     _zlib: Any = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.encoding = self.encoding.strip().lower()
+        self.encoding = self.encoding and self.encoding.strip().lower()
         if self.encoding in ("", "identity"):
             self.encoding = ""
         elif self.encoding not in ("gzip", "x-gzip", "deflate"):
@@ -121,7 +121,7 @@ def following(method: str, url: str, status: int, headers: Mapping[str, str]) ->
     Raises RedirectError: the address is of another origin, or the request would lose its body on the way.
     """
     location = headers.get("location")
-    if status not in _REDIRECTS or location is None:
+    if status not in REDIRECTS or location is None:
         return None
     try:
         there = urlsplit(urljoin(url, location))

@@ -16,6 +16,7 @@ from keval.plugin import TrialError
 from keval_clients.bounds import (
     ENCODINGS,
     MOST_REDIRECTS,
+    REDIRECTS,
     EncodingError,
     RedirectError,
     ReplyTooLargeError,
@@ -34,6 +35,7 @@ _KEEP_ALIVE = 4.0
 _MOST_LINE = 8190
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 """Codecs of Python that no page is written in; the first two take the square of a text's length."""
+_FAULTS = (ClientError, OSError, ReplyTooLargeError, RedirectError, EncodingError)
 
 
 @attrs.frozen(eq=False)
@@ -42,10 +44,14 @@ class Reply:
 
     status: int
     headers: Mapping[str, str]
-    content_type: str
     _response: ClientResponse = attrs.field(repr=False)
     _unpacker: Unpacker = attrs.field(repr=False)
     _client: HttpClient = attrs.field(repr=False)
+
+    @property
+    def content_type(self) -> str:
+        """The type of the body, in lower case and without parameters."""
+        return self._response.content_type
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body, unpacked, as it arrives.
@@ -53,26 +59,28 @@ class Reply:
         Raises:
             TrialError: kind `reply_too_large`; or what the client's `broken` makes, where the body broke off.
         """
-        try:
+        with self:
             while piece := await self._response.content.readany():
                 if unpacked := self._unpacker.unpack(piece):
                     yield unpacked
             self._unpacker.end()
-        except ReplyTooLargeError as error:
-            raise too_large(self._unpacker.most, self._client.stage) from error
-        except (ClientError, OSError) as error:
-            raise self._client.no_answer(f"{type(error).__name__}: {error}") from error
-        except EncodingError as error:
-            raise self._client.no_answer(str(error)) from error
-        finally:
-            self._response.close()
 
     async def read(self) -> bytes:
         """Return the whole body. Raises as `pieces` does."""
         body = bytearray()  # a list of pieces may take 40 times as much, if each has one byte
-        async for piece in self.pieces():
-            body += piece
+        with self:
+            while piece := await self._response.content.readany():
+                body += self._unpacker.unpack(piece)
+            self._unpacker.end()
         return bytes(body)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._response.close()
+        if isinstance(error, _FAULTS):
+            raise self._client.explained(error, self._unpacker.most) from error
 
     async def text(self) -> str:
         """Return the whole body as text, in which `?` stands for what cannot be decoded. Raises as `pieces` does."""
@@ -140,6 +148,7 @@ class HttpClient:
         if self._session is None:
             self._session = self._begin()
         for _ in range(MOST_REDIRECTS + 1):
+            response = None
             try:
                 response = await self._session.request(
                     method,
@@ -151,32 +160,30 @@ class HttpClient:
                     ssl=network.tls or True,  # of http:, nothing is verified, and messages have no "ssl:False"
                     timeout=timeout or _TIMEOUT,
                 )
-            except (ClientError, OSError) as error:
-                # The message of an error alone may be empty.
-                raise self.no_answer(f"{type(error).__name__}: {error}") from error
-            try:
-                leads = following(method, there, response.status, response.headers)
+                status = response.status
+                leads = following(method, there, status, response.headers) if status in REDIRECTS else None
                 if leads is None:
                     told = response.content_length
                     if told is not None and told > most:
                         raise ReplyTooLargeError
                     unpacker = Unpacker(most, response.headers.get("content-encoding", ""))
-                    return Reply(response.status, response.headers, response.content_type, response, unpacker, self)
-            except ReplyTooLargeError as error:
-                response.close()
-                raise too_large(most, self.stage) from error
-            except RedirectError as error:
-                response.close()
-                raise self._redirected(str(error)) from error
-            except EncodingError as error:
-                response.close()
-                raise self.no_answer(str(error)) from error
+                    return Reply(status, response.headers, response, unpacker, self)
+            except _FAULTS as error:
+                if response is not None:
+                    response.close()
+                raise self.explained(error, most) from error
             response.close()
             there = leads
         raise self._redirected(f"redirects more than {MOST_REDIRECTS} times; make the last address the URL")
 
-    def no_answer(self, why: str) -> TrialError:
-        """Return the error for a request that got no answer."""
+    def explained(self, error: Exception, most: int) -> TrialError:
+        """Return the error for a request that failed, or for a reply that cannot be read and may have `most` bytes."""
+        if isinstance(error, ReplyTooLargeError):
+            return too_large(most, self.stage)
+        if isinstance(error, RedirectError):
+            return self._redirected(str(error))
+        # The message of an error of a library alone may be empty.
+        why = str(error) if isinstance(error, EncodingError) else f"{type(error).__name__}: {error}"
         return self.broken(f"{self.whose} gave no answer: {why}")
 
     def _redirected(self, how: str) -> TrialError:

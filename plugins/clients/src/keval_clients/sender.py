@@ -43,20 +43,13 @@ class Sender:
         http = http or model_client([url])
         return cls(str(URL(url).with_query(None)).rstrip("/"), secrets, max_reply_bytes, http)
 
-    async def send(self, request: ModelRequest) -> ModelResponse:
-        """Send a request and read the whole reply, but for a stream of events, which is passed on as it arrives.
+    async def send(self, request: ModelRequest, *, streams: bool = False) -> ModelResponse:
+        """Send a request and read the whole reply; a stream of events, or all if it `streams`, passes as it arrives.
 
         Raises:
             ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read.
             TrialError: kind `reply_too_large`, or `redirected`.
         """
-        response = await self.stream(request)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            await response.read()
-        return response
-
-    async def stream(self, request: ModelRequest) -> ModelResponse:
-        """Send a request and return the response as it arrives, whatever it is. Raises as `send` does."""
         reply = await self._http.ask(
             request.method,
             self._base + request.path,
@@ -64,7 +57,10 @@ class Sender:
             request.body or None,
             most=self._max_reply_bytes,
         )
-        return ModelResponse(reply.status, response_headers(reply.headers.items()), reply.pieces())
+        headers = response_headers(reply.headers.items())
+        if streams or headers.get("content-type", "").lower().startswith("text/event-stream"):
+            return ModelResponse(reply.status, headers, reply.pieces())
+        return ModelResponse.of(reply.status, headers, await reply.read())
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""

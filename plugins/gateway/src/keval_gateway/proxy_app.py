@@ -218,10 +218,11 @@ def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
 async def send_on(
     client: HttpClient, opened: AsyncExitStack, endpoint: Endpoint, request: ModelRequest
 ) -> ModelResponse:
-    """Send a request to an endpoint; its response is closed with `opened`. Raises as `Sender.stream` does."""
+    """Send a request to an endpoint; its response is closed with `opened`. Raises as `Sender.send` does."""
     name, form = _KEY_HEADERS[request.wire]
     key = {name: form.format(endpoint.api_key)}
-    response = await Sender.to(endpoint.urls[request.wire], key, endpoint.max_reply_bytes, client).stream(request)
+    sender = Sender.to(endpoint.urls[request.wire], key, endpoint.max_reply_bytes, client)
+    response = await sender.send(request, streams=True)
     if isinstance(response.chunks, AsyncGenerator):
         opened.push_async_callback(response.chunks.aclose)
     return response
