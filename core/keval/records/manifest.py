@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 import attrs
+from attrs.validators import optional
 
 from keval.records.end_state import Conventions
 from keval.records.models import FREE, Price
@@ -312,6 +314,10 @@ class SealEntry(Entry):
     digest: str
 
 
+def _is_time(manifest: object, attribute: attrs.Attribute[str], value: str) -> None:
+    datetime.fromisoformat(value)
+
+
 @attrs.frozen
 class Manifest(Entry):
     """What a run was made of.
@@ -342,7 +348,7 @@ class Manifest(Entry):
     trials: int
     baseline: str
     format: int = FORMAT
-    started: str | None = None
+    started: str | None = attrs.field(default=None, validator=optional(_is_time))
     config_file: str | None = None
     seed: int = 0
     neutral: Literal["omit", "count"] = "omit"
