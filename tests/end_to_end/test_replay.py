@@ -146,8 +146,8 @@ def check_recording(recorded: Recorded) -> None:
     if recorded.agent == "claude-code":  # the only one that streams
         shown = ("--trial", f"{recorded.agent}/with_desk/parallel/1", "--traffic", "--json")
         traffic = recorded.project.keval("show", str(recorded.run), *shown).data["traffic"]
-        kinds = [each["headers"]["content-type"].partition(";")[0] for each in traffic if each["of"] == "model"]
-        assert ["text/event-stream"] * 2 == kinds
+        types = [each["headers"]["content-type"].partition(";")[0] for each in traffic if each["of"] == "model"]
+        assert ["text/event-stream"] * 2 == types
     judged = Counter(score["judge"] for score in lines(recorded.run / "scores.jsonl") if score["judge"])
     assert {"openai": 6 * REPETITIONS, "anthropic": 6 * REPETITIONS} == judged
 
