@@ -122,7 +122,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
         raise unreadable(path, error) from error
     with file:
         for number, line in enumerate(iter(partial(file.readline, MOST_BYTES), b""), start=1):
-            if not line.endswith(b"\n"):
+            if line[-1:] != b"\n":
                 if len(line) < MOST_BYTES:
                     return
                 raise _damaged(f"{path}:{number}", ValueError("it has no end"))

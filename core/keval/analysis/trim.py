@@ -120,7 +120,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     expectations = ExpectationCheck()
     summary = writer.run.summary(expectations.watch(writer.run.trials()))
     writer.write_summary(with_gates(writer.run, summary, expectations))
-    seal(writer)
+    seal(writer, manifest)
     return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
 
 

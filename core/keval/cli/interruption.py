@@ -50,7 +50,7 @@ class Interruption:
     _task: asyncio.Task[Any] | None = attrs.field(default=None, init=False)
     _asked: bool = attrs.field(default=False, init=False)
     _deadline: float | None = attrs.field(default=None, init=False)
-    _watchdog: Watchdog = attrs.field(init=False)
+    _watchdog: Watchdog = attrs.field(init=False, repr=False)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` to its end. Raises KeyboardInterrupt when it was interrupted."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -28,20 +28,20 @@ class _Digest:
     size: int = 0
     _sum: int = 0
 
-    def add(self, line: bytes) -> None:
-        self.size += len(line)
-        self._sum += int.from_bytes(hashlib.sha256(line).digest(), "big")
+    def add(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            self.size += len(line)
+            self._sum += int(hashlib.sha256(line).hexdigest(), 16)
 
     @classmethod
     def of(cls, path: Path) -> _Digest:
         """Return that of a file. Raises RunError."""
         found = cls()
         if path.suffix == ".jsonl":
-            for line in read_lines(path, bytes):
-                found.add(line)
+            found.add(read_lines(path, bytes))
             return found
         try:
-            found.add(read_kept(path))
+            found.add([read_kept(path)])
         except OSError as error:
             raise unreadable(path, error) from error
         return found
@@ -51,11 +51,11 @@ class _Digest:
         return SealEntry(self.size, f"{self._sum % (1 << 256):064x}")
 
 
-def seal(writer: RunWriter) -> None:
-    """Write into the manifest what the files of a run have in them; each is read once. Raises RunError."""
+def seal(writer: RunWriter, manifest: Manifest) -> None:
+    """Write a manifest that says what the files of its run have in them; each is read once. Raises RunError."""
     paths = [path for name in (*_LASTING, SUMMARY) if (path := writer.path / name).exists()]
     sealed = {path.name: _Digest.of(path).entry for path in paths}
-    writer.write_manifest(attrs.evolve(writer.run.manifest, sealed=sealed))
+    writer.write_manifest(attrs.evolve(manifest, sealed=sealed))
 
 
 def unsealed(run: Run) -> Manifest:
@@ -78,7 +78,7 @@ class SealCheck:
         """Return what is given each line that is read from now on; of earlier times, the longest is kept."""
         found = _Digest()
         self._read[name] = (*sorted(self._read.get(name, ()), key=lambda each: each.size)[-1:], found)
-        return found.add
+        return lambda line: found.add((line,))
 
     def changed(
         self,

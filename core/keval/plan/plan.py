@@ -252,9 +252,11 @@ def models_of(plugin: Any) -> Mapping[str, Model]:
     found: dict[str, Model] = {}
     for field in attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ():
         value = getattr(plugin, field.name)
+        if not isinstance(value, Model | tuple):
+            continue
         if isinstance(value, Model):
             found[field.name] = value
-        elif isinstance(value, tuple):
+        else:
             found |= {f"{field.name}.{n}": each for n, each in enumerate(value) if isinstance(each, Model)}
     return found
 

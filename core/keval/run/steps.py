@@ -230,7 +230,7 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
 
     summary = with_gates(run.run, summary, expectations, regression=run.options.regression)
     run.writer.write_summary(summary)
-    seal(run.writer)
+    seal(run.writer, run.manifest)
     run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
     return summary
 
