@@ -25,6 +25,7 @@ READERS = {
     "plugins/mcp/src/keval_mcp/server/transports.py",
     "plugins/mcp/src/keval_mcp/server/tokens.py",
     "plugins/mcp/src/keval_mcp/server/login.py",
+    "plugins/litellm/src/keval_litellm/bounded.py",  # bounds what LiteLLM reads
     # They talk to keval itself on loopback, behind its proxy and its tap.
     *(f"agents/gadk/src/keval_gadk/{name}.py" for name in ("anthropic_client", "gemini_client", "toolset")),
     *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "sessions", "tools")),

@@ -54,6 +54,18 @@ def test_a_judge_is_not_led_to_another_origin(project: Project, kind: str) -> No
     assert "which is not asked, as it would see the request" in told
 
 
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer key-of-nobody"}])
+def test_a_card_leads_no_question_and_no_header_to_another_origin(project: Project, headers: dict[str, str]) -> None:
+    with hostile() as there, hostile() as here:
+        here.location = there.url("body")
+        config = {"agents": {"a": {"type": "a2a", "url": here.url("elsewhere"), "headers": headers}}}
+
+        code, told = run(project, config, {})
+
+    assert (2, []) == (code, there.asked)
+    assert f"leads to '{there.url('body')}', which is not asked" in told
+
+
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_an_mcp_server_is_not_looked_for_at_another_origin(project: Project, transport: str) -> None:
     with hostile() as there, hostile() as here:

@@ -7,14 +7,17 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.config.evaluation import Rate, Retry
 from keval.execute.models.load import EndpointLoad
-from keval.execute.models.rate import RateLimit
 from keval.records.manifest import Manifest
 from keval.records.models import Endpoint
+
+if TYPE_CHECKING:  # few runs have rates
+    from keval.tasks.rate import RateLimit
 
 _log = logging.getLogger("keval")
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|\?.*")
@@ -55,6 +58,8 @@ class RunLimits:
         name = next((each for each in (model, model.partition("/")[0]) if each in self.rates), None)
         if name is None:
             return None
+        from keval.tasks.rate import RateLimit  # few runs have rates
+
         return self._rates.setdefault(name, RateLimit(self.rates[name]))
 
     def place(self, name: str, most: int) -> AbstractAsyncContextManager[object]:

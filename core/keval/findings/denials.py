@@ -67,7 +67,9 @@ def read_refusal(status: int, body: bytes) -> Refused:
 def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     """Return the body and HTTP status of the error that a vendor reports in a reply with status 200, if it is one."""
     is_event = reply.get("type") == "error" and "error" not in reply
-    error = reply if is_event else reply.get("error", reply.get("base_resp"))
+    failed = reply.get("response") if reply.get("type") == "response.failed" else reply
+    failed = failed if isinstance(failed, dict) else {}
+    error = reply if is_event else failed.get("error", failed.get("base_resp"))
     code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
     return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
 

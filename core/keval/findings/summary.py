@@ -154,7 +154,8 @@ class UsageTotal:
     """Tokens of several trials or judgements, as far as they are known.
 
     `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` if none
-    reported that kind of token. `impossible` is the first that was told and cannot be a count; see `Usage`.
+    reported that kind of token. `impossible` is the first that was told and cannot be a count, and `estimated` is the
+    sum of what is estimated beyond what they told; see `Usage`.
     """
 
     input_tokens: int | None = None
@@ -163,6 +164,7 @@ class UsageTotal:
     reasoning_tokens: int | None = None
     unknown: int = 0
     impossible: str | None = attrs.field(default=None, metadata={"sparse": True})
+    estimated: int = attrs.field(default=0, metadata={"sparse": True})
 
     def plus(self, usage: Usage) -> UsageTotal:
         """Return the total with one more."""
@@ -178,6 +180,7 @@ class UsageTotal:
             add(self.reasoning_tokens, usage.reasoning_tokens),
             self.unknown + lacking,
             self.impossible or usage.impossible,
+            self.estimated + usage.least - (usage.input_tokens or 0) - (usage.output_tokens or 0),
         )
 
 

@@ -57,7 +57,7 @@ class RepliesInJson(Protocol):
 class ServedModel:
     """A model that can be asked, within the budget of its config. Make one with `ServedModel.open`.
 
-    `cost` is what the replies cost so far, `calls` how many there were, and `tokens` what is known that they took.
+    `cost` is what the replies cost so far, `calls` how many there were, and `tokens` what they took at least.
     """
 
     name: str
@@ -118,7 +118,7 @@ class ServedModel:
         finally:
             judgement = builder.judgement()
             self.calls += judgement.model_calls or 0
-            self.tokens += judgement.usage.total or 0
+            self.tokens += judgement.usage.least
             self.cost = self.cost.plus(self._rates.judgement(_LABEL, judgement))
             self._budget.end_judgement(_LABEL, judgement)
 
@@ -130,7 +130,8 @@ class ServedModel:
             number += 1
             stopwatch = Stopwatch()
             asker = Asker("judge", _LABEL, key, 1, number)
-            async with self._exchange.request_scope(asker, builder.refused, stopwatch) as headers:
+            scope = self._exchange.request_scope(asker, builder.refused, stopwatch, passed=builder.passed)
+            async with scope as headers:
                 context = JudgeContext(attempt=number, seed=seed, model_headers=headers, builder=builder)
                 outcome = await run_attempt(
                     lambda context=context: self._judge.reply(request, context),  # type: ignore[misc]

@@ -22,6 +22,9 @@ class PlayedGate:
             scope.refused(refusal)
         return outcome
 
+    async def deny(self, refused: str, asker: str) -> None:
+        """Do nothing: what was recorded after it is played."""
+
     def reopen(self) -> None:
         """Do nothing: a recording is not given up."""
 

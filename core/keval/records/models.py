@@ -104,6 +104,11 @@ class ModelResponse:
         """Return a response whose whole body is known."""
         return cls(status, headers, _WholeBody(body))
 
+    @property
+    def size(self) -> int | None:
+        """The bytes of the body; `None` if it is still to come."""
+        return len(self.chunks.body) if isinstance(self.chunks, _WholeBody) else None
+
     async def read(self) -> bytes:
         """Read the whole body. It can be read again afterwards, here and through `chunks`."""
         if not isinstance(self.chunks, _WholeBody) or self.chunks.is_read:
@@ -301,6 +306,10 @@ class Price:
     cached: float | None = attrs.field(default=None, validator=_is_amount)
     source: str | None = None
     date: str | None = None
+
+    def at_least(self, usage: Usage) -> float:
+        """Return what the tokens cost that there were at least, if the total is unknown."""
+        return usage.least * min(self.input, self.output) / 1e6
 
     def of(self, usage: Usage) -> float | None:
         """Return what these tokens cost in US dollars; `None` if it is unknown how many there were.

@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 
+BYTES_PER_TOKEN = 4
+"""A rule of thumb for replies that tell no tokens, or what cannot be a count."""
 _MOST = 10**9
 """Tokens that no trial reaches, with all its model calls."""
 _MOST_OF_REPLY = 10**8
@@ -27,7 +29,8 @@ class Usage:
 
     `input_tokens` includes cached tokens, `output_tokens` includes reasoning. What cannot be a count becomes unknown:
     anything but a whole number, one below 0, one that no model can reach, a part that is larger than its whole.
-    `impossible` has the first such, as it was told.
+    `impossible` has the first such, as it was told. `at_least` is no vendor's figure, but keval's own estimate of the
+    total where that is unknown: about how many tokens the text of requests and replies is.
     """
 
     input_tokens: int | None = None
@@ -35,6 +38,7 @@ class Usage:
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     impossible: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
+    at_least: int | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
 
     def __attrs_post_init__(self) -> None:
         given, written, cached, thought = (
@@ -69,8 +73,8 @@ class Usage:
 
     @property
     def least(self) -> int:
-        """The tokens of input and output that are known."""
-        return (self.input_tokens or 0) + (self.output_tokens or 0)
+        """The tokens of input and output that are known, or how many there were at least."""
+        return max((self.input_tokens or 0) + (self.output_tokens or 0), self.at_least or 0)
 
     @property
     def of_reply(self) -> Usage:

@@ -187,7 +187,9 @@ class JudgeRunner:
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with self.exchange.playing(asker, stopwatch) as cassette:
             trial, against = blinded
-            scope = self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette)
+            scope = self.exchange.request_scope(
+                asker, builder.refused, stopwatch, passed=builder.passed, log=log, cassette=cassette
+            )
             async with scope as headers:
                 context = JudgeContext(
                     repetition=repetition,

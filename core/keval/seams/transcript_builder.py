@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from keval.errors import TrialError
+from keval.errors import ModelError, TrialError
 from keval.records.end_state import GivenText
 from keval.records.scores import Judgement
 from keval.records.servers import CallLog, McpServer
@@ -96,6 +96,7 @@ class TranscriptBuilder:
     _denial: TrialError | None = attrs.field(default=None, init=False)
     _model_fault: TrialError | None = attrs.field(default=None, init=False)
     _finish: FinishReason | None = attrs.field(default=None, init=False)
+    _passed: int = attrs.field(default=0, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
     _writes: bool = attrs.field(default=False, init=False)
@@ -123,7 +124,10 @@ class TranscriptBuilder:
             yield
         except Exception as error:
             fault = self._model_fault or self._refusal or (self._finish and self._finish.no_answer())
-            if fault and not (isinstance(error, TrialError) and error.stage != "agent"):
+            known = isinstance(error, TrialError) and error.stage != "agent"
+            if self._model_fault and not isinstance(self._model_fault, ModelError):
+                known = False  # an SDK makes a refusal, or a broken connection, of what keval did not read on
+            if fault and not known:
                 raise fault from error
             raise
         finally:
@@ -216,6 +220,7 @@ class TranscriptBuilder:
         self._model_calls = (self._model_calls or 0) + 1
         if (at := self._elapsed()) is not None:
             self._replies.append(at)
+        self._model_fault = None
         spent = (usage or Usage()).of_reply
         self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
@@ -235,6 +240,12 @@ class TranscriptBuilder:
         self._by_model[model] = self._by_model[model] + usage if model in self._by_model else usage
         if self._meter is not None:
             self._meter.replied(usage, model, to_proxy=True)
+
+    def passed(self, tokens: int) -> None:
+        """Be told about how many tokens a request and its reply had, before the reply is reported."""
+        self._passed += tokens
+        if self._meter is not None:
+            self._meter.passed(tokens)
 
     def denied(self, request: str, reason: str) -> None:
         """Note a request of the agent's program that the proxy did not pass on.
@@ -311,7 +322,7 @@ class TranscriptBuilder:
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
         self._usage = self._model_calls = self._request = self._metered = None
-        self._metered_replies, self._by_model = [], {}
+        self._metered_replies, self._by_model, self._passed = [], {}, 0
         self._denied, self._denial = {}, None
         self._is_relayed = False
         self._refusals, self._replies = [], []
@@ -343,11 +354,16 @@ class TranscriptBuilder:
         return self.settled(told)
 
     def settled(self, transcript: Transcript) -> Transcript:
-        """Return an agent's transcript with what the proxy knows beyond it.
+        """Return an agent's transcript with what is known beyond it.
 
-        That are denied requests, and model calls that the agent does not tell: of programs that it started, and after
-        its last turn.
+        The proxy knows denied requests, and model calls that the agent does not tell: of programs that it started, and
+        after its last turn. Where nobody tells the tokens, they are estimated.
         """
+        settled = self._completed(transcript)
+        usage = _estimated(settled.usage, self._passed)
+        return settled if usage is settled.usage else attrs.evolve(settled, usage=usage)
+
+    def _completed(self, transcript: Transcript) -> Transcript:
         if self._denied:
             listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
             transcript = attrs.evolve(transcript, denied=listed)
@@ -404,6 +420,7 @@ class JudgementBuilder:
     _model_calls: int | None = attrs.field(default=None, init=False)
     _usage: Usage = attrs.field(factory=Usage, init=False)
     _refusals: int = attrs.field(default=0, init=False)
+    _passed: int = attrs.field(default=0, init=False)
     _rejected: list[str] = attrs.field(factory=list, init=False)
     _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
 
@@ -412,6 +429,10 @@ class JudgementBuilder:
         spent = (usage or Usage()).of_reply
         self._usage = spent if self._model_calls is None else self._usage + spent
         self._model_calls = (self._model_calls or 0) + 1
+
+    def passed(self, tokens: int) -> None:
+        """Be told about how many tokens a request and its reply had."""
+        self._passed += tokens
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
@@ -441,11 +462,15 @@ class JudgementBuilder:
             repetition=repetition,
             unverified_claims=self._claims,
             model_calls=self._model_calls,
-            usage=self._usage,
+            usage=_estimated(self._usage, self._passed),
             rejected=tuple(self._rejected),
             attempts=tuple(attempts),
             refusals=self._refusals,
         )
+
+
+def _estimated(usage: Usage, tokens: int) -> Usage:
+    return usage if usage.total is not None or not tokens else attrs.evolve(usage, at_least=max(usage.least, tokens))
 
 
 _builder: ContextVar[TranscriptBuilder | None] = ContextVar("keval_recorder", default=None)

@@ -30,14 +30,15 @@ _BY_REQUEST = frozenset({"model_calls", "tokens", "cost"})
 class _Replies:
     """What one side, the agent or the proxy, told of the replies of one attempt.
 
-    A reply whose tokens or cost are unknown counts as much as the largest before it. `unknown` is what was told that
-    cannot be, before any count that can.
+    A reply whose tokens or cost are unknown is `untold`, and counts as much as the largest before it. `unknown` is what
+    was told that cannot be, before any count that can.
     """
 
     used: Counter[str] = attrs.field(factory=Counter)
     largest: Counter[str] = attrs.field(factory=Counter)
     is_told: bool = False
     unknown: str | None = None
+    untold: bool = False
 
     def add(self, usage: Usage, price: Price | None, model_calls: int = 1) -> None:
         cost = None if price is None else price.of(usage)
@@ -48,6 +49,7 @@ class _Replies:
             counted = self.largest[name] if counted is None else counted
             self.used[name] += counted
             self.largest[name] = max(self.largest[name], counted)
+        self.untold = self.untold or usage.total is None
         self.is_told = self.is_told or bool(usage.total)
         if not self.is_told:
             self.unknown = self.unknown or usage.impossible
@@ -95,6 +97,10 @@ class TrialMeter:
     def lost(self) -> None:
         """Be told that a request that was counted brought no reply."""
         self._calls["requests"] -= 1
+
+    def passed(self, tokens: int) -> None:
+        """Be told about how many tokens a request and its reply had, before the reply; they count if it tells none."""
+        self._calls["passed"] += tokens
 
     def replied(self, usage: Usage, model: str = "", *, to_proxy: bool = False) -> None:
         """Be told a reply of a model, by default of the agent's."""
@@ -145,6 +151,10 @@ class TrialMeter:
     def _used(self, *, in_flight: bool) -> Counter[str]:
         """Return what was used by now. Requests are in flight until their replies are told."""
         used = self._agent.used | self._proxy.used
+        if self._agent.untold or self._proxy.untold:
+            least = Usage(at_least=self._calls["passed"])
+            cost = round(self.price.at_least(least) * _BILLIONTHS) if self.price is not None else 0
+            used |= Counter(tokens=least.least, cost=cost)
         if in_flight:
             used["model_calls"] = max(used["model_calls"], self._calls["requests"])
         used["tool_calls"] = self._calls["own"] + max(self._calls["told"], self._calls["tapped"])

@@ -27,6 +27,7 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseError
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
+from keval_clients.bounds import origin
 from keval_clients.http import HttpClient, Reply
 
 _BINDINGS = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
@@ -90,6 +91,7 @@ class RemoteAgent:
         http = httpx.AsyncClient(headers=dict(headers), transport=transport, trust_env=False, timeout=None)  # noqa: S113
         try:
             card = await _fetch_card(http, url)
+            _keep_near(card, url, named=url.endswith(".json") and not headers)
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[*_BINDINGS])
             return cls(card, ClientFactory(config).create(card), transport, http)
         except ValueError as error:
@@ -147,6 +149,24 @@ async def _fetch_card(http: httpx.AsyncClient, url: str) -> AgentCard:
     except (JSONDecodeError, UnicodeDecodeError, RecursionError, ParseError) as error:
         told = " ".join(str(error).split())
         raise PreflightError(f"{card_url} is no agent card: {told}; it is {came}; correct `url`") from error
+
+
+def _keep_near(card: AgentCard, url: str, *, named: bool) -> None:
+    """Leave out the interfaces at another origin than the card, which would see the questions and the `headers`.
+
+    They stay if the card alone was `named`, and no headers. Raises PreflightError: there is no other one.
+    """
+    spoken = [each for each in card.supported_interfaces if each.protocol_binding in _BINDINGS]
+    near = [each for each in spoken if named or origin(each.url) == origin(url)]
+    far = [each.url for each in spoken if each not in near]
+    if far and not near:
+        raise PreflightError(
+            f"the agent card of {url} leads to {far[0][:_SHOWN]!r}, which is not asked, as it would see the questions"
+            " and `headers`; if that is right, make it the `url`"
+        )
+    if far:
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(near)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import attrs
 
 from keval.config.evaluation import Budget
 from keval.records.manifest import Manifest, Rates
-from keval.records.models import dollars
+from keval.records.models import Price, dollars
 from keval.records.scores import Judgement
 from keval.records.transcript import Transcript
 from keval.records.trial import Trial
@@ -225,24 +225,29 @@ class RunBudget:
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]
         rate, group = self.rates.attempt, (_TRIAL, trial.agent, trial.condition)
         told = [(each, rate(trial.agent, each)) for each in transcripts if each is not None]
-        self._count(group, told, typical=trial.failure is None)
+        self._count(group, told, self.rates.agents.get(trial.agent), typical=trial.failure is None)
 
     def _count_judgement(self, judge: str, judgement: Judgement) -> None:
         if self._limited:
             told = [(judgement, self.rates.judgement(judge, judgement))]
-            self._count((_JUDGEMENT, judge), told, typical=judgement.model_calls != 0)
+            self._count((_JUDGEMENT, judge), told, self.rates.judges.get(judge), typical=judgement.model_calls != 0)
 
     def _count(
-        self, group: Group, told: Sequence[tuple[Transcript | Judgement, float | None]], *, typical: bool
+        self,
+        group: Group,
+        told: Sequence[tuple[Transcript | Judgement, float | None]],
+        price: Price | None,
+        *,
+        typical: bool,
     ) -> None:
-        """Count all attempts at a trial or judgement. If one is unknown, the others are the least that it used."""
-        attempts = [(_tokens(each), _billionths(usd)) for each, usd in told]
+        """Count all attempts at a trial or judgement. If one is unknown, it used at least what is estimated."""
+        tokens = [(_tokens(each), each.usage.least) for each, _ in told]
+        costs = [(_billionths(usd), _billionths(price.at_least(each.usage)) if price else 0) for each, usd in told]
         impossible = next((each.usage.impossible for each, _ in told if each.usage.impossible), None)
-        by_resource = zip(*attempts, strict=True) if attempts else ((), ())
-        for resource, amounts in zip((self._tokens, self._usd), by_resource, strict=True):
-            known = [amount for amount in amounts if amount is not None]
-            amount = sum(known) if len(known) == len(amounts) else None
-            resource.count(group, amount, at_least=sum(known), typical=typical)
+        for resource, amounts in ((self._tokens, tokens), (self._usd, costs)):
+            at_least = sum((least or 0) if amount is None else amount for amount, least in amounts)
+            is_known = all(amount is not None for amount, _ in amounts)
+            resource.count(group, at_least if is_known else None, at_least, typical=typical)
             resource.impossible = resource.impossible or impossible
 
 

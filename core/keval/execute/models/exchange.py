@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import attrs
 
 from keval.config.evaluation import Execution, Retry
-from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError, TrialError
+from keval.errors import MiddlewareError, ModelError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
@@ -25,7 +25,7 @@ from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, Reque
 from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.transcript import Refusal
-from keval.records.usage import Usage
+from keval.records.usage import BYTES_PER_TOKEN, Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
 from keval.seams.finish_reason import FinishReason
@@ -151,6 +151,7 @@ class ModelExchange:
         failed: Callable[[TrialError], object] = lambda error: None,
         denied: Callable[[str, str], object] = lambda request, reason: None,
         headers: Callable[[], Mapping[str, str]] = dict,
+        passed: Callable[[int], object] = lambda tokens: None,
         log: TrafficLog | None = None,
         cassette: AttemptCassette | None = None,
         meter: TrialMeter | None = None,
@@ -161,8 +162,8 @@ class ModelExchange:
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
         tokens of each reply, where a proxy counts them, `failed` why there is none, and `denied` what the proxy does
         not pass on. What `headers` returns is added to the requests of a program that sends none, if the endpoint wants
-        them. `log` keeps all requests, if the run is recorded, and `cassette` answers them in a replay. `meter` counts
-        them, if trials have limits.
+        them. `passed` is told about how many tokens a request and its reply had. `log` keeps all requests, if the run
+        is recorded, and `cassette` answers them in a replay. `meter` counts them, if trials have limits.
         """
         if not self._gates:
             return nullcontext({})
@@ -176,6 +177,7 @@ class ModelExchange:
             failed,
             headers,
             stopwatch.expire,
+            passed,
             log,
             cassette,
             meter,
@@ -201,6 +203,7 @@ class ModelExchange:
                 gate = PlayedGate()
             self._gates[there] = gate
         unknown = _Attempt(asker, AttemptKey(""), RequestScope(asker.label, lambda refusal: None, nullcontext))
+        broken: dict[int, TrialError] = {}
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
@@ -231,16 +234,14 @@ class ModelExchange:
                 answered = response.status < 400
             except asyncio.CancelledError:
                 if metered and is_sent:  # it may have been answered, though nobody waited for that
+                    scope.passed(len(request.body) // BYTES_PER_TOKEN)
                     scope.metered(Usage(), None, model)
                 raise
             except OutageError as error:
-                self._outages[who.role, who.label] = error, gate
-                for other in self._attempts.values():  # a program would ask again and again
-                    if (other.asker.role, other.asker.label) == (who.role, who.label):
-                        other.scope.expire()
+                self._give_up(who, error, gate)
                 raise
             except TrialError as error:
-                if sole:  # only then a later reply makes up for it
+                if sole or not isinstance(error, ModelError):  # an SDK makes a refusal of what keval did not pass on
                     scope.failed(error)
                 raise
             finally:
@@ -248,13 +249,43 @@ class ModelExchange:
                     meter.lost()
             if sole and response.status >= 400 and request.asks_for_reply:
                 scope.failed(Failed.refused(response, await response.read()).as_error())
+            if answered and request.asks_for_reply:
+                asked = len(request.body)
+                if (size := response.size) is not None:
+                    scope.passed((asked + size) // BYTES_PER_TOKEN)
+                else:
+                    from keval.findings.streams import follow  # most replies are whole
+
+                    follow(response, asked, scope.passed, partial(fail, request), partial(deny, who))
             return response
+
+        def fail(request: ModelRequest, error: TrialError) -> None:
+            scope = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown).scope
+            if metered:  # what did arrive is about to be told, as that of a reply
+                broken[id(request)] = error
+            else:
+                scope.failed(error)
+
+        async def deny(who: Asker, refused: str) -> None:
+            try:
+                await gate.deny(refused, who.label)
+            except OutageError as error:
+                self._give_up(who, error, gate)
 
         def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
             attempt.scope.metered(usage, finish, model)
+            if (error := broken.pop(id(request), None)) is not None:
+                attempt.scope.failed(error)
 
         return ProxyRoute(asker, endpoint, exchange, meter if metered else None, partial(self._find_key, asker))
+
+    def _give_up(self, who: Asker, error: OutageError, gate: Gate) -> None:
+        """End the attempts of an agent or judge whose endpoint is down; a program would ask again and again."""
+        self._outages[who.role, who.label] = error, gate
+        for other in self._attempts.values():
+            if (other.asker.role, other.asker.label) == (who.role, who.label):
+                other.scope.expire()
 
     def _find_key(self, asker: Asker, key: str) -> AttemptKey | None:
         """Return the attempt of an agent or judge that a key is of. Any other key is said where it can be."""

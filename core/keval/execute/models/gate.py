@@ -14,7 +14,6 @@ import orjson
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy
-from keval.execute.models.rate import counting
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
 from keval.records.usage import Usage
@@ -191,8 +190,9 @@ class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
     What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `expire`
-    ends the attempt. `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a
-    replay. `meter` counts requests, if trials have limits.
+    ends the attempt. `passed` is told about how many tokens a request and its reply had. `log` keeps its traffic, if
+    the run is recorded, and `cassette` answers in place of the model in a replay. `meter` counts requests, if trials
+    have limits.
     """
 
     id: str
@@ -203,6 +203,7 @@ class RequestScope:
     failed: Callable[[TrialError], object] = lambda error: None
     headers: Callable[[], Mapping[str, str]] = dict
     expire: Callable[[], object] = lambda: None
+    passed: Callable[[int], object] = lambda tokens: None
     log: TrafficLog | None = None
     cassette: AttemptCassette | None = None
     meter: TrialMeter | None = None
@@ -213,6 +214,10 @@ class Gate(Protocol):
 
     async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Send a request, again where that can help, and return the last response."""
+        ...
+
+    async def deny(self, refused: str, asker: str) -> None:
+        """Be told of a refusal within a stream. Raises OutageError."""
         ...
 
     def reopen(self) -> None:
@@ -267,6 +272,12 @@ class EndpointGate:
             with scope.paused():
                 await asyncio.sleep(wait)
 
+    async def deny(self, refused: str, asker: str) -> None:
+        """Give the endpoint up that refuses within a stream until somebody acts. Raises OutageError."""
+        probe = await self.load.admit()  # the request itself has left when its stream began
+        standing = await self.load.leave("denied", asker, refused, probe=probe)
+        raise OutageError(standing.given_up or refused)
+
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up."""
         self.load.reopen()
@@ -286,6 +297,8 @@ class EndpointGate:
             ending = "answered"
             if not isinstance(outcome, Failed):
                 if self.counts_tokens:
+                    from keval.findings.streams import counting  # few endpoints have a rate
+
                     counting(request, outcome, self.load.spent)
             else:
                 ending, message = outcome.ending, outcome.told

@@ -6,13 +6,16 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import OutageError
-from keval.execute.models.rate import RateLimit
 from keval.seams.distribution import FINE, Ending, Standing
+
+if TYPE_CHECKING:  # few runs have rates
+    from keval.tasks.rate import RateLimit
 
 _FEWEST = 4
 """Responses in a round: after each round it is decided whether to let more or fewer requests through."""

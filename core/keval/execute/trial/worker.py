@@ -183,6 +183,7 @@ class PlanWorker:
             metered=builder.metered,
             failed=builder.model_failed,
             denied=builder.denied,
+            passed=builder.passed,
             headers=lambda: attempt.headers,
             log=attempt.log,
             cassette=attempt.cassette,

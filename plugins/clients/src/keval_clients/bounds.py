@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import attrs
 
@@ -125,7 +125,7 @@ def following(method: str, url: str, status: int, headers: Mapping[str, str]) ->
         return None
     try:
         there = urlsplit(urljoin(url, location))
-        same = _origin(there) == _origin(urlsplit(url)) and there.username is None
+        same = origin(there.geturl()) == origin(url) and there.username is None
     except ValueError as error:
         raise RedirectError(f"redirects to {location[:_SHOWN]!r}, which is no address") from error
     shown = repr(there._replace(netloc=there.netloc.rpartition("@")[2], query="", fragment="").geturl()[:_SHOWN])
@@ -141,6 +141,8 @@ def following(method: str, url: str, status: int, headers: Mapping[str, str]) ->
     return there.geturl()
 
 
-def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return the origin of an address: scheme, host and port. Raises ValueError: it is none."""
+    address = urlsplit(url)
     scheme = address.scheme.lower()
     return scheme, address.hostname, address.port or {"http": 80, "https": 443}.get(scheme)

@@ -88,7 +88,7 @@ def budget_left(budget: Budget, run: Run) -> Budget:
     usages = [usage for arm in asked for usage in (arm.usage, arm.given_up.usage)]
     usages += [each.usage for each in summary.judging]
     used = {
-        "tokens": sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in usages),
+        "tokens": sum((usage.input_tokens or 0) + (usage.output_tokens or 0) + usage.estimated for usage in usages),
         "trials": sum(arm.trials for arm in summary.trials),
         "usd": total_cost(summary).usd or 0.0,
     }

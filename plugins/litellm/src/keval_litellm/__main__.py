@@ -9,6 +9,7 @@ import secrets
 import socket
 
 from keval_gateway import wire_urls
+from keval_litellm.bounded import bound_replies
 from keval_litellm.provider import KEY_VARIABLE, PROVIDERS
 from keval_litellm.server import build_app
 from keval_loopback import inherited, listen
@@ -28,6 +29,7 @@ def main() -> None:
 
 
 async def _serve(provider: str, listener: socket.socket, *, child: bool) -> None:
+    bound_replies()
     key = os.environ.get(KEY_VARIABLE) or secrets.token_urlsafe(24)
     async with serving_until_ended(build_app(provider, key), listener, child=child) as base:
         if not child:

@@ -24,6 +24,7 @@ from keval_gateway.admission import admit, read_body
 from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
+from keval_litellm.bounded import UnusableReplyError
 from keval_litellm.message_events import message_events
 from keval_litellm.provider import ANY
 
@@ -213,6 +214,11 @@ def _json(reply: Any) -> bytes:
 
 def _fault(error: Exception) -> ModelFault:
     """Return what a request is refused with, by the status and the message of LiteLLM's error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, UnusableReplyError):
+            return ModelFault(400, str(cause))
+        cause = cause.__cause__ or cause.__context__
     status = getattr(error, "status_code", None)
     told = re.split(r"\nTraceback \(most recent call last\)| To drop these, set", str(error))[0]
     return ModelFault(status if isinstance(status, int) and 400 <= status < 600 else 500, told)

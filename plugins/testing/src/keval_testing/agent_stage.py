@@ -111,6 +111,7 @@ class StagedAgent:
             metered=builder.metered,
             failed=builder.model_failed,
             denied=builder.denied,
+            passed=builder.passed,
             headers=lambda: HEADERS,
         )
         async with asked as headers, self._server.open(SUMS) as server:

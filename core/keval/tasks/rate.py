@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
 import attrs
 
 from keval.config.evaluation import Rate
-from keval.records.models import ModelRequest, ModelResponse
-from keval.records.usage import Usage
 
 _BURST = 6.0
 """Seconds whose requests and tokens may be used at once."""
-_BYTES_PER_TOKEN = 4
-"""A rule of thumb for replies that tell no tokens, or what cannot be a count."""
-_LONGEST_COUNT = 64
-"""Bytes of a chunk that are looked at again with the next one, as a count may be split."""
-_COUNT = re.compile(rb'"(total_?tokens|totalTokenCount|input_tokens|output_tokens)"\s*:\s*(\d{1,12})', re.IGNORECASE)
-_TOTALS = (b"total_tokens", b"totaltokens", b"totaltokencount")
 
 
 @attrs.define(eq=False)
@@ -76,24 +66,3 @@ class RateLimit:
         """Note the tokens of a reply."""
         if self._tokens is not None:
             self._tokens.use(tokens)
-
-
-def counting(request: ModelRequest, response: ModelResponse, spent: Callable[[int], object]) -> None:
-    """Let `spent` be told the tokens of a response when all of it is read: as it tells them, or estimated."""
-    arriving = response.chunks
-
-    async def counted() -> AsyncIterator[bytes]:
-        told: dict[bytes, int] = {}
-        size, tail = len(request.body), b""
-        try:
-            async for chunk in arriving:
-                size += len(chunk)
-                tail = tail[-_LONGEST_COUNT:] + chunk
-                for name, count in _COUNT.findall(tail):
-                    told[name.lower()] = max(told.get(name.lower(), 0), int(count))
-                yield chunk
-        finally:
-            total = next((told[name] for name in _TOTALS if name in told), None)
-            spent(Usage(total or sum(told.values())).of_reply.input_tokens or size // _BYTES_PER_TOKEN)
-
-    response.chunks = counted()
