@@ -61,14 +61,17 @@ class CheckFolder:
     def material(self) -> Material:
         """Return the runs of the check. Raises RunError."""
         record = self._record()
-        places = {name: self.path.parent / PurePath(str(record[name])).name for name in RUNS if name in record}
+        names = {name: PurePath(str(record[name])).name for name in RUNS if name in record}
+        places = {name: self.path.parent / run for name, run in names.items() if run not in ("", "..")}
         runs: dict[str, Any] = {name: Run(place) for name, place in places.items() if place.is_dir()}
         absent: dict[str, str] = {
             name: f"there is no run {places[name]} any more" if name in places else "the check made no such run"
             for name in RUNS
             if name not in runs
         }
-        return Material(**runs, reasons={**absent, **record.get("reasons", {})})
+        given = record.get("reasons")
+        reasons = {name: str(why) for name, why in given.items()} if isinstance(given, dict) else {}
+        return Material(**runs, reasons={**absent, **reasons})
 
     def write_samples(self, name: RunName, samples: Iterable[Sample]) -> Path:
         """Write the samples of written answers, without what trials work in and leave. Raises RunError."""
@@ -85,7 +88,7 @@ class CheckFolder:
         """Return what was done to each answer, by sample and condition. Raises RunError."""
         path = self.path / f"{name}.jsonl"
         records = [_read(path, line) for line in _content(path).splitlines()] if path.is_file() else []
-        return {(each["id"], each["condition"]): each["note"] for each in records}
+        return {(str(each.get("id")), str(each.get("condition"))): str(each.get("note")) for each in records}
 
     def _write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
         path = self.path.absolute() / name

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from keval import Run
+from keval import Run, RunError
 from keval.plugin import Scorer
 
 FEWEST = 5
@@ -29,16 +29,20 @@ Gradings: TypeAlias = Mapping[Scorer, Mapping[Answer, list[float]]]
 def gradings_of(run: Run) -> Gradings:
     """Read the scores that count in means: a neutral one only if the config counts these. Raises RunError.
 
-    What a metric says of an agent whatever that answers is left out.
+    What a metric says of an agent whatever that answers is left out. An answer is to a sample that the run has.
     """
+    manifest, samples = run.manifest, {sample.id for sample in run.samples}
     found: dict[Scorer, dict[Answer, list[float]]] = {
-        entry.scorer: defaultdict(list) for entry in run.manifest.scorers if not entry.ratings
+        entry.scorer: defaultdict(list) for entry in manifest.scorers if not entry.ratings
     }
     for line in run.scores():
         value = line.score.value
-        counts = value is not None and (not line.score.neutral or run.manifest.neutral == "count")
+        counts = value is not None and (not line.score.neutral or manifest.neutral == "count")
         if value is not None and counts and line.scorer in found:
-            found[line.scorer][Answer(line.agent, line.condition, line.sample, line.repetition)].append(value)
+            answer = Answer(line.agent, line.condition, line.sample, line.repetition)
+            if line.sample not in samples or {line.agent, line.condition} - {*manifest.agents, *manifest.conditions}:
+                raise RunError(f"{run.path} is damaged: a score is of {line.trial!r:.100}, of which it has no sample")
+            found[line.scorer][answer].append(value)
     return found
 
 
