@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import importlib
 import io
 import os
 import signal
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from rich.console import Console
@@ -177,7 +179,7 @@ def test_a_thread_that_never_returns_keeps_no_command_alive(attacked: Project, k
     assert 1 == len(attacked.lines("scores.jsonl"))
 
 
-def watching(monkeypatch: pytest.MonkeyPatch, *times: float) -> tuple[list[str], list[float], Watchdog]:
+def watching(monkeypatch: pytest.MonkeyPatch, *times: float, tasks: int = 2) -> tuple[list[str], list[float], Watchdog]:
     """Let a watchdog look at a loop that stands still at these times, and return what it tells, and when it beats."""
     told: list[str] = []
     beats: list[float] = []
@@ -187,10 +189,12 @@ def watching(monkeypatch: pytest.MonkeyPatch, *times: float) -> tuple[list[str],
     monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda *_, **__: None)
     dog = Watchdog(frozenset(), lambda: None, lambda still: None, lambda: beats.append(clock[0]), lambda: clock[0])
     loop = asyncio.new_event_loop()
+    waiting = [loop.create_task(asyncio.sleep(0)) for _ in range(tasks)]
     try:
         for clock[0] in times:
             dog.look(loop, clock[0])
     finally:
+        loop.run_until_complete(asyncio.wait(waiting))
         loop.close()
     return told, beats, dog
 
@@ -201,6 +205,27 @@ def test_a_standstill_is_told_once_and_with_its_place(monkeypatch: pytest.Monkey
     (warning,) = told
     assert f"has stood still for {STANDSTILL:g} s at {__file__}:" in warning
     assert " in watching" in warning
+
+
+def test_nobody_misses_a_loop_that_one_task_has_alone_or_that_stands_still_for_an_import(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone, _, _ = watching(monkeypatch, *range(round(3 * STANDSTILL)), tasks=1)
+    too_long, _, _ = watching(monkeypatch, *range(round(7 * STANDSTILL)), tasks=1)
+    (tmp_path / "slow_import.py").write_text("import watching_slow\nwatching_slow.watch()\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    imported: list[str] = []
+    slow = ModuleType("watching_slow")
+    slow.watch = lambda: imported.extend(  # type: ignore[attr-defined]
+        watching(monkeypatch, *range(round(3 * STANDSTILL)))[0]
+    )
+    monkeypatch.setitem(sys.modules, "watching_slow", slow)
+    importlib.import_module("slow_import")
+    monkeypatch.delitem(sys.modules, "slow_import")
+
+    assert [] == alone == imported
+    (warning,) = too_long
+    assert f"has stood still for {6 * STANDSTILL:g} s at" in warning
 
 
 def test_a_process_that_was_stopped_did_not_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:

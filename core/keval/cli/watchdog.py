@@ -27,6 +27,8 @@ HEARTBEAT = 50.0
 """Seconds without a terminal after which a command says that it goes on: CI services end jobs that are silent."""
 STANDSTILL = 10.0
 """Seconds for which the event loop may stand still before its place is told."""
+_UNMISSED = 6 * STANDSTILL
+"""The same where the main thread imports, as from a slow disk, or where no other task waits for the loop."""
 _LOCKED = 3 * STANDSTILL
 """Seconds without any Python code, as in C code that holds the interpreter's lock, after which Python dumps its stacks.
 
@@ -123,9 +125,10 @@ class Watchdog:
                 loop.call_soon_threadsafe(self._run)
         still = now - self._ran_at
         if still >= STANDSTILL and not self._told:
-            self._told = True
-            told = _standstill(sys._current_frames()[threading.main_thread().ident or 0])
-            self._say(lambda: tell(told))
+            frame = sys._current_frames()[threading.main_thread().ident or 0]
+            if still >= _UNMISSED or not (_imports(frame) or len(asyncio.all_tasks(loop)) <= 1):
+                self._told, told = True, _standstill(frame, still)
+                self._say(lambda: tell(told))
         if now - self._beat_at >= HEARTBEAT:
             self._beat_at = now
             self._say(self.beat)
@@ -148,7 +151,11 @@ def aside(call: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def _standstill(frame: FrameType) -> str:
+def _imports(frame: FrameType) -> bool:
+    return any(each.f_code.co_filename.startswith("<frozen importlib") for each, _ in walk_stack(frame))
+
+
+def _standstill(frame: FrameType, still: float) -> str:
     """Say where the main thread stands: in whose code, and in which of its innermost frames."""
     frames = [*takewhile(lambda each: each[0].f_globals.get("__name__") != "asyncio.events", walk_stack(frame))]
     frames = frames or [*walk_stack(frame)]
@@ -156,7 +163,7 @@ def _standstill(frame: FrameType) -> str:
     own = next((place for (each, _), place in zip(frames, places, strict=True) if _is_plugin(each)), places[0])
     within = f" (innermost: {' < '.join(places[:_FRAMES])})" if places[0] != own else ""
     return (
-        f"warning: keval has stood still for {STANDSTILL:g} s at {own}{within}; until that returns, nothing else runs"
+        f"warning: keval has stood still for {still:.0f} s at {own}{within}; until that returns, nothing else runs"
         " and no time limit holds. Make it async, or let it run in a thread; Ctrl-C twice ends keval"
     )
 
