@@ -167,12 +167,9 @@ class Tree:
             yield self
             return
         above, _, name = folder.rpartition("/")
-        os.close(self._opened(folder, make=True))
-        parent = self._opened(above)
-        try:
+        os.close(self._open(folder, make=True))
+        with self._opened(above) as parent:
             yield Tree(parent, name, None if self.path is None else self.path / folder)
-        finally:
-            os.close(parent)
 
     def walk(self, but: str | None = GIT, most_folders: float = math.inf) -> Iterator[Entry]:
         """Yield all entries but Git's own; two descriptors are open at a time, however deep the tree is.
@@ -197,7 +194,7 @@ class Tree:
     def find(self, path: str) -> Entry:
         """Return the entry with a path, as it is now; close its `folder`. Raises OSError: it cannot be looked at."""
         folder, _, name = path.rpartition("/")
-        descriptor = self._opened(folder)
+        descriptor = self._open(folder)
         try:
             status = os.stat(name or ".", dir_fd=descriptor, follow_symlinks=False)
             return Entry(path, status, descriptor)
@@ -298,70 +295,62 @@ class Tree:
 
     def remove(self, name: str) -> None:
         """Remove what is at a name in the tree's root, if anything is: a link itself. Raises OSError."""
-        folder = self._opened("")
-        try:
-            with suppress(FileNotFoundError):
-                if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                    shutil.rmtree(name, dir_fd=folder)
-                else:
-                    os.unlink(name, dir_fd=folder)
-        finally:
-            os.close(folder)
+        with self._opened("") as folder, suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)
 
     def _replace(self, path: str, make: Callable[[int, str], object]) -> None:
         above, _, name = str(PurePosixPath(path)).rpartition("/")
         try:
-            folder = self._opened(self.led(above), make=True)
+            led = self.led(above)
         except LedOutError as error:
             raise LedOutError(path, error.target) from error
-        try:
+        with self._opened(led, make=True) as folder:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
             make(folder, name)
-        finally:
-            os.close(folder)
 
     def _target(self, folder: str, name: str) -> str | None:
         """Return where a link leads; `None` of what is none."""
         try:
-            descriptor = self._opened(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        try:
-            return os.readlink(name, dir_fd=descriptor)
-        except FileNotFoundError:
-            return None
+            with self._opened(folder) as descriptor:
+                return os.readlink(name, dir_fd=descriptor)
         except OSError as error:
-            if error.errno != errno.EINVAL:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EINVAL):
                 raise
             return None
-        finally:
-            os.close(descriptor)
 
     def _entries(self, folder: str, waiting: list[str], but: str | None, most_folders: float) -> Iterator[Entry]:
-        descriptor = self._opened(folder)
+        with self._opened(folder) as descriptor, os.scandir(descriptor) as listing:
+            for found in listing:
+                if self.folders > most_folders:
+                    return
+                path = f"{folder}/{found.name}" if folder else found.name
+                if not found.is_dir(follow_symlinks=False):
+                    try:
+                        status = found.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # it was removed just now
+                        continue
+                    except OSError as error:  # the folder can be listed, and not be entered
+                        self.unseen[folder] = error.strerror or str(error)
+                        continue
+                    yield Entry(path, status, descriptor)
+                elif found.name != but:
+                    self.folders += 1
+                    waiting.append(path)
+
+    @contextmanager
+    def _opened(self, folder: str, *, make: bool = False) -> Iterator[int]:
+        """Open a folder as `_open` does, for as long as the block runs."""
+        descriptor = self._open(folder, make=make)
         try:
-            with os.scandir(descriptor) as listing:
-                for found in listing:
-                    if self.folders > most_folders:
-                        return
-                    path = f"{folder}/{found.name}" if folder else found.name
-                    if not found.is_dir(follow_symlinks=False):
-                        try:
-                            status = found.stat(follow_symlinks=False)
-                        except FileNotFoundError:  # it was removed just now
-                            continue
-                        except OSError as error:  # the folder can be listed, and not be entered
-                            self.unseen[folder] = error.strerror or str(error)
-                            continue
-                        yield Entry(path, status, descriptor)
-                    elif found.name != but:
-                        self.folders += 1
-                        waiting.append(path)
+            yield descriptor
         finally:
             os.close(descriptor)
 
-    def _opened(self, folder: str, *, make: bool = False) -> int:
+    def _open(self, folder: str, *, make: bool = False) -> int:
         """Open a folder step by step, so that no link on the way is followed. Raises OSError."""
         descriptor = os.open(self.name, _FOLDER, dir_fd=self.parent)
         steps = folder.split("/") if folder else []
