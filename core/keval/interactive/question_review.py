@@ -85,7 +85,7 @@ class QuestionFile:
     @property
     def path(self) -> Path:
         """Where it is; a link is followed, so that writing does not replace it."""
-        return self.dataset.path.resolve()
+        return Path(os.path.realpath(self.dataset.path))  # which a loop of links does not end
 
     def questions(self) -> list[QuestionEntry]:
         """Return all questions, in the order of the file; of a file that does not exist, none. Raises ConfigError."""

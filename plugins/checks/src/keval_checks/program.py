@@ -99,4 +99,4 @@ def _programs(words: Sequence[str], path: str) -> list[Path]:
 def _outside(path: str, folder: Path) -> str:
     """Return the folders of a PATH that are neither relative nor within `folder`."""
     kept = (each for each in path.split(os.pathsep) if os.path.isabs(each))
-    return os.pathsep.join(each for each in kept if not Path(each).resolve().is_relative_to(folder))
+    return os.pathsep.join(each for each in kept if not Path(os.path.realpath(each)).is_relative_to(folder))

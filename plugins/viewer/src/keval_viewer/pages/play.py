@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -251,8 +252,9 @@ def _inside(path: Path, session: PlaySession) -> Path:
     """Return a path as it is, if it is in the config's folder or the current one. Raises PlayError."""
     folders = [Path(session.play.evaluation.source.name).parent.resolve(), Path.cwd()]
     for folder in folders:
-        if (folder / path).resolve().is_relative_to(folder):
-            return folder / path
+        with suppress(OSError, RuntimeError, ValueError):  # of a loop of links, or of a NUL
+            if (folder / path).resolve().is_relative_to(folder):
+                return folder / path
     raise PlayError(f"{path} is in neither {folders[0]} nor {folders[1]}; name a file there")
 
 

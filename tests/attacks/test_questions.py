@@ -1,0 +1,37 @@
+"""`keval generate` where its dataset is a trap: what is no file is told in words, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+CONFIG = """
+dataset: {path: questions.jsonl}
+agents: {mine: {type: testing/echo}}
+contexts: {sums: {type: stdio, command: python, args: [-m, keval_testing.sums_server]}}
+conditions: {tools: {contexts: [sums]}}
+metrics: [basic/contains]
+"""
+
+
+@pytest.mark.parametrize("command", ["generate", "check", "run"])
+@pytest.mark.parametrize("trap", ["fifo", "folder", "device", "loop"])
+def test_a_dataset_that_is_a_trap_is_told_in_words(project: Project, command: str, trap: str) -> None:
+    project.write(eval_yaml=CONFIG)
+    path = project.root / "questions.jsonl"
+    made = {
+        "fifo": os.mkfifo,
+        "folder": Path.mkdir,
+        "device": lambda path: path.symlink_to("/dev/zero"),
+        "loop": lambda path: path.symlink_to(path.name),
+    }
+    made[trap](path)
+
+    outcome = project.keval(command, "eval.yaml")
+
+    assert 2 == outcome.code
+    assert "the dataset cannot be read: " in outcome.stderr
