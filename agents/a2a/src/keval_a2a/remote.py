@@ -176,7 +176,7 @@ def _explained() -> Iterator[None]:
         yield
     except A2AError as error:
         raise _trial_error(error) from error
-    except (ParseError, KeyError) as error:
+    except (ParseError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         problem = f"the agent answered with something that is no response of A2A: {error}"
         raise TrialError(problem, kind="bad_reply", retryable=True) from error
 
