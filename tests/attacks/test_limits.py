@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from keval import Failure
+from keval_viewer.play import Play
 from tests.attacks.vendor import Vendor, serving
 from tests.conftest import Project
 
@@ -100,6 +103,34 @@ def test_an_agent_that_never_stops_ends_at_its_model_calls(project: Project, age
     assert "limit of 4 model calls" in failure["message"]
     assert "execution.limits.model_calls" in failure["message"]
     assert (4, 4, 60) == (len(vendor.asked), transcript["model_calls"], transcript["usage"]["input_tokens"] + 20)
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"), [("{model_calls: 3}", "limit of 3 model calls"), ("{cost: 0.03}", "limit of $0.030")]
+)
+def test_an_answer_of_a_play_ends_at_its_limits_and_each_question_has_its_own(
+    project: Project, monkeypatch: pytest.MonkeyPatch, limits: str, told: str
+) -> None:
+    vendor = Vendor(calls=lambda number: int(number > 2), arguments='{"a": 2, "b": 3}', usage=("1000", "0"))
+    prices = "prices: {openai/m: {input: 10, output: 10}}\n"
+    config = CONFIG.replace("AGENT", AGENTS["openai"]).replace("LIMITS", limits)
+    project.write(eval_yaml=config + prices, questions_jsonl=QUESTION)
+
+    async def talk() -> list[Failure | None]:
+        async with Play.open(project.root / "eval.yaml", project.root / "results") as play:
+            asked = [await play.ask("one"), await play.ask("two"), await play.ask("three")]
+            return [play.run.trial(question.answers[0].trial).failure for question in asked]
+
+    with serving(vendor) as environ:
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        first, second, third = asyncio.run(talk())
+
+    assert (None, None) == (first, second)
+    assert third is not None
+    assert "limit" == third.kind
+    assert told in third.message
+    assert len(vendor.asked) <= 2 + 4
 
 
 @pytest.mark.parametrize("agent", AGENTS)

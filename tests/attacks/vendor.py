@@ -95,6 +95,17 @@ class Vendor:
         )
 
 
+def _chunks(told: str) -> str:
+    """Return a reply of Chat Completions as the events of a stream."""
+    reply = json.loads(told)
+    (choice,) = reply["choices"]
+    delta = choice.pop("message")
+    for index, call in enumerate(delta.get("tool_calls", ())):
+        call["index"] = index
+    chunk = {**reply, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
+    return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
+
+
 @contextmanager
 def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
     """Serve a vendor in a thread, and yield the environment that leads to it."""
@@ -104,9 +115,10 @@ def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            content = vendor.reply(self.path.partition("?")[0], body).encode()
+            told, streams = vendor.reply(self.path.partition("?")[0], body), b'"stream":true' in body
+            content = (_chunks(told) if streams else told).encode()
             self.send_response(200)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", "text/event-stream" if streams else "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -24,6 +24,7 @@ from keval.seams.distribution import Outbox
 from keval.seams.interfaces import Conversation, ConversationalAgent
 from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import TranscriptBuilder
+from keval.tasks.trial_limits import TrialMeter
 
 STOPPED = "stopped"
 """The kind of the failure of a trial that a person stopped."""
@@ -142,6 +143,7 @@ class TrialConversation:
     _open: OpenConversation | None = attrs.field(default=None, init=False)
     _builder: TranscriptBuilder | None = attrs.field(default=None, init=False)
     _info: TrialInfo | None = attrs.field(default=None, init=False)
+    _meter: TrialMeter | None = attrs.field(default=None, init=False)
     _failure: Failure | None = attrs.field(default=None, init=False)
     _asking: asyncio.Task[Trial] | None = attrs.field(default=None, init=False)
     _scope: ResourceScope = attrs.field(factory=ResourceScope, init=False)
@@ -211,11 +213,15 @@ class TrialConversation:
         error: BaseException | None = None
         if self._open is not None:
             self._open.carry()
+            if self._meter is not None:
+                self._meter.renew()
         else:
             error = await self._begin(key, sample)
         for text in texts:
             if error is None and self._open is not None:
                 error = (await self._open.ask(text)).error
+        if self._meter is not None and self._meter.reached is not None:
+            error = self._meter.reached  # whatever else came of it
         return self._trial(key, sample, error, self._so_far())
 
     def _attempt(self, key: TrialKey, sample: Sample) -> TrialAttempt:
@@ -223,7 +229,10 @@ class TrialConversation:
 
     async def _begin(self, key: TrialKey, sample: Sample) -> BaseException | None:
         """Open the conversation, or return why it cannot be opened."""
-        attempt = self._attempt(key, sample)
+        attempt = attrs.evolve(self._attempt(key, sample), meter=self.worker.meter(self.agent))
+        self._meter = attempt.meter
+        if self._meter is not None:
+            self._meter.begin(attempt.stopwatch.expire)
         arm = next(arm for arm in self.worker.plan.arms if arm.label == self.condition)
         try:
             arm.system_prompt(sample)
@@ -237,7 +246,11 @@ class TrialConversation:
         if begun.error is not None:
             return begun.error
         self._builder = builder = TranscriptBuilder(
-            attempt.stopwatch.now, emit=attempt.emit, keep=self._told.blob, keep_request=self._told.blob
+            attempt.stopwatch.now,
+            emit=attempt.emit,
+            keep=self._told.blob,
+            keep_request=self._told.blob,
+            meter=self._meter,
         )
         opened = await run_attempt(
             lambda: self._scope.enter(open_conversation(self.worker, attempt, builder, streams=True)),

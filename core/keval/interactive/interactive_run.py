@@ -125,7 +125,7 @@ class InteractiveRun:
                         found = cls(
                             run,
                             plan,
-                            PlanWorker(plan, run.ready),
+                            PlanWorker(plan, run.ready, rates=run.run_budget.rates),
                             outbox,
                             scores,
                             grader,

@@ -84,6 +84,11 @@ class TrialMeter:
         self._expire = expire
         self._agent, self._proxy, self._calls = _Replies(), _Replies(), Counter()
 
+    def renew(self) -> None:
+        """Begin another trial, of the same conversation."""
+        self.reached, self._before = None, Counter()
+        self.begin(self._expire)
+
     def asks(self, *, counted: bool = True) -> None:
         """Be told that a model is about to be asked; a request that is `counted` counts until it is `lost`.
 

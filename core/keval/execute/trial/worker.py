@@ -92,7 +92,7 @@ class PlanWorker:
             from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
 
             log = TrafficLog()
-        meter = None if prerecorded else self._meter(key.agent)
+        meter = None if prerecorded else self.meter(key.agent)
         with self._result_shuffling.trial(key) as shuffled_results:
             while True:
                 attempt = TrialAttempt(
@@ -320,7 +320,7 @@ class PlanWorker:
         attempt.ended(outcome.failure)
         return transcript, outcome
 
-    def _meter(self, agent: str) -> TrialMeter | None:
+    def meter(self, agent: str) -> TrialMeter | None:
         """Return what counts the use of one trial, if trials have limits."""
         limits = self.plan.evaluation.execution.limits
         if limits is None:
