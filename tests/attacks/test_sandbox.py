@@ -413,6 +413,37 @@ def test_what_leads_a_loader_to_files_of_a_program_is_set_in_its_sandbox_alone(t
     assert not [line for line in inside if line.startswith("KEVAL_INSIDE_")]
 
 
+@bubblewrap
+def test_a_crowd_of_connections_leaves_keval_descriptors_for_others(project: Project) -> None:
+    crowd = """
+import os, socket, time, urllib.parse
+at = urllib.parse.urlsplit(os.environ["BASE"])
+held = []
+for _ in range(600):
+    each = socket.socket()
+    each.settimeout(1)
+    try: each.connect((at.hostname, at.port))
+    except OSError: break
+    held.append(each)
+print(len(held))
+"""
+    agent = {"type": "command", "command": [sys.executable, "crowd.py"], "model": "simulated/echo"}
+    config = {
+        "dataset": {"path": "q.jsonl"},
+        "agents": {"a": {**agent, "env": {"BASE": "{model_base_url}"}}},
+        "metrics": ["basic/turns"],
+        "workspace": {},
+        "sandbox": "bubblewrap",
+    }
+    project.write(crowd_py=crowd, q_jsonl='{"id": "a", "question": "first"}\n', eval_yaml=json.dumps(config))
+
+    outcome = project.spawn("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert 300 > int(trial["output"]), outcome.stderr  # 100, and those that the system keeps waiting inside
+    assert "Too many open files" not in outcome.stderr
+
+
 TELLING: Mapping[str, tuple[str, str]] = {
     "tells without end": (
         "while True: say('x' * 1_000_000)",
@@ -422,6 +453,12 @@ TELLING: Mapping[str, tuple[str, str]] = {
         """while "terminalId" in (told := call("terminal/create", sessionId="s", command="sleep 99")): pass
 say(told["data"]["details"])""",
         "an agent may have 32 terminals at once",
+    ),
+    "spreads": (
+        """for _ in range(9):
+    call("terminal/create", sessionId="s", command="for n in 1 2 3 4 5 6; do sleep 99 & done; wait")
+import time; time.sleep(99)""",
+        "started more than 40 processes",
     ),
     "keeps outputs": (
         """made = call("terminal/create", sessionId="s", command="yes | head -c 300000000", outputByteLimit=10**12)
@@ -466,6 +503,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.slow
+@bubblewrap
 @pytest.mark.parametrize("name", TELLING)
 def test_an_agent_that_tells_too_much_costs_neither_the_run_nor_its_memory(project: Project, name: str) -> None:
     script, told = TELLING[name]
@@ -475,6 +513,7 @@ def test_an_agent_that_tells_too_much_costs_neither_the_run_nor_its_memory(proje
         "agents": {"acp": agent, "echo": {"type": "openai", "model": "simulated/echo"}},
         "metrics": ["basic/turns"],
         "execution": {"retry": {"max_attempts": 1}, "timeout_seconds": 100},
+        **({"workspace": {}, "sandbox": {"bubblewrap": {"max_processes": 40}}} if name == "spreads" else {}),
     }
     asked = '{"id": "a", "question": "first"}\n'
     project.write(teller_py=TELLER, q_jsonl=asked, eval_yaml=json.dumps(config))

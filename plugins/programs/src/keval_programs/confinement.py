@@ -33,6 +33,7 @@ class Confinement:
     urls: Sequence[str] = ()
     needs: Sequence[Path] = ()
     _before: OnDisk | None = attrs.field(default=None, init=False)
+    _together: set[int] = attrs.field(factory=set, init=False)
 
     async def watch(self) -> Watch | None:
         """Return what watches a process; what is on the disk counts from the first one on."""
@@ -41,7 +42,7 @@ class Confinement:
         folders = (self.folder.home, self.folder.work)
         if self._before is None:
             self._before = await asyncio.to_thread(OnDisk.of, folders, math.inf)
-        return Watch(self.sandbox.limits, folders, self._before)
+        return Watch(self.sandbox.limits, folders, self._before, self._together)
 
     def outside(self, env: Mapping[str, str], inside: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment for what starts the sandbox, in which what the program chose has other names.

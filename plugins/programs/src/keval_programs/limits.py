@@ -79,17 +79,28 @@ class OnDisk:
 
 @attrs.frozen
 class Watch:
-    """Watches one program, which may write in `folders`; `before` is what is there as it starts."""
+    """Watches one program, which may write in `folders`; `before` is what is there as it starts.
+
+    `together` are the processes of all programs of the trial, such as terminals, which share the limits.
+    """
 
     limits: Limits
     folders: Sequence[Path]
     before: OnDisk
+    together: set[int] = attrs.field(factory=set)
 
     async def exceeded(self, name: str, process: int, stderr_bytes: Callable[[], int]) -> TrialError:
         """Return what the program of a process has used too much of, as soon as that is seen."""
+        self.together.add(process)
+        try:
+            return await self._exceeded(name, stderr_bytes)
+        finally:
+            self.together.discard(process)
+
+    async def _exceeded(self, name: str, stderr_bytes: Callable[[], int]) -> TrialError:
         look_at_disk = 0.0
         while True:
-            found = await asyncio.to_thread(self._of_processes, process)
+            found = await asyncio.to_thread(self._of_processes, [*self.together])
             if stderr_bytes() > self.limits.max_stderr_bytes:
                 found = f"wrote more than {self.limits.max_stderr_bytes:,} bytes on stderr (`max_stderr_bytes`"
             if found is None and time.monotonic() >= look_at_disk:
@@ -106,9 +117,9 @@ class Watch:
         found = await asyncio.to_thread(self._of_disk)
         return None if found is None else _error(name, found)
 
-    def _of_processes(self, process: int) -> str | None:
+    def _of_processes(self, programs: list[int]) -> str | None:
         limits = self.limits
-        processes = _descendants(process, limits.max_processes)
+        processes = _descendants(programs, limits.max_processes)
         if len(processes) > limits.max_processes:
             return f"started more than {limits.max_processes:,} processes (`max_processes`"
         # What a parent and its children share counts more than once at first, and is looked at closely then.
@@ -133,10 +144,9 @@ def _error(name: str, what: str) -> TrialError:
     return TrialError(f"{name} was ended, as it {what} of the sandbox limits it to that)", kind=LIMIT_KIND)
 
 
-def _descendants(process: int, most: int) -> list[int]:
-    """Return the processes that descend from one, up to one more than `most`."""
+def _descendants(waiting: list[int], most: int) -> list[int]:
+    """Return the processes that descend from some, up to one more than `most`."""
     found: list[int] = []
-    waiting = [process]
     while waiting and len(found) <= most:
         above = waiting.pop()
         with suppress(OSError):  # it has ended since
