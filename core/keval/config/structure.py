@@ -207,7 +207,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
-    converter.register_structure_hook_func(_is_any, lambda value, _: value)
+    converter.register_structure_hook_func(lambda wanted: wanted is Any, lambda value, _: value)
     converter.register_structure_hook_func(_has_origin(Literal), _one_of)
     converter.register_structure_hook_factory(_is_record, _record)
     converter.register_structure_hook_factory(_has_origin(*UNIONS), _union)
@@ -217,10 +217,6 @@ def _converter() -> cattrs.Converter:
 
 
 Hook = Callable[[Any, Any], Any]
-
-
-def _is_any(wanted: Any) -> bool:
-    return wanted is Any
 
 
 def _has_origin(*origins: Any) -> Callable[[Any], bool]:

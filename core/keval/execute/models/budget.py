@@ -196,7 +196,8 @@ class RunBudget:
 
     def told(self) -> str:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
-        parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *_said(self._usd, _shown_usd, "", "much")]
+        usd = _said(self._usd, lambda billionths: dollars(billionths / _BILLIONTHS), "", "much")
+        parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *usd]
         if self.limits.trials is not None and self._lacks_trials:
             begun = self.trials + self._trials_in_flight
             parts.append(f"{begun:,} of {self.limits.trials:,} trials")
@@ -257,10 +258,6 @@ def _tokens(asked: Transcript | Judgement) -> int | None:
 
 def _billionths(usd: float | None) -> int | None:
     return None if usd is None else round(usd * _BILLIONTHS)
-
-
-def _shown_usd(billionths: int) -> str:
-    return dollars(billionths / _BILLIONTHS)
 
 
 def _said(resource: ResourceBudget, shown: Callable[[int], str], unit: str, too: str) -> Iterator[str]:
