@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import sqlite3
+import sys
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ import httpx2
 import pytest
 from filelock import FileLock
 
+from keval.execute import packing
 from tests import viewing
 from tests.conftest import Project
 from tests.viewing import client_of
@@ -591,3 +593,23 @@ def test_a_run_without_a_seal_says_nothing(project: Project, run: Path) -> None:
     edited(run / "scores.jsonl", lambda score: score.update(value=1))
 
     assert SAYS not in project.keval("report", "run").stdout
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_trial_that_is_too_long_to_be_read_is_a_failure_and_the_run_is_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    script = f"import sys; print('x' * 20_000); sys.stderr.write('x' * 1000); sys.exit({code})"
+    agents = {"long": {"type": "command", "command": [sys.executable, "-c", script]}, "short": {"type": "command"}}
+    agents["short"]["command"] = ["echo", "42"]
+    config = {"dataset": {"path": "q.jsonl"}, "agents": agents, "metrics": ["basic/turns"]}
+    retry = {"retry": {"max_attempts": 1}}
+    project.write(q_jsonl='{"id": "a", "question": "x"}\n', eval_yaml=json.dumps({**config, "execution": retry}))
+    monkeypatch.setattr(packing, "_MOST_BYTES", 2_000)
+
+    outcome = project.keval("run", "eval.yaml")
+    trials = {trial["agent"]: trial for trial in project.lines("trials.jsonl")}
+
+    assert None is trials["short"]["failure"], outcome.stderr
+    assert ("process" if code else "unwritable") == trials["long"]["failure"]["kind"]
+    assert 3 == project.keval("report", str(project.run_directory())).code  # as trials failed
