@@ -16,6 +16,8 @@ from keval_programs import Confinement, Process, running
 
 _MOST_BYTES = 1_000_000
 """What is kept of a command's output, if the agent sets no lower limit."""
+_MOST_KEPT = 64 * 2**20
+"""What is kept of the outputs of all terminals that were released; what later ones wrote is forgotten."""
 _MOST_AT_ONCE, _MOST = 32, 1000
 """Terminals that an agent may have, of which each is a process of keval's and has a sandbox of its own."""
 
@@ -114,7 +116,8 @@ class Terminals:
         """Close a terminal; its output is kept for the transcript. Raises RequestError: there is none."""
         terminal = self.get(id)
         await terminal.close()
-        self._outputs[id] = terminal.output
+        kept = sum(map(len, self._outputs.values()))
+        self._outputs[id] = terminal.output[-_MOST_KEPT + kept :] if kept < _MOST_KEPT else ""
         self._limits.append(terminal.process.limit)
         del self._terminals[id]
 
