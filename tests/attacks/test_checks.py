@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks.vendor import Vendor, serving
 from tests.conftest import Project
 
 CONFIG = """
@@ -53,3 +54,19 @@ def test_a_record_of_a_check_leads_out_of_no_folder(project: Project, checked: P
 
     assert 2 == outcome.code
     assert "has made no run" in outcome.stderr
+
+
+@pytest.mark.slow
+def test_what_tells_no_tokens_counts_to_the_budget_of_all_runs_of_a_check(project: Project) -> None:
+    asked = [{"id": f"q{n}", "question": f"What is 2+{n}?" + " so" * 400, "answer": f"It is {n}."} for n in range(12)]
+    judge = "judges: {openai: {model: openai/m}}\nrubrics: [completeness]\n"
+    check = "check: {samples: 6, budget: {tokens: 2000}}\n"
+    config = "dataset: {path: q.jsonl}\nagents: {mine: {type: openai, model: openai/m}}\nmetrics: [basic/contains]\n"
+    project.write(eval_yaml=config + judge + check, q_jsonl="".join(json.dumps(each) + "\n" for each in asked))
+    vendor = Vendor(answer='{"score": 3, "reasoning": "So."}', whole_usage="null")
+
+    with serving(vendor) as environ:
+        outcome = project.keval("check", "eval.yaml", env=environ)
+
+    assert (3, True) == (outcome.code, len(vendor.asked) <= 4), outcome.stdout
+    assert "the budget of the check has no tokens left" in outcome.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -23,13 +22,15 @@ metrics: [basic/contains]
 def test_a_dataset_that_is_a_trap_is_told_in_words(project: Project, command: str, trap: str) -> None:
     project.write(eval_yaml=CONFIG)
     path = project.root / "questions.jsonl"
-    made = {
-        "fifo": os.mkfifo,
-        "folder": Path.mkdir,
-        "device": lambda path: path.symlink_to("/dev/zero"),
-        "loop": lambda path: path.symlink_to(path.name),
-    }
-    made[trap](path)
+    match trap:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.symlink_to(path.name)
 
     outcome = project.keval(command, "eval.yaml")
 

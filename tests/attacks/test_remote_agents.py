@@ -43,7 +43,7 @@ def agent(reply: str, *, streams: bool) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+            url = f"http://{self.headers['host']}/"
             interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
             card = {"name": "a", "description": "a", "version": "1", "capabilities": {"streaming": streams}}
             modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"], "skills": []}

@@ -18,6 +18,7 @@ from keval.records.transcript import Transcript
 from keval.records.trial import Trial
 from keval.store.run import Run
 
+_Told: TypeAlias = tuple[Transcript | Judgement, float | None]
 Group: TypeAlias = tuple[str, ...]
 """What costs alike: trials of one agent and condition, or judgements of one judge; the first word says which."""
 _TRIAL, _JUDGEMENT = "trial", "judgement"
@@ -233,14 +234,7 @@ class RunBudget:
             told = [(judgement, self.rates.judgement(judge, judgement))]
             self._count((_JUDGEMENT, judge), told, self.rates.judges.get(judge), typical=judgement.model_calls != 0)
 
-    def _count(
-        self,
-        group: Group,
-        told: Sequence[tuple[Transcript | Judgement, float | None]],
-        price: Price | None,
-        *,
-        typical: bool,
-    ) -> None:
+    def _count(self, group: Group, told: Sequence[_Told], price: Price | None, *, typical: bool) -> None:
         """Count all attempts at a trial or judgement. If one is unknown, it used at least what is estimated."""
         tokens = [(_tokens(each), each.usage.least) for each, _ in told]
         costs = [(_billionths(usd), _billionths(price.at_least(each.usage)) if price else 0) for each, usd in told]

@@ -256,11 +256,10 @@ class ModelExchange:
                 else:
                     from keval.findings.streams import follow  # most replies are whole
 
-                    follow(response, asked, scope.passed, partial(fail, request), partial(deny, who))
+                    follow(response, asked, scope.passed, partial(fail, request, scope), partial(deny, who))
             return response
 
-        def fail(request: ModelRequest, error: TrialError) -> None:
-            scope = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown).scope
+        def fail(request: ModelRequest, scope: RequestScope, error: TrialError) -> None:
             if metered:  # what did arrive is about to be told, as that of a reply
                 broken[id(request)] = error
             else:
