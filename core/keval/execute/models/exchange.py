@@ -208,18 +208,14 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
             who, scope = attempt.asker, attempt.scope
-            is_sent = False
 
             async def leave(request: ModelRequest) -> ModelResponse:
-                nonlocal is_sent
-                is_sent = True
                 try:
-                    response = await last(request)
-                except Exception:
-                    is_sent = False
+                    return await last(request)
+                except asyncio.CancelledError:  # it may have been answered, though nobody waited for that
+                    scope.passed(len(request.body) // BYTES_PER_TOKEN)
+                    scope.metered(Usage(), None, model)
                     raise
-                is_sent = False
-                return response
 
             if self.recorded and ASKER_HEADER not in request.headers:
                 self._warn_of_unknown(asker)
@@ -232,11 +228,6 @@ class ModelExchange:
                 sending = _chain(self.middleware, leave if metered else last)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
                 answered = response.status < 400
-            except asyncio.CancelledError:
-                if metered and is_sent:  # it may have been answered, though nobody waited for that
-                    scope.passed(len(request.body) // BYTES_PER_TOKEN)
-                    scope.metered(Usage(), None, model)
-                raise
             except OutageError as error:
                 self._give_up(who, error, gate)
                 raise
