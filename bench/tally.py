@@ -38,6 +38,8 @@ _TURNS = {
     "TimerHandle.__lt__",
 }
 """What the event loop does for each of its turns: their number depends on when replies arrive, and on nothing else."""
+_BY_THE_CLOCK = "keval-watchdog"
+"""The thread that looks at the event loop each second: how often depends on how long the machine takes."""
 _GENERATED = re.compile(r"<c?attrs generated \w+ ([\w.]+)[^>]*>")
 """The file that attrs and cattrs name in the code that they generate for a class, which has no module of its own."""
 
@@ -116,7 +118,10 @@ class Calls:
             elif event == "c_call":
                 of(frame)[1] += 1
 
-        threading.setprofile(saw)
+        def begun(frame: FrameType, event: str, argument: object) -> None:
+            sys.setprofile(None if threading.current_thread().name == _BY_THE_CLOCK else saw)
+
+        threading.setprofile(begun)
         sys.setprofile(saw)
         try:
             yield
@@ -180,8 +185,11 @@ class Instructions:
                 of(frame)[0] += 1
             return executed
 
+        def begun(frame: FrameType, event: str, argument: object) -> Any:
+            sys.settrace(None if threading.current_thread().name == _BY_THE_CLOCK else entered)
+
         def start() -> None:
-            threading.settrace(entered)
+            threading.settrace(begun)
             sys.settrace(entered)
 
         def stop() -> None:
