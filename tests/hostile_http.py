@@ -99,9 +99,7 @@ class Hostile:
     async def _pieces(self, way: str, first: str) -> AsyncIterator[bytes]:
         if first.startswith("GET") and "agent-card" in first and way != "card":
             leads = self.location if way == "elsewhere" else self.url(way)
-            urls = {
-                "supportedInterfaces": [{"url": leads, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
-            }
+            urls = {"supportedInterfaces": [{"url": leads, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
             body = json.dumps({**_CARD, **urls}).encode()
             yield _head(_JSON, f"content-length: {len(body)}", "connection: close") + body
             return

@@ -600,8 +600,8 @@ def test_a_trial_that_is_too_long_to_be_read_is_a_failure_and_the_run_is_read(
     project: Project, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     script = f"import sys; print('x' * 20_000); sys.stderr.write('x' * 1000); sys.exit({code})"
-    agents = {"long": {"type": "command", "command": [sys.executable, "-c", script]}, "short": {"type": "command"}}
-    agents["short"]["command"] = ["echo", "42"]
+    commands = {"long": [sys.executable, "-c", script], "short": ["echo", "42"]}
+    agents = {name: {"type": "command", "command": command} for name, command in commands.items()}
     config = {"dataset": {"path": "q.jsonl"}, "agents": agents, "metrics": ["basic/turns"]}
     retry = {"retry": {"max_attempts": 1}}
     project.write(q_jsonl='{"id": "a", "question": "x"}\n', eval_yaml=json.dumps({**config, "execution": retry}))

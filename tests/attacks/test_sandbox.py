@@ -406,10 +406,10 @@ def test_what_leads_a_loader_to_files_of_a_program_is_set_in_its_sandbox_alone(t
 
     inside = asyncio.run(output()).splitlines()
 
-    kept = {"PATH": "/usr/bin:/bin", "HOME": str(folder.home), "LANG": "C", "MINE": "1"}
+    kept = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "LANG": "C", "MINE": "1"}
     assert kept == {name: value for name, value in process.outer_env.items() if not name.startswith("KEVAL_INSIDE_")}
     assert inside[0] == env["PATH"]
-    assert {f"PYTHONPATH={folder.work}", "LD_AUDIT=a.so", "MINE=1"} < {*inside}
+    assert {f"PYTHONPATH={folder.work}", f"HOME={folder.home}", "LD_AUDIT=a.so", "MINE=1"} < {*inside}
     assert not [line for line in inside if line.startswith("KEVAL_INSIDE_")]
 
 

@@ -237,7 +237,9 @@ told = options.parse_args()
 os.chdir(told.w[0])
 assert all(each.split(":")[0] == each.split(":")[1] for each in told.v), told.v
 env = {{name: os.environ[name] for name in told.env}}
-assert "PATH" not in env and os.path.dirname(env["HOME"]) == told.v[0].split(":")[0], env
+root = told.v[0].split(":")[0]
+assert env.keys().isdisjoint(("PATH", "HOME")) and os.path.dirname(env["KEVAL_INSIDE_HOME"]) == root, env
+assert not os.environ["HOME"].startswith(root), "Docker would read the settings that a program left"
 os.execve(told.command[0], told.command, {{"PATH": {os.path.dirname(sys.executable)!r} + ":/usr/bin:/bin", **env}})
 """
     write(project.root, {"bin/docker": docker})
@@ -245,12 +247,13 @@ os.execve(told.command[0], told.command, {{"PATH": {os.path.dirname(sys.executab
     monkeypatch.setenv("PATH", str(project.root / "bin"), prepend=os.pathsep)
     words = "docker run -i --network host -v {root}:{root} -v {workspace}:{workspace} -w {workspace} {env} image"
 
-    program = "import os; print(os.getcwd(), os.environ['MOOD'])"
+    program = "import os; print(os.environ['HOME'], os.getcwd(), os.environ['MOOD'])"
     agent = {"type": "command", "command": ["python", "-c", program], "env": {"MOOD": "fine"}}
 
     trial = evaluate(project, agent, sandbox={"command": words.split()}, contexts={}, conditions={"alone": {}})
 
-    assert trial["output"].endswith("/work fine")
+    home, work, mood = trial["output"].split()
+    assert ("home", "work", "fine") == (Path(home).name, Path(work).name, mood)
     assert {"command": words.split()} == trial["transcript"]["end_state"]["facts"]["sandbox"]
 
 

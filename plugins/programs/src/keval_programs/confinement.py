@@ -47,10 +47,13 @@ class Confinement:
     def outside(self, env: Mapping[str, str], inside: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment for what starts the sandbox, in which what the program chose has other names.
 
-        That is `inside`, and what names a folder in which the program writes, but for its home and temporary files.
+        That is `inside`, and what names a folder in which the program writes. What starts the sandbox has the user's
+        home: it may read settings there, such as which Docker to ask.
         """
-        carried = {name: env[name] for name in env.keys() - {"HOME", "TMPDIR"} if self._is_written(env[name])}
+        carried = {name: value for name, value in env.items() if self._is_written(value)}
         kept = {name: value for name, value in env.items() if name not in carried}
+        if "HOME" in carried and "HOME" in os.environ:
+            kept["HOME"] = os.environ["HOME"]
         if "PATH" in carried:
             folders = carried["PATH"].split(os.pathsep)
             kept["PATH"] = os.pathsep.join(each for each in folders if not self._is_written(each))

@@ -21,8 +21,8 @@ _KNOWN = ("env", "home", "root", "workspace")
 _THERE = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 """Starts a command in a folder, which is entered inside."""
 
-_STAYS_OUTSIDE = frozenset({"PATH"})
-"""A container has programs of its own, and its image says where."""
+_STAYS_OUTSIDE = frozenset({"PATH", "HOME"})
+"""A container has programs of its own, and its image says where; the home of the program has another name here."""
 
 
 @attrs.frozen
@@ -68,7 +68,7 @@ class Prefix:
     async def command(self, command: SandboxedCommand) -> AsyncIterator[Sequence[str]]:
         """Yield the command with the words before it; what it reaches and reads beside, the words must say."""
         root, work = str(command.root), str(command.work)
-        values = {"root": root, "home": command.env.get("HOME", root), "workspace": work}
+        values = {"root": root, "home": str(command.writable[0]), "workspace": work}
         program, *others = self._filled(values, command.env)
         yield [shutil.which(program) or program, *others, *_THERE, str(command.cwd), *command.words]
 
