@@ -163,7 +163,7 @@ def _standstill(frame: FrameType, still: float) -> str:
     own = next((place for (each, _), place in zip(frames, places, strict=True) if _is_plugin(each)), places[0])
     within = f" (innermost: {' < '.join(places[:_FRAMES])})" if places[0] != own else ""
     return (
-        f"warning: keval has stood still for {still:.0f} s at {own}{within}; until that returns, nothing else runs"
+        f"warning: keval has stood still for {round(still)} s at {own}{within}; until that returns, nothing else runs"
         " and no time limit holds. Make it async, or let it run in a thread; Ctrl-C twice ends keval"
     )
 
