@@ -100,9 +100,12 @@ class Watchdog:
             os.write(self._pipe[1], b"\0")
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if os.name == "posix":
+            poll = select.poll()  # `select` takes no descriptor above 1,023
+            poll.register(self._pipe[0], select.POLLIN)
         while not self._ended:
             if os.name == "posix":
-                select.select(self._pipe[:1], [], [], _LOOK)
+                poll.poll(1000 * _LOOK)
                 with suppress(BlockingIOError):
                     # The interpreter itself writes the number of each signal there, whatever the main thread does.
                     self._woken += sum(number in self.numbers for number in os.read(self._pipe[0], 4096))
