@@ -62,4 +62,5 @@ def test_replies_that_are_none_leave_the_terminal_alone(project: Project, endpoi
     failures = [trial["failure"] for trial in project.lines("trials.jsonl")]
     assert (3, {"bad_reply"}) == (outcome.code, {failure["kind"] for failure in failures}), outcome.stderr
     assert "Traceback" not in outcome.stderr
-    assert len(outcome.stderr.splitlines()) <= 4, outcome.stderr
+    # The first refusal of the endpoint, how the run ended in three lines, and one that ADK logs to everybody's logger.
+    assert len(outcome.stderr.splitlines()) <= 5, outcome.stderr
