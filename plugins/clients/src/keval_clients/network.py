@@ -16,7 +16,6 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import attrs
 
@@ -103,7 +102,7 @@ def _certificates_problem(name: str, path: str) -> str | None:
             return None if stat.S_ISDIR(mode) else "is no folder"
         if not stat.S_ISREG(mode):
             return "is no file"
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        _load_certificates(os.path.realpath(path))
     except FileNotFoundError:
         return "is not there"
     except ssl.SSLError:
@@ -111,6 +110,12 @@ def _certificates_problem(name: str, path: str) -> str | None:
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return None
+
+
+@cache
+def _load_certificates(path: str) -> None:
+    """Read a bundle as OpenSSL does, once, though several variables name it: a bundle of a system takes 40 ms."""
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
 
 
 def _is_host(entry: str) -> bool:
@@ -142,9 +147,14 @@ def _proxy_of(url: str) -> str | None:
 
     Raises PreflightError: it is of a kind that cannot be used.
     """
-    address, proxies = urlsplit(url), getproxies()
+    address = urlsplit(url)
     host = address.hostname or ""
-    if host in _LOOPBACK or proxy_bypass(address.netloc) or proxy_bypass(host):
+    if host in _LOOPBACK:
+        return None
+    from urllib.request import getproxies, proxy_bypass  # imports the whole of email and http
+
+    proxies = getproxies()
+    if proxy_bypass(address.netloc) or proxy_bypass(host):
         return None
     name = address.scheme if address.scheme in proxies else "all"
     if name not in proxies:
