@@ -100,11 +100,11 @@ class Watchdog:
             os.write(self._pipe[1], b"\0")
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        if os.name == "posix":
-            poll = select.poll()  # `select` takes no descriptor above 1,023
+        poll = select.poll() if os.name == "posix" else None  # `select` takes no descriptor above 1,023
+        if poll is not None:
             poll.register(self._pipe[0], select.POLLIN)
         while not self._ended:
-            if os.name == "posix":
+            if poll is not None:
                 poll.poll(1000 * _LOOK)
                 with suppress(BlockingIOError):
                     # The interpreter itself writes the number of each signal there, whatever the main thread does.
