@@ -252,7 +252,8 @@ def test_nothing_is_forked_when_the_template_has_ended(installed: Installed, sam
             (supervisor,) = _children() - before
             ended = os.pidfd_open(supervisor)
             os.kill(supervisor, signal.SIGTERM)
-            await asyncio.to_thread(select.select, [ended], [], [])
+            (poll := select.poll()).register(ended, select.POLLIN)  # `select` takes no descriptor above 1,023
+            await asyncio.to_thread(poll.poll)
             os.close(ended)
             async with source.open(sample, "t"):
                 pass
