@@ -51,8 +51,7 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP.
     """
     reach_loopback(os.environ)
-    if not gc.get_freeze_count():  # once in a process, as what is frozen is never collected
-        gc.freeze()  # modules stay loaded, so collections need not look at them
+    gc.freeze()  # modules stay loaded, so collections need not look at them
     return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)
 
 
