@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import os
 import subprocess
 import sys
@@ -71,3 +72,30 @@ def test_the_environment_names_the_certificates_that_are_trusted(tmp_path: Path,
 
     told = "{'said': 'Yo'}\n" if trusted else "certificate verify failed"
     assert told in done.stdout
+
+
+LOOPBACK = """
+import json, ssl, sys
+from keval_clients.network import Network
+
+loaded, read = [], ssl.SSLContext.load_verify_locations
+ssl.SSLContext.load_verify_locations = lambda context, path: (loaded.append(path), read(context, path))
+Network.to("http://127.0.0.1:1/v1")
+print(json.dumps([loaded, "urllib.request" in sys.modules]))
+"""
+
+
+def test_a_model_on_loopback_costs_one_look_at_a_bundle_that_several_variables_name() -> None:
+    """A system's bundle takes 40 ms to read, and the module that knows proxies imports email and http."""
+    bundle = str(Path(__file__).parents[2] / "authority.pem")
+    names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+
+    done = subprocess.run(
+        [sys.executable, "-c", LOOPBACK],
+        env={**os.environ, **dict.fromkeys(names, bundle)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert [[os.path.realpath(bundle)], False] == json.loads(done.stdout)

@@ -151,7 +151,7 @@ def _proxy_of(url: str) -> str | None:
     host = address.hostname or ""
     if host in _LOOPBACK:
         return None
-    from urllib.request import getproxies, proxy_bypass  # imports the whole of email and http
+    from urllib.request import getproxies, proxy_bypass  # it imports email and http, which loopback does not need
 
     proxies = getproxies()
     if proxy_bypass(address.netloc) or proxy_bypass(host):
