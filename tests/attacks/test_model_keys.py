@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ import pytest
 import yaml
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.conftest import Outcome, Project
@@ -53,8 +54,17 @@ class Vendor:
 
     async def answer(self, request: Request) -> Response:
         path = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        self.asked.append((request.method, path, dict(request.headers), await request.body()))
+        body = await request.body()
+        self.asked.append((request.method, path, dict(request.headers), body))
+        if b'"stream": true' in body:
+            return StreamingResponse(self._events(), media_type="text/event-stream")
         return JSONResponse(REPLY)
+
+    async def _events(self) -> AsyncIterator[str]:
+        """A reply that does not end."""
+        for _ in range(300):
+            yield f"data: {json.dumps({**REPLY, 'choices': [], 'usage': None})}\n\n"
+            await asyncio.sleep(0.05)
 
     @property
     def paths(self) -> list[str]:
@@ -195,6 +205,40 @@ print("[]")
     denied = [denied["count"] for trial in trials for denied in trial.get("denied", ())]
     between = "requests to the model of the agent 'a' refused: 1" in outcome.stderr  # when no trial was under way
     assert [1] == denied or between, outcome.stderr
+
+
+READER = """
+connection = http.client.HTTPConnection(at.hostname, at.port)
+connection.request("POST", f"{at.path}/chat/completions", b'{"model": "own", "messages": [], "stream": true}',
+                   {"authorization": f"Bearer {KEY}"})
+response = connection.getresponse()
+open("begun", "w").write(response.readline().decode())
+try:
+    while response.readline():
+        pass
+except (OSError, http.client.HTTPException):
+    pass
+"""
+
+
+def test_a_reply_that_breaks_off_as_its_attempt_ends_counts_to_it(attack: Attack) -> None:
+    root = attack.project.root
+    (root / "reader.py").write_text(GIVEN + ASKING + READER, encoding="utf-8")
+    reader = subprocess.Popen([sys.executable, "reader.py"], cwd=root)
+
+    outcome = attack.run("""
+root = os.path.dirname(sys.argv[0])
+open(f"{root}/giving", "w").write(f"{os.environ['BASE']} {KEY}")
+os.rename(f"{root}/giving", f"{root}/given")
+while not os.path.exists(f"{root}/begun") or not open(f"{root}/begun").read():
+    time.sleep(0.01)
+print("[]")
+""")
+
+    reader.wait(60)
+    (trial,) = attack.trials.values()
+    assert 0 == outcome.code, outcome.stderr
+    assert 1 == len(attack.vendor.asked) == trial["transcript"]["model_calls"]
 
 
 OTHER = [

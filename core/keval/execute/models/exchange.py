@@ -69,25 +69,33 @@ def needs_meter(plugin: object) -> bool:
     return isinstance(plugin, UsageByProxy) and plugin.usage_by_proxy
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Attempt:
-    """An attempt: who asks models in it, with which key, and what is told of that. Is among `running` in its block."""
+    """An attempt: who asks models in it, with which key, and what is told of that. Is among `running` in its block.
+
+    Once it is `over`, its key is refused, and what is under way is cancelled; until that has ended, it is among
+    `running`, as a reply that breaks off is counted then.
+    """
 
     asker: Asker
     key: AttemptKey
     scope: RequestScope
     running: dict[str, _Attempt] = attrs.field(factory=dict)
+    over: bool = attrs.field(default=False, init=False)
 
     async def __aenter__(self) -> dict[str, str]:
         self.running[self.key.value] = self
         return {ASKER_HEADER: self.key.value}
 
     async def __aexit__(self, *_: object) -> None:
-        del self.running[self.key.value]
-        for task in [*self.key.in_flight]:
-            task.cancel()
-        if self.key.in_flight:  # what they used until now counts to the attempt
-            await asyncio.wait([*self.key.in_flight])
+        self.over = True
+        try:
+            for task in [*self.key.in_flight]:
+                task.cancel()
+            if self.key.in_flight:  # what they used until now counts to the attempt
+                await asyncio.wait([*self.key.in_flight])
+        finally:
+            del self.running[self.key.value]
 
 
 @attrs.frozen
@@ -281,7 +289,9 @@ class ModelExchange:
         """Return the attempt of an agent or judge that a key is of. Any other key is said where it can be."""
         given = key.encode("utf-8", "surrogateescape")
         running = [
-            each for each in self._attempts.values() if (each.asker.role, each.asker.label) == (asker.role, asker.label)
+            each
+            for each in self._attempts.values()
+            if not each.over and (each.asker.role, each.asker.label) == (asker.role, asker.label)
         ]
         for each in running:
             if compare_digest(each.key.value.encode(), given):  # takes as long, however much of it is right

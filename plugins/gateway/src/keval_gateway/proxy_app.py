@@ -154,12 +154,12 @@ class ProxyApp:
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
                 response = _refusal(asked.wire, ModelFault(502, what_failed(error)))
                 start = _start(response)
-            await send(start)
             end = b"\n\n"
             meter = route.meter if 200 <= response.status < 300 else None
             read: list[bytes] = []
             whole = False
             try:
+                await send(start)
                 async for chunk in response.chunks:
                     if chunk:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
