@@ -91,7 +91,7 @@ def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None
     changes = [
         SampleChange(shared.samples[sample], pair.arm.arm.agent, pair.arm.arm.condition, *pair.measure.scorer, old, new)
         for pair in shared.pairs
-        for sample, old, new in changed(pair.arm, pair.against)
+        for sample, old, new in changed(pair)
     ]
     scales = {entry.scorer: entry.scale for entry in shared.scorers}
     now, before = shared.findings

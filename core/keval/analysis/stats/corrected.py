@@ -152,7 +152,8 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled, level: float = 0
     reach = float(t_quantile(df, level))
     below, above = (reach**2 * by_judge + unseen for unseen in _reaches(parts, judged.span, level))
     low, high = (max(reach * stderr, math.sqrt(square)) for square in (below, above))
-    return Corrected(difference, stderr, df, difference - low, difference + high, tuning, counts[0] if paired else None)
+    low, high = max(difference - low, -judged.span), min(difference + high, judged.span)
+    return Corrected(difference, stderr, df, low, high, tuning, counts[0] if paired else None)
 
 
 def _reaches(parts: Sequence[tuple[FloatArray, IntArray | None]], span: float, level: float) -> tuple[float, float]:

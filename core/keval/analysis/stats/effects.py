@@ -14,7 +14,7 @@ from keval.analysis.stats.paired import Differences, PairedEffect, Rule, holm, p
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pair
 from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
-from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
+from keval.analysis.stats.units import FloatArray, IntArray, evened, t_quantile
 from keval.findings.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
 from keval.records.scores import Scale, Scorer
 
@@ -66,12 +66,16 @@ def differences_of(pair: Pair) -> Differences:
 def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
     """Return the differences of two arms on the samples that both have, and these samples."""
     shared, ours, theirs = _shared(arm, against)
-    found = Differences(
-        np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs],
-        None if measure.clusters is None else np.asarray(measure.clusters)[shared],
-        measure.span,
-    )
-    return found, shared
+    left, right = np.asarray(arm.means)[ours], np.asarray(against.means)[theirs]
+    clusters = None if measure.clusters is None else np.asarray(measure.clusters)[shared]
+    return Differences(left - right, clusters, measure.span, _size(measure, left, right)), shared
+
+
+def _size(measure: Measure, *means: Sequence[float] | FloatArray) -> float:
+    """Return how large scores are: as the scale's ends, or without one as the largest of these means."""
+    if math.isfinite(measure.span):
+        return max(abs(measure.scale.low), abs(measure.scale.high))
+    return max(float(np.max(np.abs(each), initial=0.0)) for each in means)
 
 
 def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
@@ -226,7 +230,8 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
     for each in crossed:
         mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
         differences, _ = _differences(each.measure, mine, other)
-        rows.append(attrs.evolve(differences, span=2 * differences.span))
+        size = _size(each.measure, *(arm.values.means for arm in (*each.ours, *each.theirs)))
+        rows.append(attrs.evolve(differences, span=2 * differences.span, size=size))
     told = [
         Interaction(
             metric=each.measure.scorer[0],
@@ -250,16 +255,22 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
     return tuple(attrs.evolve(each, p_adjusted=p) for each, p in zip(told, adjusted, strict=True))
 
 
-def changed(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
+def changed(pair: Pair) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample whose mean differs between two arms, with the mean of `against` and of `arm`."""
-    return ((sample, old, new) for sample, old, new in paired_values(arm, against) if old != new)
+    shared, before, now = _paired(pair.arm, pair.against)
+    differs = evened(now - before, _size(pair.measure, now, before)) != 0
+    yield from zip(*(each[differs].tolist() for each in (shared, before, now)), strict=True)
 
 
 def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample that has a score in two arms, with the mean of `against` and of `arm`."""
+    yield from zip(*(each.tolist() for each in _paired(arm, against)), strict=True)
+
+
+def _paired(arm: ArmValues, against: ArmValues) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the samples that have a score in two arms, with the means of `against` and of `arm`."""
     shared, here, there = _shared(arm.values, against.values)
-    before, now = np.asarray(against.values.means)[there], np.asarray(arm.values.means)[here]
-    yield from zip(shared.tolist(), before.tolist(), now.tolist(), strict=True)
+    return shared, np.asarray(against.values.means)[there], np.asarray(arm.values.means)[here]
 
 
 def _verdict(found: Effect, scale: Scale) -> Verdict:

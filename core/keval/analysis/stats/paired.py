@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from keval.analysis.stats.looking import Looking
-from keval.analysis.stats.units import FloatArray, IntArray, Moments, Units, moments
+from keval.analysis.stats.units import FloatArray, IntArray, Moments, Units, evened, moments
 from keval.analysis.stats.weighted_means import WeightedMeans
 
 T = TypeVar("T")
@@ -26,12 +26,18 @@ _AT_ONCE = 50_000
 class Differences:
     """Paired differences, one per sample, of scores on a scale as wide as `span`, which may be infinite.
 
-    Samples with the same number in `clusters` are not independent; `None` if all are.
+    Samples with the same number in `clusters` are not independent; `None` if all are. `size` is how large the scores
+    are: differences that are alike but for the rounding of such numbers are equal.
     """
 
     values: Collection[float]
     clusters: Collection[int] | None = None
     span: float = math.inf
+    size: float = attrs.field()
+
+    @size.default
+    def _largest(self) -> float:
+        return self.span if math.isfinite(self.span) else float(np.max(np.abs(self.values), initial=0.0))
 
 
 @attrs.frozen
@@ -80,7 +86,7 @@ class Rule:
     @classmethod
     def on(cls, rows: Sequence[Differences], looking: Looking | None = None) -> Rule:
         """Return the rule on differences, a row for each."""
-        units = Units.of((row.values, row.clusters) for row in rows)
+        units = Units.of((evened(row.values, row.size), row.clusters) for row in rows)
         return cls.of(units, np.array([row.span for row in rows]), looking)
 
     def p(self, center: FloatArray | float = 0.0) -> FloatArray:
@@ -93,7 +99,7 @@ class Rule:
         return both if self.looking is None else self.looking.p(both, self.units.count)
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper end of each interval."""
+        """Return the lower and the upper end of each interval, which lies within the scale's span around 0."""
         levels = self._levels(level)
         low, high = self.moments.skew_t(levels)
         known, unknown = self._known[~np.isnan(levels[self._known])], np.full(len(self.span), np.nan)
@@ -102,7 +108,7 @@ class Rule:
         for found, share, outer in ((low, (1 - levels) / 2, np.minimum), (high, (1 + levels) / 2, np.maximum)):
             end = unknown.copy()
             end[known] = outer(found[known], weighted.quantiles(share[known]))
-            ends.append(end)
+            ends.append(np.clip(end, -self.span, self.span))
         return ends[0], ends[1]
 
     def worst_case(self, level: float) -> tuple[FloatArray, FloatArray]:

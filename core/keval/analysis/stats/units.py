@@ -17,6 +17,17 @@ _ROUNDING = 1e-12
 """Values that differ by less than this share of the largest are equal: averages of equal scores differ by rounding."""
 
 
+def evened(values: Collection[float], size: float) -> FloatArray:
+    """Return values of which those are equal that differ by the rounding of scores as large as `size`, also from 0."""
+    found = np.array(values, np.float64)
+    order = np.argsort(found, kind="stable")
+    ordered = found[order]
+    begins = np.diff(ordered, prepend=-np.inf) > _ROUNDING * size
+    if not begins.all():
+        found[order] = ordered[begins][np.cumsum(begins) - 1]
+    return np.where(np.abs(found) <= _ROUNDING * size, 0.0, found)
+
+
 @attrs.frozen(eq=False)
 class Units:
     """Rows of units, a row for each mean: the sum of the values of each unit, and how many values it has.

@@ -105,7 +105,9 @@ def test_the_interval_holds_the_truth_whatever_the_judge_favours(kinder: tuple[f
 
     found = [corrected(*drawn(rng, kinder, apart)) for _ in range(200)]
 
-    assert 0.93 <= np.mean([each.low <= 0 <= each.high for each in found]) <= 0.995
+    # Where the judge is right on every label, the interval allows for the errors that no label shows.
+    most = 0.995 if any(kinder) else 1.0
+    assert 0.93 <= np.mean([each.low <= 0 <= each.high for each in found]) <= most
     assert abs(np.mean([each.difference for each in found])) < 0.05
 
 

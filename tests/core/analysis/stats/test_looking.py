@@ -28,7 +28,7 @@ def test_bounds_of_obrien_and_fleming_are_those_of_the_published_table() -> None
 def test_interval_and_p_agree_at_every_look(looking: Looking, clusters: int | None) -> None:
     rng = np.random.default_rng(1)
     of = None if clusters is None else np.arange(40) % clusters
-    row = Differences(rng.exponential(size=40) - 0.4, of, 5.0)
+    row = Differences(rng.exponential(size=40) - 0.4, of, 50.0)
     rule = Rule.on([row] * 2, looking)
 
     low, high = rule.interval(0.95)
