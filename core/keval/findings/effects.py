@@ -172,12 +172,15 @@ class ArmAverage:
 
 @attrs.frozen
 class AverageDifference:
-    """How much higher the average of one arm is than that of another, over the same metrics."""
+    """How much higher the average of one arm is than that of another, over the same metrics and shared questions.
+
+    `None` where they share no question of a metric.
+    """
 
     agent: str
     condition: str
     against: Arm
-    difference: float
+    difference: float | None
     ci_low: float | None
     ci_high: float | None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -46,7 +47,7 @@ def winners(found: Averages) -> Iterator[Winner]:
             if len(rivals) > 1:
                 best = max(rivals, key=lambda arm: arm.average)
                 leads = [_lead(found, best, rival) for rival in rivals if rival is not best]
-                leads.sort(key=lambda lead: lead.difference)
+                leads.sort(key=lambda lead: -math.inf if lead.difference is None else lead.difference)
                 yield Winner(among, within, getattr(best, among), tuple(leads))
 
 
@@ -58,8 +59,8 @@ def _lead(found: Averages, best: ArmAverage, rival: ArmAverage) -> AverageDiffer
         if ends == (one, other):
             return each
         if ends == (other, one):
-            turned = [None if end is None else -end for end in (each.ci_high, each.ci_low)]
-            return AverageDifference(*one, Arm(*other, each.against.run), -each.difference, *turned)
+            turned = [None if end is None else -end for end in (each.difference, each.ci_high, each.ci_low)]
+            return AverageDifference(*one, Arm(*other, each.against.run), *turned)
     raise ValueError(f"no difference between {one} and {other}")
 
 
@@ -84,7 +85,9 @@ def _verdict(winner: Winner | None) -> str:
     if winner is None:
         return ""
     least = winner.leads[0]
-    lead = f"{signed(least.difference)} {interval(least.ci_low, least.ci_high, signs=True)}"
+    lead = "two arms share no question of a metric"
+    if least.difference is not None:
+        lead = f"{signed(least.difference)} {interval(least.ci_low, least.ci_high, signs=True)}"
     statement = HIGHEST_AVERAGE if winner.sure else NO_HIGHEST_AVERAGE
     return f"; {statement.says.format(winner=winner.winner, lead=lead)}"
 

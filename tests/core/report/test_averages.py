@@ -80,6 +80,30 @@ def test_a_question_counts_as_much_as_in_the_means_that_are_shown() -> None:
     assert pytest.approx(0.5) == found.differences[0].difference
 
 
+def test_arms_are_held_against_each_other_on_the_questions_that_both_have() -> None:
+    """One arm has no score for the hard half; on the easy half, both are alike."""
+    scorers = [ScorerEntry(name, None, Scale(0, 1)) for name in ("all", "half")]
+    easy, hard = [0.9, 0.8, 0.9, 0.8], [0.1, 0.2, 0.1, 0.2]
+    full, lost = values([0.5] * 8, easy + hard), values([0.5] * 8, [*easy, *[None] * 4])
+
+    found = averages_of(scorers, {BASE: full, DOCS: lost}, None)
+
+    assert {"baseline": 0.5, "docs": 0.675} == {arm.condition: round(arm.average, 9) for arm in found.arms}
+    assert pytest.approx(0.0) == found.differences[0].difference
+    (best,) = winners(found)
+    assert ("docs", False) == (best.winner, best.sure)
+
+
+def test_arms_that_share_no_question_are_not_held_against_each_other() -> None:
+    scorers = [ScorerEntry(name, None, Scale(0, 1)) for name in ("all", "half")]
+    first, second = values([0.5] * 4, [0.1, 0.2, None, None]), values([0.5] * 4, [None, None, 0.8, 0.9])
+
+    found = averages_of(scorers, {BASE: first, DOCS: second}, None)
+
+    assert [None] == [each.difference for each in found.differences]
+    assert [False] == [best.sure for best in winners(found)]
+
+
 def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
     lacking = values([0.7] * 4, [None] * 4, [5.0] * 4, [4.0] * 4, [9.0] * 4)
 
@@ -103,7 +127,7 @@ def test_the_highest_is_ahead_of_each_other_arm() -> None:
     ("docs", "told"),
     [
         ([0.25, 0.75, 0.25, 0.85, 0.15, 0.25], "; none is surely highest: +0.08 [-0.07, +0.29]"),
-        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs is highest, by +0.13 [+0.03, +0.15]"),
+        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs is highest, by +0.12 [+0.03, +0.15]"),
     ],
     ids=["open", "sure"],
 )

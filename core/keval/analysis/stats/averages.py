@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, combinations, compress
-from operator import sub
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -26,12 +25,17 @@ if TYPE_CHECKING:  # NumPy takes a tenth of a second to import
     from keval.analysis.stats.looking import Looking
 
 
+Shares: TypeAlias = Mapping[int, float]
+"""The shares of a scale that a scorer gave, by sample."""
+
+
 @attrs.frozen(eq=False)
 class Influence:
-    """An average, and what each sample that was asked makes of it: their mean is the average."""
+    """An average, and what each sample that was asked makes of it: their mean is the average. Samples have sources."""
 
     average: float
     by_sample: Sequence[float]
+    clusters: Sequence[int] | None = None
 
 
 def averages_of(
@@ -43,8 +47,9 @@ def averages_of(
     """Return the average of each arm, and the differences of arms that share their agent or their condition.
 
     `values` has for each arm what each of the `scorers` found, by sample. A question counts in an average as much as it
-    counts in the means of the metrics that have a score for it. The interval of a difference is that of the mean over
-    questions of what each adds to it.
+    counts in the means of the metrics that have a score for it. In a difference, a metric counts by the questions that
+    both arms have a score for, as an arm may lose its hard ones; the interval is that of the mean over questions of
+    what each adds to it. A difference is unknown where two arms share no question of a metric.
     """
     left_out = {
         entry.metric: "its scale has no end" if math.isinf(entry.scale.high) else "an arm has no mean of it"
@@ -57,31 +62,36 @@ def averages_of(
         return Averages((), left_out)
     judges = Counter(scorers[number].metric for number in kept)
     weights = {number: 1 / len(metrics) / judges[scorers[number].metric] for number in kept}
-    asked, places = _places(found[number].samples for found in values.values() for number in kept)
-    influences = {arm: _influence(scorers, found, weights, places) for arm, found in values.items()}
-    of = None if clusters is None else [clusters[sample] for sample in asked]
-    ends = mean_intervals([Values(each.by_sample, of, 0.0, 1.0) for each in influences.values()])
+    shares = {
+        arm: {number: _shares(found[number], scorers[number].scale) for number in kept} for arm, found in values.items()
+    }
+    influences = {arm: _influence(found, weights, clusters) for arm, found in shares.items()}
+    ends = mean_intervals([Values(each.by_sample, each.clusters, 0.0, 1.0) for each in influences.values()])
     arms = tuple(
         ArmAverage(arm.agent, arm.condition, each.average, *((end.low, end.high) if end else (None, None)))
         for (arm, each), end in zip(influences.items(), ends, strict=True)
     )
-    return Averages(metrics, left_out, arms, tuple(_differences(influences, of, looking)))
+    return Averages(metrics, left_out, arms, tuple(_differences(shares, weights, clusters, looking)))
 
 
 def _differences(
-    influences: Mapping[Arm, Influence], clusters: Sequence[int] | None, looking: Looking | None
+    shares: Mapping[Arm, Mapping[int, Shares]],
+    weights: Mapping[int, float],
+    clusters: Sequence[int] | None,
+    looking: Looking | None,
 ) -> Iterator[AverageDifference]:
-    pairs = [*_pairs([*influences])]
+    pairs = [*_pairs([*shares])]
     if not pairs:
         return
     from keval.analysis.stats.paired import Differences, paired_effects  # NumPy takes a tenth of a second to import
 
-    rows = [
-        Differences(array("d", map(sub, influences[arm].by_sample, influences[against].by_sample)), clusters, 1.0)
-        for arm, against in pairs
-    ]
+    rows = []
+    for arm, against in pairs:
+        both = {number: _difference(shares[arm][number], shares[against][number]) for number in weights}
+        found = _influence(both, weights, clusters) if all(both.values()) else Influence(0.0, ())
+        rows.append(Differences(found.by_sample, found.clusters, 1.0))
     for (arm, against), found in zip(pairs, paired_effects(rows, looking=looking), strict=True):
-        yield AverageDifference(arm.agent, arm.condition, against, found.difference or 0.0, found.low, found.high)
+        yield AverageDifference(arm.agent, arm.condition, against, found.difference, found.low, found.high)
 
 
 def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
@@ -90,33 +100,23 @@ def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
             yield arm, against
 
 
-def _influence(
-    scorers: Sequence[ScorerEntry],
-    found: Sequence[SampleValues],
-    weights: Mapping[int, float],
-    places: Sequence[int],
-) -> Influence:
-    average, by_sample = 0.0, array("d", bytes(8 * places[-1]))
+def _influence(shares: Mapping[int, Shares], weights: Mapping[int, float], clusters: Sequence[int] | None) -> Influence:
+    average, asked = 0.0, sorted(set().union(*shares.values()))
+    by_sample = dict.fromkeys(asked, 0.0)
     for number, weight in weights.items():
-        shares = _shares(found[number].means, scorers[number].scale)
-        mean = math.fsum(shares) / len(shares)
+        mean = math.fsum(shares[number].values()) / len(shares[number])
         average += weight * mean
-        factor = weight * len(by_sample) / len(shares)
-        for sample, share in zip(found[number].samples, shares, strict=True):
-            by_sample[places[sample]] += factor * (share - mean)
-    return Influence(average, array("d", (average + each for each in by_sample)))
+        factor = weight * len(asked) / len(shares[number])
+        for sample, share in shares[number].items():
+            by_sample[sample] += factor * (share - mean)
+    of = None if clusters is None else [clusters[sample] for sample in asked]
+    return Influence(average, array("d", (average + each for each in by_sample.values())), of)
 
 
-def _places(of: Iterable[Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the samples that any has, rising, and by the number of a sample how many of them come before it."""
-    known = bytearray()
-    for samples in of:
-        known.extend(bytes(max(0, samples[-1] + 1 - len(known))))
-        for sample in samples:
-            known[sample] = 1
-    return array("I", compress(range(len(known)), known)), array("I", accumulate(known, initial=0))
+def _difference(ours: Shares, theirs: Shares) -> Shares:
+    return {sample: share - theirs[sample] for sample, share in ours.items() if sample in theirs}
 
 
-def _shares(values: Sequence[float], scale: Scale) -> Sequence[float]:
+def _shares(found: SampleValues, scale: Scale) -> Shares:
     best, worst = (scale.low, scale.high) if scale.better == "lower" else (scale.high, scale.low)
-    return array("d", ((value - worst) / (best - worst) for value in values))
+    return {sample: (value - worst) / (best - worst) for sample, value in zip(found.samples, found.means, strict=True)}
