@@ -60,14 +60,17 @@ class Effect(Scored):
     on every question is in no family.
 
     `mde` is the smallest difference that this many samples show with 80 % power at the level of the first one in the
-    family, and no less than half the interval; `needed_samples` is between how many and how many samples would show the
-    difference that was seen, `None` below 10 samples, or if all differ by the same. `bound_low` and `bound_high` are
-    the effect if every score that is lost had been the worst or the best; `None` where no more than 5 % are lost, or
-    the scale has no end. `neutral_low` and `neutral_high` are the same if every neutral score had been, where the
-    shares of neutral scores in the two arms differ by more than 5 points.
+    family, and no less than half the interval; `needed_samples` is between how many and how many samples would show a
+    difference of a twentieth of the scale, `None` below 10 samples, if all differ by the same, or without an end.
+    `bound_low` and `bound_high` are the effect if every score that is lost had been the worst or the best; `None` where
+    none is lost, or the scale has no end. A score without a value is lost where the other arm has one for the sample.
+    `neutral_low` and `neutral_high` are the same if every neutral score had been, where the shares of neutral scores in
+    the two arms differ by more than 5 points.
 
-    `verdict` is `interim` in a run that is unfinished. Else it is `better` or `worse` if `p_adjusted` is at most 0.05,
-    `same` if the interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.
+    `verdict` is `interim` in a run that is unfinished. Else it is `better` or `worse` if `p_adjusted` is at most 0.05
+    and scores that are lost, or neutral, could not turn the effect round,
+    `same` if the interval and the worst case lie within a twentieth of the scale around 0, else `unclear`; `unknown`
+    without an interval.
     """
 
     metric: str
@@ -99,6 +102,12 @@ class Effect(Scored):
     neutral_high: float | None = None
     per_protocol: PerProtocol | None = None
     verdict: Verdict = "unknown"
+
+    @property
+    def hangs_on_lost(self) -> bool:
+        """Whether the effect may be 0 or the other way round, with the scores that are lost or neutral."""
+        ends = (self.bound_low, self.bound_high, self.neutral_low, self.neutral_high)
+        return any(end is not None and end * (self.difference or 0.0) <= 0 for end in ends)
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import attrs
 
 from keval.findings.effects import Effect, WinRate
-from keval.findings.formats import expense, expense_interval, number, percent, percent_interval, short_number
+from keval.findings.formats import expense, expense_interval, number, percent, percent_interval
 from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ArmScore, ScorerScale, Summary
 from keval.records.scores import Scorer
@@ -21,6 +21,7 @@ from keval.report.claims import (
     COULD_SEE,
     DROPPED,
     FEW_QUESTIONS,
+    HANGS_ON_LOST,
     JUDGE_COULD_DECIDE,
     MORE_QUESTIONS,
     NEUTRAL_BOUNDS,
@@ -29,7 +30,6 @@ from keval.report.claims import (
     NOTHING_SHARED,
     ONE_SOURCE,
     RESTS_ON_OTHERS,
-    SAME,
     SAVES,
     SMALLER,
     UNCHANGED,
@@ -38,6 +38,7 @@ from keval.report.claims import (
     Level,
     Statement,
     least_seen,
+    said,
 )
 from keval.report.totals import lost_scores
 from keval.report.words import display_names, one_line, with_units
@@ -155,14 +156,12 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
         undecided = sorted(rows, key=lambda claim: claim.effect.ci_low is None)
         rows = [claim for claim in rows if claim.level == level] or undecided[:_MOST_OPEN]
     chosen = set(map(id, rows))
-    shared: dict[str, list[Claim]] = {}
+    shared: dict[tuple[int, str], list[Claim]] = {}
     for claim in claims:
         # At first, what has a row without a verdict is told with the others of its reason, too.
         if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
-            shared.setdefault(_heading(claim, level) or CANNOT_TELL.says, []).append(claim)
-    order = [each.says for each in _SHARED[level]]
-    shared = dict(sorted(shared.items(), key=lambda item: order.index(item[0]) if item[0] in order else -1))
-    remarks = [_remark(heading, group, claims, several) for heading, group in shared.items()]
+            shared.setdefault(_heading(claim, level) or (-1, CANNOT_TELL.says), []).append(claim)
+    remarks = [_remark(heading, shared[place, heading], claims, several) for place, heading in sorted(shared)]
     for statement, told in ((RESTS_ON_OTHERS, _nothing), (NEUTRAL_BOUNDS, _neutral), (DROPPED, _dropped)):
         if level == statement.level and (some := [claim for claim in rows if statement.holds(claim)]):
             remarks.append((statement.says, _listed(some, claims, several, told)))
@@ -170,21 +169,23 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
 
 
 _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
-    "first": (MORE_QUESTIONS, AMONG_MANY, FEW_QUESTIONS, ONE_SOURCE, SMALLER, SAME, NOT_SHARED),
+    "first": (
+        *(MORE_QUESTIONS, AMONG_MANY, FEW_QUESTIONS, ONE_SOURCE, SMALLER, HANGS_ON_LOST, NO_DIFFERENCE, UNCHANGED),
+        NOT_SHARED,
+    ),
     "explained": (NO_DIFFERENCE, UNCHANGED, COULD_SEE, NOTHING_SHARED),
 }
 """What claims without a row share a line for, at each level; what tells least comes last."""
 
 
-def _heading(claim: Claim, level: Level) -> str | None:
-    """Return the heading of the line that a claim shares with others, if it needs no row."""
+def _heading(claim: Claim, level: Level) -> tuple[int, str] | None:
+    """Return the heading of the line that a claim shares with others, if it needs no row, and its place."""
     if JUDGE_COULD_DECIDE.holds(claim):
         return None
     # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
-    for statement in reversed(_SHARED[level]):
+    for place, statement in reversed([*enumerate(_SHARED[level])]):
         if statement.holds(claim):
-            unit = f" {claim.scale.unit}" if claim.scale.unit else ""
-            return statement.says.format(f"{short_number(claim.margin, 2)}{unit}")
+            return place, said(statement, claim)
     return None
 
 

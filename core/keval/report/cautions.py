@@ -12,6 +12,7 @@ from keval.records.trial import LIMIT
 from keval.report.blocks import Block, claims_of, grouped
 from keval.report.claims import (
     BETTER,
+    HANGS_ON_LOST,
     HOLDS,
     INFORMATION_HARMS,
     JUDGE_COULD_DECIDE,
@@ -28,7 +29,7 @@ from keval.report.totals import compliance_text, favours, remark_sentences, unru
 from keval.report.words import joined, one_line, rubric_name
 
 MANY_FAILED = 0.05
-"""The share of an arm's trials from which on failures are a caution, as lost scores have bounds from there on."""
+"""The share of an arm's trials from which on failures are a caution."""
 LEAST_ALPHA = 2 / 3
 """Krippendorff (2004), Content Analysis, 11.4: below it not even tentative conclusions are to be drawn."""
 LEAST_KAPPA = 0.4
@@ -93,7 +94,9 @@ def _impossible_usage(summary: Summary) -> Iterator[str]:
 
 def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield which verdicts could be others, by block if several blocks have any."""
-    decided = [block for block in blocks if any(not claim.is_open for claim in block.claims)]
+    decided = [
+        block for block in blocks if any(not claim.is_open or HANGS_ON_LOST.holds(claim) for claim in block.claims)
+    ]
     for statement in (JUDGE_COULD_DECIDE, LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
         for block in decided:
             if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):

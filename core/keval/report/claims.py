@@ -13,7 +13,7 @@ import attrs
 
 from keval.findings.anchors import JudgeDrift
 from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
-from keval.findings.formats import counted, decimals, interval, number, percent, signed
+from keval.findings.formats import counted, decimals, interval, number, percent, short_number, signed
 from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ScoreByReading, Summary
 from keval.records.scores import Scale, named_band
@@ -67,7 +67,7 @@ class Claim:
     @property
     def is_open(self) -> bool:
         """Whether it is neither decided nor an interim figure, and people's labels do not decide it, either."""
-        return not _judge_decides(self) and all(each.level == "explained" for each in _VERDICTS if each.holds(self))
+        return not _judge_decides(self) and not any(each.holds(self) for each in (BETTER, WORSE, INTERIM))
 
     @property
     def level(self) -> Level:
@@ -138,6 +138,15 @@ def _is_undecided(claim: Claim) -> bool:
     return claim.effect.verdict == "unclear" and not is_flat(claim.effect)
 
 
+def _hangs_on_lost(claim: Claim) -> bool:
+    p = claim.effect.p_adjusted
+    return _is_undecided(claim) and p is not None and p <= SURE
+
+
+def _cannot_tell(claim: Claim) -> bool:
+    return _is_undecided(claim) and not _hangs_on_lost(claim)
+
+
 def _lacks_interval(claim: Claim) -> bool:
     effect = claim.effect
     return effect.verdict == "unknown" and effect.difference is not None and not _changed_nothing(claim)
@@ -148,7 +157,7 @@ def _changed_nothing(claim: Claim) -> bool:
 
 
 def _rests_on_others(claim: Claim) -> bool:
-    return _is_sure(claim) and _includes_0(*(claim.effect.worst_case or (None, None)))
+    return _is_sure(claim) and claim.effect.n <= 2 * FEW and _includes_0(*(claim.effect.worst_case or (None, None)))
 
 
 def _judge_decides(claim: Claim) -> bool:
@@ -171,8 +180,15 @@ def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
 
 FEW = 10
 """Questions below which their number stands beside a figure, and nothing is said of how many would decide."""
-_SURE_WORDS = f"the p that is adjusted in its family is at most {SURE:g}, and the run is finished"
-_MARGIN_WORDS = f"the 95 % interval lies within {percent(SMALL_SHARE)} of the scale around 0, and the run is finished"
+_SURE_WORDS = (
+    f"the p that is adjusted in its family is at most {SURE:g}, the run is finished, and the effect with all lost or"
+    " neutral scores the worst or the best is of the same sign"
+)
+_MARGIN = f"{percent(SMALL_SHARE)} of the scale"
+_MARGIN_WORDS = (
+    f"the 95 % interval lies within {_MARGIN} around 0, also if a question that nobody asked could change by the whole"
+    " scale, and the run is finished"
+)
 
 BETTER = Statement[Claim]("better", _SURE_WORDS, lambda claim: claim.effect.verdict == "better", "first")
 WORSE = Statement[Claim]("worse", _SURE_WORDS, lambda claim: claim.effect.verdict == "worse", "first")
@@ -180,6 +196,7 @@ NO_DIFFERENCE = Statement[Claim](
     "no difference as large as {}",
     _MARGIN_WORDS,
     lambda claim: claim.effect.verdict == "same" and not _changed_nothing(claim),
+    "first",
 )
 CANNOT_TELL = Statement[Claim]("cannot tell", "there is an interval, and none of the above holds", _is_undecided)
 INTERIM = Statement[Claim](
@@ -202,7 +219,7 @@ TOO_EARLY = Statement[Claim](
     lambda claim: _lacks_interval(claim) and claim.effect.stderr is not None,
 )
 UNCHANGED = Statement[Claim](
-    "no difference on any question", "every question has the same score in both arms", _changed_nothing
+    "equal on {questions}", "every question has the same score in both arms", _changed_nothing, "first"
 )
 NOTHING_SHARED = Statement[Claim](
     "no question has a score in both arms",
@@ -212,13 +229,13 @@ NOTHING_SHARED = Statement[Claim](
 ADJUSTED = Statement[Claim](
     "adjusted p {}",
     "the interval excludes 0, but the adjusted p is larger",
-    lambda claim: _is_undecided(claim) and _excludes_0(claim.effect) and claim.effect.p_adjusted is not None,
+    lambda claim: _cannot_tell(claim) and _excludes_0(claim.effect) and claim.effect.p_adjusted is not None,
 )
 NEEDED = Statement[Claim](
-    "{:,} to {:,} questions would",
+    f"{{:,}} to {{:,}} questions would show {_MARGIN}",
     "it cannot tell, from 10 questions on; the ends are those of the interval of the standard deviation",
     lambda claim: (
-        _is_undecided(claim)
+        _cannot_tell(claim)
         and claim.effect.needed_samples is not None
         and claim.effect.needed_samples[1] > claim.effect.n
     ),
@@ -226,18 +243,21 @@ NEEDED = Statement[Claim](
 COULD_SEE = Statement[Claim](
     "cannot tell; 80 of 100 such runs would see",
     f"it cannot tell, and the difference is below {percent(SMALL_SHARE)} of the scale; at the level of the family",
-    lambda claim: _is_undecided(claim) and claim.effect.mde is not None and claim.size < SMALL_SHARE,
+    lambda claim: _cannot_tell(claim) and claim.effect.mde is not None and claim.size < SMALL_SHARE,
 )
 NOT_SHARED = Statement[Claim]("nothing to compare", NOTHING_SHARED.when, NOTHING_SHARED.holds, "first")
-SAME = Statement[Claim](
-    "no difference",
-    f"every question has the same score in both arms, or {_MARGIN_WORDS}",
-    lambda claim: UNCHANGED.holds(claim) or NO_DIFFERENCE.holds(claim),
+HANGS_ON_LOST = Statement[Claim](
+    "cannot tell, as lost scores could decide",
+    f"the p that is adjusted in its family is at most {SURE:g}, and the effect with all lost or neutral scores the"
+    " worst or the best may be 0 or of the other sign",
+    _hangs_on_lost,
     "first",
 )
 SMALLER = Statement[Claim]("cannot tell differences of less than", COULD_SEE.when, COULD_SEE.holds, "first")
 AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.when, ADJUSTED.holds, "first")
-MORE_QUESTIONS = Statement[Claim]("cannot tell; questions needed", NEEDED.when, NEEDED.holds, "first")
+MORE_QUESTIONS = Statement[Claim](
+    f"cannot tell; questions that would show {_MARGIN}", NEEDED.when, NEEDED.holds, "first"
+)
 FEW_QUESTIONS = Statement[Claim](
     "cannot tell from so few questions",
     f"it cannot tell, and fewer than {FEW} questions are compared, or too few for an interval that holds at every look",
@@ -251,7 +271,7 @@ ONE_SOURCE = Statement[Claim](
 )
 RESTS_ON_OTHERS = Statement[Claim](
     "sure only if no other question changes by more than these do",
-    "the verdict is sure, and one question that changed by the whole scale could undo it",
+    f"the verdict is sure, of no more than {2 * FEW} questions, and one that changed by the whole scale could undo it",
     _rests_on_others,
 )
 EXPLORATORY = Statement[Claim](
@@ -264,21 +284,21 @@ DROPPED = Statement[Claim](
 )
 LOST_BOUNDS = Statement[Claim](
     "{} if every lost score had been the worst or the best",
-    "more than 5 % of the scores are lost, and the scale has an end",
+    "scores are lost, and the scale has an end",
     lambda claim: claim.effect.bound_low is not None,
 )
 UNLIKE_QUESTIONS = Statement[Claim](
-    "{metrics}: judged on far fewer answers of one arm than of the other",
-    "the verdict is sure, the shares of neutral scores differ by more than 5 points between the arms, and the effect"
-    " with all of them the worst or the best may be 0",
-    lambda claim: _is_sure(claim) and _includes_0(claim.effect.neutral_low, claim.effect.neutral_high),
+    "{metrics}: judged on far fewer answers of one arm than of the other, which could decide",
+    "the adjusted p would make the verdict sure, the shares of neutral scores differ by more than 5 points between the"
+    " arms, and the effect with all of them the worst or the best may be 0 or of the other sign",
+    lambda claim: _hangs_on_lost(claim) and claim.effect.neutral_low is not None,
     "first",
 )
 LOST_COULD_DECIDE = Statement[Claim](
-    "{metrics}: so many scores are lost that the verdict could be another with them",
-    "the verdict is sure, more than 5 % of the scores are lost, and the effect with all of them the worst or the best"
-    " may be 0",
-    lambda claim: _is_sure(claim) and _includes_0(claim.effect.bound_low, claim.effect.bound_high),
+    "{metrics}: so many scores are lost that they could decide",
+    "the adjusted p would make the verdict sure, scores are lost, and the effect with all of them the worst or the best"
+    " may be 0 or of the other sign",
+    lambda claim: _hangs_on_lost(claim) and claim.effect.bound_low is not None,
     "first",
 )
 ONE_COULD_DECIDE = Statement[Claim](
@@ -309,7 +329,7 @@ NOT_DECIDED = Statement[Sequence[Claim]](
     "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL)
 )
 EQUIVALENT = Statement[Sequence[Claim]](
-    f"{{between}}: no difference as large as {percent(SMALL_SHARE)} of the scale in {{metrics}}.",
+    f"{{between}}: no difference as large as {_MARGIN} in {{metrics}}.",
     NO_DIFFERENCE.when,
     _all(NO_DIFFERENCE),
 )
@@ -428,7 +448,14 @@ def least_seen(claim: Claim) -> str:
 
 def word(claim: Claim) -> str:
     """Return the verdict on a claim in a word or two."""
-    return next(each.says for each in _VERDICTS if each.holds(claim))
+    return next(said(each, claim) for each in _VERDICTS if each.holds(claim))
+
+
+def said(statement: Statement[Claim], claim: Claim) -> str:
+    """Return what a statement says of a claim: its margin, or how many questions there are."""
+    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
+    every = "the only question" if claim.effect.n == 1 else f"all {claim.effect.n:,} questions"
+    return statement.says.format(f"{short_number(claim.margin, 2)}{unit}", questions=every)
 
 
 _VERDICTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -16,7 +16,7 @@ from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.units import FloatArray, IntArray, evened, t_quantile
 from keval.findings.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
-from keval.records.scores import Scale, Scorer
+from keval.records.scores import Scale
 
 
 @attrs.frozen
@@ -26,12 +26,6 @@ class Observed:
     sums: FloatArray
     scored: IntArray
     lost: IntArray
-
-
-def lost_share(*arms: Observed) -> float:
-    """Return which share of the scores that there should have been were lost."""
-    lost = sum(int(arm.lost.sum()) for arm in arms)
-    return lost / max(1, lost + sum(int(arm.scored.sum()) for arm in arms))
 
 
 def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) -> tuple[float, float] | None:
@@ -52,8 +46,8 @@ def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) 
     return mean(arm, low) - mean(against, high), mean(arm, high) - mean(against, low)
 
 
-_LOST = 0.05
-"""The share of lost scores, or by how much shares of neutral ones differ, from which an effect has bounds."""
+_UNLIKE = 0.05
+"""By how much the shares of neutral scores differ from which an effect has bounds for these."""
 _FEWEST = 10
 """Samples below which their scatter is too uncertain to say how many would show a difference."""
 
@@ -91,7 +85,8 @@ def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
     told, df = [effect for effect, _ in known], [freedom for _, freedom in known]
     scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
     return tuple(
-        _judged(each, families, scales, freedom) for each, freedom in zip(_adjusted(told, families), df, strict=True)
+        _judged(each, families, scales[each.scorer], freedom)
+        for each, freedom in zip(_adjusted(told, families), df, strict=True)
     )
 
 
@@ -171,9 +166,9 @@ def _holm_in(families: Sequence[Hashable | None], p: Sequence[float | None]) -> 
     return adjusted
 
 
-def _judged(found: Effect, families: Families, scales: Mapping[Scorer, Scale], df: float | None) -> Effect:
+def _judged(found: Effect, families: Families, scale: Scale, df: float | None) -> Effect:
     """Return an effect with its verdict, and with what one look could have seen at the level of its family."""
-    verdict: Verdict = "interim" if families.unfinished else _verdict(found, scales[found.scorer])
+    verdict: Verdict = "interim" if families.unfinished else _verdict(found, scale)
     if found.stderr is None or df is None or found.difference is None or families.looking is not None:
         return attrs.evolve(found, verdict=verdict)
     alpha = SURE / max(1, found.family_size)
@@ -183,7 +178,9 @@ def _judged(found: Effect, families: Families, scales: Mapping[Scorer, Scale], d
         wider = float(t_quantile(df, 1 - alpha) / t_quantile(df, 1 - SURE))
         seen.append((found.ci_high - found.ci_low) / 2 * wider)
     sd = found.stderr * math.sqrt(found.n)
-    needed = needed_between(sd, df, found.difference, alpha=alpha) if sd and found.n >= _FEWEST else None
+    margin = _margin(scale)
+    known = sd and found.n >= _FEWEST and math.isfinite(margin)
+    needed = needed_between(sd, df, margin, alpha=alpha) if known else None
     return attrs.evolve(found, verdict=verdict, mde=max(seen, default=None), needed_samples=needed)
 
 
@@ -277,15 +274,24 @@ def _verdict(found: Effect, scale: Scale) -> Verdict:
     if found.difference is None or found.ci_low is None or found.ci_high is None:
         return "unknown"
     if found.p_adjusted is not None and found.p_adjusted <= SURE:
+        if found.hangs_on_lost:
+            return "unclear"
         return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
-    margin = SMALL_SHARE * (scale.high - scale.low)
-    return "same" if np.isfinite(margin) and max(-found.ci_low, found.ci_high) <= margin else "unclear"
+    if found.worst_case is None:
+        return "unclear"
+    # A few questions that lose much are seldom among those that are asked.
+    return "same" if max(-found.worst_case[0], found.worst_case[1]) <= _margin(scale) else "unclear"
+
+
+def _margin(scale: Scale) -> float:
+    """Return how large a difference may be to be called none; infinite for a scale without an end."""
+    return SMALL_SHARE * (scale.high - scale.low)
 
 
 def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
-    """Return the bounds of the effect, if more than a twentieth of the scores are lost and the scale has an end."""
+    """Return the bounds of the effect, if scores are lost and the scale has an end."""
     ours, theirs = _observed(arm, against)
-    if lost_share(ours, theirs) <= _LOST:
+    if not (ours.lost.any() or theirs.lost.any()):
         return None
     return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
 
@@ -296,7 +302,7 @@ def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[f
     Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
     """
     shares = [each.neutral.total() / max(1, each.neutral.total() + sum(each.values.counts)) for each in (arm, against)]
-    if abs(shares[0] - shares[1]) <= _LOST:
+    if abs(shares[0] - shares[1]) <= _UNLIKE:
         return None
     ours, theirs = _observed(*(attrs.evolve(each, lost=each.lost + each.neutral) for each in (arm, against)))
     return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
@@ -304,16 +310,20 @@ def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[f
 
 def _observed(*arms: ArmValues) -> list[Observed]:
     """Return what is known of arms on all samples that any of them has a score for or lost one of."""
-    samples = np.array(sorted({sample for arm in arms for sample in (*arm.values.samples, *arm.lost)}), np.int64)
-    return [_observed_on(arm, samples) for arm in arms]
+    scored = {sample for arm in arms for sample in arm.values.samples}
+    lost = [
+        arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in scored}) for arm in arms
+    ]
+    samples = np.array(sorted(scored.union(*lost)), np.int64)
+    return [_observed_on(arm, counts, samples) for arm, counts in zip(arms, lost, strict=True)]
 
 
-def _observed_on(arm: ArmValues, samples: IntArray) -> Observed:
+def _observed_on(arm: ArmValues, lost: Counter[int], samples: IntArray) -> Observed:
     at = np.searchsorted(samples, arm.values.samples)
     sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
     scored[at] = arm.values.counts
     sums[at] = np.asarray(arm.values.means) * scored[at]
-    return Observed(sums, scored, np.array([arm.lost[sample] for sample in samples.tolist()], np.int64))
+    return Observed(sums, scored, np.array([lost[sample] for sample in samples.tolist()], np.int64))
 
 
 def _mean_on(values: SampleValues, samples: IntArray) -> float | None:

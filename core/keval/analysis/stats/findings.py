@@ -92,6 +92,7 @@ class Findings:
                 arm,
                 cell.values(),
                 cell.lost() + observed.failed,
+                cell.without_value(),
                 cell.left_out(),
                 observed.compliant[scorer].values() if observed.compliant else None,
             )

@@ -22,13 +22,15 @@ Kind: TypeAlias = Literal["condition", "agent", "run"]
 class ArmValues:
     """What one scorer found in one arm, by sample, and how many trials of a sample have no score due to a failure.
 
-    `neutral` counts trials whose score is neutral and left out. `compliant` has the compliant trials alone; it is
-    `None` where the condition requires no use of tools.
+    `without` counts trials that the scorer gave no value, without failing: they are lost if the other arm has a value
+    for the sample, which can be scored then. `neutral` counts trials whose score is neutral and left out. `compliant`
+    has the compliant trials alone; it is `None` where the condition requires no use of tools.
     """
 
     arm: Arm
     values: SampleValues
     lost: Counter[int] = attrs.field(factory=Counter)
+    without: Counter[int] = attrs.field(factory=Counter)
     neutral: Counter[int] = attrs.field(factory=Counter)
     compliant: SampleValues | None = None
 

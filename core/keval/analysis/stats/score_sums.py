@@ -150,7 +150,7 @@ class Cell:
         self._count_neutral = count_neutral
         self._passes = passes(entry)
         self._samples = Sums()
-        self._lost, self._left_out = _TrialCounts(), _TrialCounts()
+        self._lost, self._left_out, self._without = _TrialCounts(), _TrialCounts(), _TrialCounts()
         # Trials by their id, if a judge grades more than once: a trial counts once.
         self._trials: dict[str, int] | None = {} if entry.repetitions > 1 else None
         self._sample_of = array("L")
@@ -164,7 +164,8 @@ class Cell:
             if line.failure is not None:
                 self.failed += 1
                 self.failures.add(line.failure.kind, line.failure.message)
-                self._lost.add(sample, None if self._trials is None else line.trial)
+            lost = self._without if line.failure is None else self._lost
+            lost.add(sample, None if self._trials is None else line.trial)
             return
         self.neutral += neutral
         self.scored += not neutral
@@ -182,6 +183,10 @@ class Cell:
     def lost(self) -> Counter[int]:
         """Return by sample how many trials were answered and have no value, because the scorer failed."""
         return self._lost.without(self._trials or ())
+
+    def without_value(self) -> Counter[int]:
+        """Return by sample how many trials were answered and have no value, though the scorer did not fail."""
+        return self._without.without(self._trials or ())
 
     def left_out(self) -> Counter[int]:
         """Return by sample how many trials have no value because there was nothing to judge."""

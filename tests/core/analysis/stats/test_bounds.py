@@ -9,7 +9,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from keval.analysis.stats.effects import Observed, lost_share, manski_bounds
+from keval.analysis.stats.effects import Observed, manski_bounds
 
 
 def observed(scores: list[list[float | None]]) -> Observed:
@@ -40,7 +40,6 @@ def test_the_bounds_are_the_least_and_the_greatest_of_all_that_might_have_been()
     found = manski_bounds(observed(ARM), observed(AGAINST), low=0, high=1)
 
     assert pytest.approx((min(effects()), max(effects()))) == found
-    assert pytest.approx(3 / 11) == lost_share(observed(ARM), observed(AGAINST))
 
 
 def test_a_scale_without_an_end_bounds_nothing() -> None:

@@ -217,7 +217,7 @@ def test_primary_metrics_are_judged_first_and_by_themselves(project: Project) ->
 @pytest.mark.parametrize(
     ("after", "verdict"),
     [
-        ([0.51, 0.59, 0.4, 0.91, 0.99, 0.6], "same"),
+        ([0.51, 0.59, 0.4, 0.91, 0.99, 0.6], "unclear"),  # of six questions, others may be unlike
         ([value / 10 for value in AFTER], "worse"),
         ([0.9, 0.2, 0.8, 0.1, 0.7, 0.3], "unclear"),
     ],
@@ -230,6 +230,59 @@ def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(
     (effect,) = summary["effects"]
     assert (verdict, None) == (effect["verdict"], effect["needed_samples"])  # six questions are too few to say
     assert effect["mde"] > (abs(effect["difference"]) if verdict == "unclear" else 0)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(50, "unclear"), (100, "same")])
+def test_no_difference_is_said_where_others_that_lose_much_would_have_been_seen(
+    project: Project, count: int, verdict: str
+) -> None:
+    """Of 50 questions, none is among the 7 % that lose 0.9 in one of 40 runs."""
+    before = {f"s{number}": [0.5 + number % 7 / 20] for number in range(count)}
+    after = {
+        name: [values[0] + (0.004 if number % 2 else -0.004)] for number, (name, values) in enumerate(before.items())
+    }
+
+    summary = evaluated(project, {("one", "baseline"): before, ("one", "with_docs"): after})
+
+    (effect,) = summary["effects"]
+    assert (verdict, 2) == (effect["verdict"], len(effect["worst_case"]))
+    assert max(map(abs, (effect["ci_low"], effect["ci_high"]))) < 0.05
+    told = "no difference as large as 0.05: rating"
+    assert (verdict == "same") == (told in project.keval("report", summary["run"]).stdout)
+
+
+def test_questions_with_equal_scores_are_counted(project: Project) -> None:
+    same = {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(BEFORE)}
+
+    summary = evaluated(project, same)
+
+    assert "equal on all 6 questions: rating" in project.keval("report", summary["run"]).stdout
+
+
+@pytest.mark.parametrize("lost", ["unscored", "neutral"])
+def test_no_verdict_is_given_where_the_scores_that_are_lost_could_decide(project: Project, lost: str) -> None:
+    """Two arms are alike, but for one that has no score for a third of its wrong answers."""
+    answers = {f"s{number}": [0.9 if number % 2 else 0.1 + number % 3 / 50] for number in range(40)}
+    kept = {name: [lost] if number % 6 == 0 else values for number, (name, values) in enumerate(answers.items())}
+    more = {name: [values[0] + 0.02 if values != [lost] else lost] for name, values in kept.items()}
+
+    summary = evaluated(project, {("one", "baseline"): answers, ("one", "with_docs"): more})
+
+    (effect,) = summary["effects"]
+    assert (True, "unclear") == (effect["p_adjusted"] < 0.05, effect["verdict"])
+    told = project.keval("report", summary["run"]).stdout
+    assert "cannot tell, as lost scores could decide: rating" in told
+    words = {"unscored": "so many scores are lost that they could decide", "neutral": "judged on far fewer answers"}
+    assert f"caution  rating: {words[lost]}" in told
+
+
+def test_a_score_that_neither_arm_has_is_not_lost(project: Project) -> None:
+    before = once(["unscored", *BEFORE[1:]])
+    after = once(["unscored", *AFTER[1:]])
+
+    (effect,) = evaluated(project, {("one", "baseline"): before, ("one", "with_docs"): after})["effects"]
+
+    assert (5, None, "better") == (effect["n"], effect["bound_low"], effect["verdict"])
 
 
 def test_differences_that_are_all_equal_do_not_show_how_little_could_be_seen(project: Project) -> None:
