@@ -256,7 +256,7 @@ HANGS_ON_LOST = Statement[Claim](
 SMALLER = Statement[Claim]("cannot tell differences of less than", COULD_SEE.when, COULD_SEE.holds, "first")
 AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.when, ADJUSTED.holds, "first")
 MORE_QUESTIONS = Statement[Claim](
-    f"cannot tell; questions that would show {_MARGIN}", NEEDED.when, NEEDED.holds, "first"
+    f"cannot tell; questions needed to see {percent(SMALL_SHARE)}", NEEDED.when, NEEDED.holds, "first"
 )
 FEW_QUESTIONS = Statement[Claim](
     "cannot tell from so few questions",

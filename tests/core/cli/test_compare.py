@@ -52,7 +52,7 @@ ONLY = """\
 only   6 questions × 1   one   baseline → with_docs
 
 with_docs against baseline
-  no difference: rating, characters
+  equal on all 6 questions: rating, characters
 
 one, baseline
   mean [95 % interval], n questions

@@ -84,14 +84,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "2 of 20 trials of ada docs failed; effects are of the others",
     ),
     "scores are lost": (
-        {"effects": (effect(bound_low=-0.1, bound_high=0.6),)},
+        {"effects": (effect(bound_low=-0.1, bound_high=0.6, verdict="unclear", p_adjusted=0.01),)},
         {"effects": (effect(bound_low=0.1, bound_high=0.6),)},
-        "tone: so many scores are lost that the verdict could be another with them",
+        "tone: so many scores are lost that they could decide",
     ),
     "arms judge unlike questions": (
-        {"effects": (effect(neutral_low=-0.1, neutral_high=0.6),)},
+        {"effects": (effect(neutral_low=-0.1, neutral_high=0.6, verdict="unclear", p_adjusted=0.01),)},
         {"effects": (effect(neutral_low=0.1, neutral_high=0.6),)},
-        "tone: judged on far fewer answers of one arm than of the other",
+        "tone: judged on far fewer answers of one arm than of the other, which could decide",
     ),
     "one question could decide": (
         {"effects": (effect(worst_case=(-0.1, 0.6)),)},

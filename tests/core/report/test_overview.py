@@ -315,8 +315,8 @@ def test_a_single_question_that_does_not_differ_needs_no_row() -> None:
 
     first, explained = ("\n".join(lines(summary(effects=(one,)), 100, level)) for level in LEVELS)
 
-    assert "no difference: accuracy" in first
-    assert "no difference on any question: accuracy" in explained
+    assert "equal on the only question: accuracy" in first
+    assert "equal on the only question: accuracy" in explained
     assert "one question" not in first + explained
 
 

@@ -77,7 +77,7 @@ def test_more_than_three_gains_are_counted() -> None:
     [
         (
             effect("tone", 0.1, "unclear", needed_samples=(20, 44)),
-            "This run does not decide whether docs changes tone (31 to 44 questions would).",
+            "This run does not decide whether docs changes tone (31 to 44 questions would show 5 % of the scale).",
         ),
         (
             effect("tone", 0.1, "unclear", needed_samples=(2, 30)),
@@ -85,7 +85,7 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", 0.04, "unclear", mde=0.2, needed_samples=(400, 900)),
-            "This run does not decide whether docs changes tone (400 to 900 questions would).",
+            "This run does not decide whether docs changes tone (400 to 900 questions would show 5 % of the scale).",
         ),
         (
             effect("tone", 0.01, "same"),
