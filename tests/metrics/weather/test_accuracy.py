@@ -257,3 +257,36 @@ def test_options_change_tolerances_penalties_and_words() -> None:
     own_words = Accuracy(clear_words=("brolly",), condition_penalty=0.5).score(said)
 
     assert (0.7, 1.0, 0.4) == (strict.value, lenient.value, own_words.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "condition", "expected"),
+    [
+        ("You don't need a coat under clear skies.", "Clear", 1.0),
+        ("I wouldn't drive in the snow.", "Snow", 1.0),
+        ("I wouldn't drive in the snow.", "Clear", 0.8),
+        ("It hasn't stopped raining.", "Rain", 1.0),
+        ("No need for an umbrella, as it is clear.", "Clear", 1.0),
+        ("I don't expect a day with rain.", "Rain", 0.8),
+        ("You don't need to worry about rain.", "Rain", 0.8),
+    ],
+)
+def test_what_is_not_needed_or_done_denies_no_weather(answer: str, condition: str, expected: float) -> None:
+    weather = {"city": "Oslo", "current": {"main_condition": condition}}
+
+    assert expected == Accuracy().score(trial(answer, "Weather in Oslo?", weather=weather)).value
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        ("What's the weather in Helsinki this week?", "It's 20 °C with rain right now.", 0.8),
+        ("Helsinki today and tomorrow?", "It's 20 °C with rain.", 0.8),
+        ("What's the forecast for Helsinki?", "It's currently 20 °C.", 0.8),
+        ("What's the weather in Helsinki this week?", "It's 20 °C now, and Friday will be cloudy.", 1.0),
+        ("What's the weather in Helsinki this week?", "Between -3 and 24 °C.", 1.0),
+        ("What's the weather in Helsinki today?", "It's 20 °C with rain.", 1.0),
+    ],
+)
+def test_the_present_alone_is_no_forecast(question: str, answer: str, expected: float) -> None:
+    assert expected == Accuracy().score(trial(answer, question, weather=WEATHER)).value

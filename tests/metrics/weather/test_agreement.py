@@ -1,7 +1,8 @@
 """How far the metrics agree with labels of answers in the manner of many assistants, given by the document alone.
 
 `shared`, `a`, `b`, `d` and `f` are the answers that the reading was tuned on; `c` and `e` were held back from it, and
-only their figures were looked at. A metric that a label calls unsure is not counted.
+only their figures were looked at. `g` and `h` have answers of eight kinds that were once read wrongly, and `h` was
+held back from mending them. A metric that a label calls unsure is not counted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,18 @@ METRICS = {
     re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): getattr(keval_metrics_weather, name)()
     for name in keval_metrics_weather.__all__
 }
-LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97, "d": 0.97, "e": 0.96, "f": 0.97}
-LEAST_OF_A_METRIC = {"shared": 0.98, "a": 0.97, "b": 0.97, "c": 0.95, "d": 0.94, "e": 0.88, "f": 0.92}
+LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97, "d": 0.97, "e": 0.96, "f": 0.97, "g": 0.98, "h": 0.97}
+LEAST_OF_A_METRIC = {
+    "shared": 0.98,
+    "a": 0.97,
+    "b": 0.97,
+    "c": 0.95,
+    "d": 0.94,
+    "e": 0.88,
+    "f": 0.92,
+    "g": 0.97,
+    "h": 0.95,
+}
 FEWEST_LABELS = 25
 """A metric with fewer labels in a set is held to the set's share only."""
 
@@ -66,9 +77,21 @@ def test_the_metrics_agree_with_the_labels(name: str) -> None:
     labels, agreed = counted(json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8")))
 
     shares = {metric: agreed[metric] / count for metric, count in labels.items() if count >= FEWEST_LABELS}
-    assert labels.total() > 250
+    assert labels.total() > 130
     assert agreed.total() / labels.total() >= LEAST[name]
     assert {} == {metric: share for metric, share in shares.items() if share < LEAST_OF_A_METRIC[name]}
+
+
+@pytest.mark.parametrize("name", ["g", "h"])
+def test_the_metrics_agree_with_the_labels_of_each_kind(name: str) -> None:
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for case in json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8")):
+        by_kind.setdefault(case["kind"], []).append(case)
+
+    found = {kind: counted(cases) for kind, cases in by_kind.items()}
+
+    assert ["action", "degree", "need", "now", "span", "statement", "task", "vague"] == sorted(found)
+    assert {} == {kind: agreed for kind, (labels, agreed) in found.items() if agreed.total() < labels.total() - 1}
 
 
 @pytest.mark.parametrize("name", sorted(LEAST))
@@ -81,7 +104,7 @@ def test_what_was_read_stands_where_it_is_said_to(name: str) -> None:
         for statement in METRICS["accuracy"].score(trial_of(case)).details.get("read", ())
     ]
 
-    assert len(read) > len(cases)
+    assert len(read) > len(cases) / 2
     assert [] == [statement for response, statement in read if not stands(response, statement)]
 
 

@@ -106,6 +106,24 @@ def test_repeatability_compares_answers_to_like_questions_about_one_place(
     assert (0.7 if expected is None else expected, expected is None) == (score.value, score.neutral)
 
 
+@pytest.mark.parametrize(
+    ("before", "question", "expected"),
+    [
+        ("What's the weather in Paris?", "weather in Paris today?", False),
+        ("What's the weather in Paris right now?", "How's Paris?", False),
+        ("Please tell me the weather in Paris.", "What's the weather in Paris?", False),
+        ("What's the weather in Paris?", "What's the weather in Paris tonight?", True),
+        ("Do I need a coat in Paris?", "What's the weather in Paris?", True),
+        ("I moved to Paris and I dislike the cold weather.", "What's the weather in Paris?", True),
+        ("Love the weather in Paris!", "What's the weather in Paris?", True),
+    ],
+)
+def test_now_is_no_other_time_and_a_statement_no_question(before: str, question: str, expected: bool) -> None:
+    told = "It's 15 °C in Paris."
+
+    assert expected == Repeatability().score(trial(told, question, history=[(before, told)])).neutral
+
+
 def test_repeatability_compares_with_the_latest_like_question() -> None:
     history = [*BEFORE, ("Weather in Helsinki?", "It is 30°C and I suggest a hat."), ("Thanks", "Any time!")]
 

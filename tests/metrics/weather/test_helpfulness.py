@@ -182,3 +182,22 @@ def test_what_is_learned_overrules_the_facts() -> None:
     score = AdaptationQuality().score(conversation("5 °C", (unlearned,), {"known": {"dislikes_cold": True}}))
 
     assert (["prefers_indoor"], 1) == (score.details["preferences"], score.details["learned_from_conversations"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "recommended", "adapted"),
+    [
+        ("As you don't like rain, stay indoors, perhaps at a museum.", 0.9, 0.75),
+        ("Because it rains, go to a cinema.", 0.9, 0.65),
+        ("Since you dislike rain, stay home.", 0.7, 0.75),
+        ("Maybe the museum, as you don't like rain.", 0.7, 0.75),
+        ("As you know, it rains.", 0.2, 0.5),
+    ],
+)
+def test_an_action_after_its_reason_is_a_recommendation(answer: str, recommended: float, adapted: float) -> None:
+    weather = {"city": "Oslo", "current": {"main_condition": "Rain"}}
+
+    asked = trial(answer, "What should I do in Oslo?", weather=weather, preferences={"dislikes_rain": True})
+
+    assert recommended == RecommendationQuality().score(asked).value
+    assert adapted == AdaptationQuality().score(asked).value

@@ -101,3 +101,40 @@ def test_a_trial_is_read_once_for_all_metrics_and_is_not_taken_for_another() -> 
     assert turns[0] is turns[1]
     assert ["Oslo", "Oslo", "Rome", "Oslo"] == [turn.question.cities[0].name for turn in turns]
     assert [5, 5, 9, 5] == [turn.reading.temperatures[0].low for turn in turns]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who wrote Snow Crash?", "Snow Crash is by Neal Stephenson."),
+        ("Who sang Umbrella?", "Rihanna sang Umbrella."),
+        ("When did the Miami Heat last win?", "In 2013, in the heat of June."),
+        ("How do you cure a cold?", "A cold goes away by itself."),
+        ("What is cloud computing?", "Renting computers in the cloud."),
+        ("Translate rain into French", "Rain is pluie."),
+        ("Can you suggest a novel?", "I recommend Snow Crash."),
+    ],
+)
+def test_a_question_about_something_else_plans_no_look_up(question: str, answer: str) -> None:
+    assert ActionPlanning().score(trial(answer, question, unlisted=None)).neutral
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Will Storm Amy reach Oslo?", "Yes, with rain."),
+        ("Is the Sun out in Oslo?", "Yes, it is sunny."),
+        ("Who knows if it rains in Oslo today?", "It rains."),
+        ("Is it a cold day in Oslo?", "Yes: it is cold, at -3 °C."),
+    ],
+)
+def test_a_name_beside_a_word_of_the_weather_leaves_it_the_weather(question: str, answer: str) -> None:
+    assert not ActionPlanning().score(trial(answer, question, unlisted=None)).neutral
+
+
+@pytest.mark.parametrize("question", ["Help", "weekend?", "Tomorrow?", "I need help", "Any ideas?", "On Monday?"])
+def test_a_bare_wish_or_day_lacks_the_location(question: str) -> None:
+    score = AmbiguityHandling().score(trial("Which city?", question))
+
+    assert (1.0, False) == (score.value, score.neutral)
+    assert "no location" in score.details["unclear"]

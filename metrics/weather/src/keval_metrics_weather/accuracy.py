@@ -12,7 +12,7 @@ from keval import Scale, Score, Trial
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
 from keval_metrics_weather.reading.gazetteer import place_key
 from keval_metrics_weather.reading.kinds import of_the_air
-from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.statements import Reading, Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read, word_set
 from keval_metrics_weather.scores import (
@@ -29,6 +29,7 @@ from keval_metrics_weather.turns import Asked, Turn, turn_of
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
+_TO_COME = word_set("will expect expected forecast going should stays remains throughout until")
 _IN_MANY_NAMES = word_set("new san santa saint st la los port north south east west city fort")
 
 
@@ -120,8 +121,11 @@ class Accuracy:
         }
         if not findings:
             return self._nothing_compared(told, about, truth, details)
-        value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]))
+        missing = self.missing_forecast_penalty if about.ahead and not _tells_ahead(answer, spoken, about) else 0.0
+        value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]) - missing)
         listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
+        if missing:
+            listed = f"only the present told, and a forecast asked for: {signed(-missing)}; {listed}"
         more = f"; and {len(findings) - _MOST_IN_REASON} more" if len(findings) > _MOST_IN_REASON else ""
         evidence = [finding.evidence() for finding in findings]
         return Score(round(value, 6), listed + more, details={"compared": evidence, **details})
@@ -182,6 +186,22 @@ class Accuracy:
                 said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
                 cost = 0.0 if right else self.condition_penalty
                 yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost, statements, moment)
+
+
+def _tells_ahead(answer: Reading, spoken: Sequence[Statement], about: Asked) -> bool:
+    """Say whether an answer tells anything of a day to come: by its name, as a day's span, or as what will be.
+
+    What it does not date is about the asked days, unless they have today among them or it speaks of now.
+    """
+    said = [*answer.of_the_air, *spoken]
+    if any(each.day not in (None, NOW, TODAY, TONIGHT, LATER, PAST) for each in said):
+        return True
+    undated = [each for each in said if each.day is None]
+    if undated and not about.now and all(each.day is None for each in said):
+        return True
+    if any(each.is_range or each.kind in ("high", "low") for each in undated):
+        return True
+    return bool(undated) and not answer.text.said.isdisjoint(_TO_COME)
 
 
 def _furthest_off(findings: Iterable[_Finding]) -> Iterable[_Finding]:
@@ -288,6 +308,8 @@ def _nearest(actual: Sequence[float], temperature: Statement) -> tuple[float, fl
     nearest = min(actual, key=lambda value: abs(value - (temperature.low + temperature.high) / 2))
     if temperature.vague:
         return nearest, round(max(temperature.low - nearest, nearest - temperature.high, 0.0), 6)
+    if temperature.is_range and len(actual) > 1:  # "highs between 13 and 24 °C this week"
+        return max(actual), round(max(abs(min(actual) - temperature.low), abs(max(actual) - temperature.high)), 6)
     return nearest, round(max(abs(nearest - temperature.low), abs(nearest - temperature.high)), 6)
 
 

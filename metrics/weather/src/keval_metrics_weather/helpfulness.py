@@ -10,7 +10,7 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.preferences import acknowledged, preferences_of, suggested_indoors, suggested_outdoors
 from keval_metrics_weather.questions import only_asks_back
-from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
+from keval_metrics_weather.reading.advice import Advice, advice, advice_against, instructed, reasons_given
 from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
@@ -83,6 +83,10 @@ class TaskCompletion:
 
 
 _GOING = (*INDOOR, *OUTDOOR)
+_NOWHERE = frozenset(
+    {"indoor", "indoors", "inside", "outdoor", "outdoors", "outside", "stay home", "stay in", "at home"}
+)
+"""Words that name no place to go to and nothing to do there."""
 _NO = frozenset({"no", "nope"})
 _MARKS = frozenset(",.!;:—–-\n")
 
@@ -121,20 +125,22 @@ class RecommendationQuality:
             if turn.asks_back(self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")
             given = advice_against(answer, self.recommending_words, self.items)
-            if not (given.given or _says_no(answer)):
+            where = [each for each in suggested_indoors(answer, INDOOR) if each not in _NOWHERE]
+            if not (given.given or where or _says_no(answer)):
                 return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
         return self._tally(answer, given)
 
     def _tally(self, answer: Text, given: Advice) -> Score:
         reasons = reasons_given(answer, self.reason_words)
         acts = [act for act in given.acts if act not in given.words]
-        activities = suggested_indoors(answer, _GOING) if acts or given.words else ()
+        activities = suggested_indoors(answer, _GOING if acts or given.words else INDOOR)
+        named = [each for each in activities if each not in _NOWHERE and instructed(answer, each)]
         places = len({each.start for each in activities if isinstance(each, Said)})
         count = max(len(given.words), len(given.items) + places if given.items else 0)
         return tally(
             self.base,
             (
-                ("specific items", self.items_points, given.items),
+                ("specific items", self.items_points, (*given.items, *named)),
                 ("reasons", self.reasons_points, reasons),
                 (
                     f"{count} recommendations",

@@ -286,7 +286,7 @@ def _suggests(text: Text, hit: Hit, *, out: bool = False) -> bool:
         return False
     end = next((at for at in range(last + 1, len(text.words)) if text.words[at] in _PART_ENDS), len(text.words))
     after = text.words[last + 1 : min(end, last + 10)]
-    if not _ADVERSE_AFTER.isdisjoint(after) or after[:1] == ["instead"]:
+    if not _ADVERSE_AFTER.isdisjoint(after):
         return False
     return keyword not in _GENERAL or not _SUGGESTING.isdisjoint((*near, *after))
 

@@ -11,12 +11,13 @@ from keval import Message
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, asks_for_data
-from keval_metrics_weather.reading.gazetteer import Place
+from keval_metrics_weather.reading.gazetteer import TIME_WORDS, Place
 from keval_metrics_weather.reading.places import OPENINGS, after_opening, places_asked, places_told
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
 from keval_metrics_weather.reading.words import Hit, Text, denied, find, read, said, word_set
-from keval_metrics_weather.wording import CLARIFYING, ITEMS, RECOMMENDING
+from keval_metrics_weather.subjects import is_of_works, is_weather
+from keval_metrics_weather.wording import CLARIFYING, ITEMS, OUTDOOR, RECOMMENDING
 
 _EXAMPLES = ("for example", "for instance", "such as")
 _NO_MENTION = (*CLARIFYING, *_EXAMPLES)
@@ -98,6 +99,18 @@ _LIKE_WHAT = ("is it like", "what it like")
 _WONDERING = frozenset({"will", "should", "shall", "do", "can", "is", "are", "would"})
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
 _FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})
+_STATING = word_set("i me my we us our you your it is are was were has have had there love loving hate")
+_REQUESTING = word_set(
+    "tell show give check compare describe list find get need what when where which who could did does"
+)
+_REQUESTS = ("to know", "tell me", "show me", "give me", "let me", "wonder", "curious", "please", "i need the",
+             "i need a", "i want the", "i want a", "would like the", "would like a", "would love", "need weather",
+             "want weather", "looking for")  # fmt: skip
+_BESIDE_A_TIME = word_set("about and at for from how in next of on or so the then this to what coming following")
+_UNSPECIFIC = word_set(
+    "help info information anything question questions details update advice ideas suggestions outside assist"
+    " assistance support plans"
+)
 _MARKS = frozenset("?!.,;:-–—()|\n")
 
 
@@ -131,7 +144,16 @@ class Query(NamedTuple):
             return True
         if after_opening(self.text) == len(self.text.words) and "?" not in self.text.said:
             return True
-        return not _COURTESIES.isdisjoint(self.text.said) and (_is_farewell(self.text) or not self.concerns_weather)
+        if _COURTESIES.isdisjoint(self.text.said):
+            return False
+        return _is_farewell(self.text) or not (self.concerns_weather or _is_unspecific(self.text))
+
+    @property
+    def states(self) -> bool:
+        """Whether it only tells something: "I moved to Paris, and I dislike its weather"."""
+        if "?" in self.text.said or self.text.said.isdisjoint(_STATING):
+            return False
+        return not find(self.text, _REQUESTS) and all(map(_is_statement, _sentences(self.text)))
 
     @property
     def concerns_weather(self) -> bool:
@@ -144,19 +166,47 @@ def query(message: str | None) -> Query:
     text = read(message)
     cities = places_asked(text)
     days = tuple(mention.day for mention in times(text))
-    wants_advice = any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE)) or _asks_what_to_wear(text)
+    wants_advice = not is_of_works(text) and (
+        any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE)) or _asks_what_to_wear(text)
+    )
     asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
     asked = Query(
         text,
         cities,
         days,
-        about_weather=bool(asks and find(text, _WEATHER) and not find(text, _NO_REQUEST)),
+        about_weather=bool(
+            asks and any(is_weather(text, hit) for hit in find(text, _WEATHER)) and not find(text, _NO_REQUEST)
+        ),
         wants_advice=wants_advice,
         wants_forecast=wants_forecast(days) or bool(find(text, _FUTURE)),
         follows_up=False,
         vague=bool(find(text, _VAGUE)),
     )
-    return asked._replace(follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
+    asked = asked._replace(follows_up=_follows_up(asked))
+    return asked._replace(gaps=tuple(_gaps(asked)))
+
+
+def _sentences(text: Text) -> Iterator[Sequence[str]]:
+    """Yield the words of each sentence without its opening ("Thanks, …") and without marks."""
+    ends = [*text.places_of(frozenset(_SENTENCE_ENDS)), len(text.words)]
+    first = 0
+    for end in ends:
+        words = [word for word in text.words[first:end] if word not in _MARKS]
+        opening = next((at for at, word in enumerate(words) if word not in OPENINGS), len(words))
+        if words[opening:]:
+            yield words[opening:]
+        first = end + 1
+
+
+def _is_statement(words: Sequence[str]) -> bool:
+    """Say whether a sentence tells something: it has a subject or a verb of its own and does not begin as a request."""
+    if words[0] in _REQUESTING or words[0] in _WONDERING or words[0] in _ASKING:
+        return False
+    return not _STATING.isdisjoint(words) or any(word.endswith("ed") for word in words)
+
+
+def _speaks_of_weather(text: Text) -> bool:
+    return any(is_weather(text, hit) for hit in find(text, _WEATHER))
 
 
 def _asks_what_comes(text: Text, hit: Hit) -> bool:
@@ -207,17 +257,35 @@ def _gaps(asked: Query) -> Iterator[str]:
     if asked.courtesy:
         return
     words = sum(word not in _MARKS for word in text.words)
-    if asked.concerns_weather and not asked.cities and not find(text, _IN_GENERAL):
+    unspecific = not asked.cities and not asked.days and _is_unspecific(text)
+    unplaced = asked.concerns_weather and not find(text, _IN_GENERAL)
+    outing = bool(asked.days and find(text, OUTDOOR))
+    elliptic = asked.follows_up and not asked.concerns_weather  # "What about the trip?"
+    if not asked.cities and (unplaced or unspecific or outing or elliptic or _is_only_a_time(asked)):
         yield NO_LOCATION
     if any(" ".join(city.words) in _SHARED_NAMES for city in asked.cities):
         yield SEVERAL_PLACES
     if asked.concerns_weather and _leaves_the_time_open(asked):
         yield NO_TIME
     is_vague = asked.vague and not (asked.cities and asked.concerns_weather)
-    if is_vague or (words <= 2 and not asked.cities and not asked.days):
+    if is_vague or unspecific or (words <= 2 and not asked.cities and not asked.days):
         yield _VAGUE_GAP
     if words <= 3 and not asked.concerns_weather and not asked.days and not asked.cities:
         yield _UNCLEAR
+
+
+def _is_unspecific(text: Text) -> bool:
+    """Say whether a message says no more than that something is wanted: "Help!", "Any ideas?", "I need help"."""
+    content = text.said - _MARKS - OPENINGS - _NO_KEYWORDS - {"need", "want", "some", "any", "more", "got", "out"}
+    return bool(content) and content <= _UNSPECIFIC
+
+
+def _is_only_a_time(asked: Query) -> bool:
+    """Say whether a message says no more than when: "weekend?", "And what about Monday?"."""
+    if not (asked.days or _names_an_hour(asked.text)):
+        return False
+    words = asked.text.said - _MARKS - OPENINGS - _BESIDE_A_TIME - _NO_KEYWORDS - TIME_WORDS - _UNSPECIFIC
+    return all(word[:1].isdigit() for word in words)
 
 
 def _leaves_the_time_open(asked: Query) -> bool:
@@ -273,27 +341,44 @@ def _goes_on(asked: Query, earlier: Sequence[Message]) -> bool:
 _NO_KEYWORDS = OPENINGS | word_set(
     "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
     " need the there to what will with would you your be"
+    " today now current currently present presently moment right"
 )
+_PRESENT = frozenset({NOW, TODAY})
+_GENERAL = frozenset({"weather"})
+_SAME = dict.fromkeys(("conditions", "condition", "outlook", "climate"), "weather") | dict.fromkeys(
+    ("temp", "hot", "warm", "cold", "degrees"), "temperature"
+)
+"""Words that ask for the same as another."""
 
 
 def ask_alike(question: Query, other: Query, similarity: float) -> bool:
     """Say whether two messages ask the same, wherever they ask it about.
 
-    They name the same days, want weather both or neither, and share at least `similarity` of the keywords of the one
-    with fewer.
+    They name the same days, of which now and today are none, want weather both or neither, and share at least
+    `similarity` of the keywords of the one with fewer. What only states something asks nothing.
     """
-    if set(question.days) != set(other.days) or question.concerns_weather != other.concerns_weather:
+    if question.states or other.states or question.wants_advice != other.wants_advice:
         return False
-    these, those = _keywords(question.text), _keywords(other.text)
+    these, those = _keywords(question), _keywords(other)
+    if (question.concerns_weather or these == _GENERAL) != (other.concerns_weather or those == _GENERAL):
+        return False
+    if set(question.days) - _PRESENT != set(other.days) - _PRESENT:
+        return False
     fewer = min(len(these), len(those))
     return len(these & those) >= similarity * fewer if fewer else these == those
 
 
 @lru_cache(maxsize=64)
-def _keywords(text: Text) -> frozenset[str]:
-    """Return the words that say what is asked, leaving out where: places are compared by themselves."""
-    places = {word for city in places_asked(text) for word in city.words}
-    return frozenset([word for word in text.said - _NO_KEYWORDS - places if word[:1].isalnum()])
+def _keywords(asked: Query) -> frozenset[str]:
+    """Return the words that say what is asked, leaving out where: places are compared by themselves.
+
+    "How's Paris?" asks for the weather as "conditions" do, and so does the forecast for a day.
+    """
+    places = {word for city in asked.cities for word in city.words}
+    words = [word for word in asked.text.said - _NO_KEYWORDS - places if word[:1].isalnum()]
+    same = _SAME | {"forecast": "weather"} if asked.days else _SAME
+    found = frozenset([same.get(word, word) for word in words])
+    return found if found or not asked.cities else _GENERAL
 
 
 def clarifying(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> tuple[str, ...]:

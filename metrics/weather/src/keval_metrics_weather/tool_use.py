@@ -231,7 +231,8 @@ class ActionPlanning:
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items)
         planned = bool(calls.only_counted) or any(self._gets_data(call.name) for call in calls.listed)
-        if not (question.concerns_weather or planned or data.start is not None or advised.given):
+        told = data.measured or ((data.spoken or advised.given) and not turn.is_of_something_else)
+        if not (question.concerns_weather or planned or told):
             return neutral("no weather was asked for and nothing was planned")
         if not planned and data.start is None and turn.asks_back(self.clarifying_phrases):
             return neutral("the question names no location, and the answer asks for it")

@@ -10,7 +10,7 @@ from keval import Message, Trial
 from keval_metrics_weather.questions import NO_LOCATION, Query, clarifying, gaps_left, query, wants_forecast
 from keval_metrics_weather.reading.asking import asking
 from keval_metrics_weather.reading.statements import Reading, reading
-from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
+from keval_metrics_weather.reading.times import NOW, PAST, SEVERAL, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.truth import Truth, truth_of
 
@@ -21,6 +21,8 @@ class Asked:
 
     now: bool
     days: tuple[int, ...]
+    ahead: bool = False
+    """Whether it names a day to come."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -56,6 +58,14 @@ class Turn:
         if self.truth is not None and self.truth.city:
             names[self.truth.city] = None
         return reading(self.answer, names, self.question.fahrenheit)
+
+    @property
+    def is_of_something_else(self) -> bool:
+        """Whether the question is about anything but the weather, a day, a place to be or what was said before."""
+        asked = self.request
+        if asked.concerns_weather or asked.days or asked.follows_up:
+            return False
+        return "?" in asked.text.said or not asked.cities
 
     def asks_back(self, phrases: tuple[str, ...]) -> bool:
         """Say whether the answer asks for the location or the time that the question lacks."""
@@ -118,6 +128,8 @@ def _asked(request: Query, truth: Truth | None) -> Asked:
         return Asked(False, ())
     if not request.days:
         everything = request.wants_forecast or (truth.temperature is None and not truth.conditions)
-        return Asked(True, tuple(range(len(truth.days))) if everything else (0,))
+        ahead = "forecast" in request.text.said and len(truth.days) > 1
+        return Asked(True, tuple(range(len(truth.days))) if everything else (0,), ahead)
     days = {index for day in request.days for index in truth.days_meant(day)}
-    return Asked(any(day in (NOW, TODAY, TONIGHT, SEVERAL) for day in request.days), tuple(sorted(days)))
+    ahead = any(day not in (NOW, TODAY, TONIGHT, PAST) for day in request.days) and max(days, default=0) > 0
+    return Asked(any(day in (NOW, TODAY, TONIGHT, SEVERAL) for day in request.days), tuple(sorted(days)), ahead)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 from itertools import pairwise
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Text, denied, find, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, word_set
 
 BEGINNING = word_set(
     "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
@@ -22,10 +23,9 @@ ACTING = word_set(
 """Words that say what to do where they stand in the right company: "it would be best to", "don't forget"."""
 
 GOOD_FOR = word_set("would could")
-_ACTS = BEGINNING | ACTING | GOOD_FOR
 _CLAUSE_BEGINS = frozenset(
     {"", ".", "!", "?", "\n", ";", ":", ",", "—", "–", "-", "|", "(", "and", "so", "or", "then", "please"}
-) | {*("also", "just", "definitely", "but", "instead", "maybe", "perhaps")}
+) | {*("also", "therefore", "just", "definitely", "but", "instead", "maybe", "perhaps")}
 _FIRM_BEGINS = _CLAUSE_BEGINS - {"and", ",", "or", "but", "-", "–", "then", "instead", "maybe", "perhaps"}
 _COURTESY = frozenset({"safe", "tuned", "warm", "dry", "cool", "cozy", "cosy", "well", "care", "happy", "healthy"})
 _NO_ADVICE_AFTER = {
@@ -56,6 +56,11 @@ _SUITING = word_set(
 )
 _NO_ITEM_OF = frozenset({"of"})
 _IF = frozenset({"if", "whether"})
+_GIVING_A_REASON = word_set("as since because given considering due with knowing seeing thanks owing if when")
+_SOFTENING = word_set("perhaps maybe please just then definitely instead")
+_AFTER_A_REASON = _TO_DO | word_set("see swim ride do eat run")
+_ACTS = BEGINNING | ACTING | GOOD_FOR | _AFTER_A_REASON
+_DIRECT = frozenset({"best", "better", "wise", "sensible", "forget", "sure"})
 _SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
 
 
@@ -65,6 +70,10 @@ def is_act(text: Text, at: int) -> bool:
     before, following = text.padded[at - 1], text.padded[at + 1]
     if word in GOOD_FOR:
         return _suits(text, at)
+    if word in _AFTER_A_REASON and following not in _NO_ADVICE_AFTER.get(word, ()) and _follows_a_reason(text, at):
+        return True
+    if word not in BEGINNING and word not in ACTING:
+        return False
     if word in ACTING and word not in BEGINNING:
         return _company(text, at, word, before, following)
     if following in _NO_ADVICE_AFTER.get(word, ()) or following in (":", "me", ")"):
@@ -76,7 +85,7 @@ def is_act(text: Text, at: int) -> bool:
     if before not in _CLAUSE_BEGINS or before == "":
         return before == "" and text.capitalised(at)
     if before in _FIRM_BEGINS:
-        return text.capitalised(at) or before in ("please", ":", "so", "—", "definitely", "also", ";")
+        return text.capitalised(at) or before in ("please", ":", "so", "therefore", "—", "definitely", "also", ";")
     return _joined_to_an_act(text, at)
 
 
@@ -101,6 +110,20 @@ def _joined_to_an_act(text: Text, at: int) -> bool:
             return False
         if word in BEGINNING and (place == 0 or text.words[place - 1] in _FIRM_BEGINS) and text.capitalised(place):
             return True
+    return False
+
+
+def _follows_a_reason(text: Text, at: int) -> bool:
+    """Say whether a verb begins what is advised after a reason: "As you don't like rain, stay indoors"."""
+    while at and text.words[at - 1] in _SOFTENING:
+        at -= 1
+    if not at or text.words[at - 1] != ",":
+        return False
+    for place in range(at - 2, max(at - 26, -1), -1):
+        if text.words[place] in _GIVING_A_REASON and text.padded[place - 1] in _BEFORE_A_REASON:
+            return True
+        if text.words[place] in (".", "!", "?", "\n"):
+            return False
     return False
 
 
@@ -228,6 +251,18 @@ def advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) ->
 def acts_advised(text: Text) -> tuple[Hit, ...]:
     """Return where a text says what to do: "Drink plenty", "I'd take the train", "it would be best to stay indoors"."""
     return tuple([(at, at, text.words[at]) for at in text.places_of(_ACTS) if is_act(text, at)])
+
+
+def instructed(text: Text, name: str) -> bool:
+    """Say whether a word stands in what its reader is told directly to do: "stay indoors, perhaps at a museum"."""
+    if not isinstance(name, Said):
+        return False
+    last = bisect_left(text.starts, name.start)
+    first = next((at + 1 for at in range(last - 1, -1, -1) if text.words[at] in _SENTENCE_ENDS), 0)
+    return any(
+        first <= at < last and (word in _DIRECT or not (word in GOOD_FOR | ACTING or text.padded[at - 1] in _I_WOULD))
+        for at, _, word in acts_advised(text)
+    )
 
 
 def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -> Advice:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from keval_metrics_weather.reading.words import Text, denied, find, hedged, read, word_set
+from keval_metrics_weather.reading.words import NEGATORS, Text, denied, find, hedged, read, word_set
 
 Group: TypeAlias = Literal["rain", "clear", "clouds", "snow", "mist", "thunderstorm"]
 Vocabulary: TypeAlias = tuple[tuple[Group, tuple[str, ...]], ...]
@@ -35,6 +36,14 @@ _FEELINGS = frozenset(
     | {"enjoys", "mind", "avoid", "avoiding", "fan", "aversion", "sensitive", "sensitivity"}
 )
 _LIKING = _FEELINGS | {"like"}
+_CIRCUMSTANCES = word_set("in under with during through amid on beneath below despite given while when as thanks due")
+_OF_THE_WEATHER = word_set("expect expecting expected see seeing have having get getting likely looking forecast way")
+_NOT_ENDING = word_set(
+    "stop stopped stopping ease eased easing done finished let mind ignore underestimate end stranger fooled"
+)
+_CLAUSE_ENDS = frozenset({".", "!", "?", ";", "\n", ",", ":"})
+_VERBS = frozenset({"is", "are", "will"})
+_MOST_BEFORE = 8
 _LIKERS = frozenset({"you", "your", "i", "my", "we", "not", "who", "mentioned", "a"})
 
 
@@ -77,7 +86,7 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
         if _liked(text, first) or "whether" in text.words[max(first - 3, 0) : first]:
             continue
         stance: Literal["asserted", "possible", "denied"] = "asserted"
-        if denied(text, hit):
+        if denied(text, hit) and not _is_circumstance(text, first):
             stance = "denied"
         elif hedged(text, hit):
             stance = "possible"
@@ -95,6 +104,28 @@ def _keywords(vocabulary: Vocabulary) -> tuple[tuple[str, ...], Mapping[str, Seq
         for word in words:
             groups.setdefault(word, []).append(frozenset({group}))
     return tuple(groups), groups
+
+
+def _is_circumstance(text: Text, first: int) -> bool:
+    """Say whether something else is denied than the weather: "you don't need a coat under clear skies".
+
+    So it is after a preposition that the denied act came before, and of what does not end ("hasn't stopped raining").
+    """
+    around = False
+    for at in range(first - 1, max(first - _MOST_BEFORE, 0) - 1, -1):
+        word = text.words[at]
+        if word in _CLAUSE_ENDS:
+            return False
+        if word in NEGATORS:
+            denies = text.words[at + 1 : first + 1]
+            of_the_weather = any(one in _OF_THE_WEATHER and two != "to" for one, two in pairwise(denies))
+            return not _NOT_ENDING.isdisjoint(denies) or (around and not of_the_weather)
+        following = text.words[at + 1 : first]
+        clause = word == "and" and not _VERBS.isdisjoint(following)
+        purpose = word == "for" and following[:1] in (["the"], ["this"], ["such"], ["these"])
+        circumstance = word in _CIRCUMSTANCES and text.words[at - 1] not in NEGATORS
+        around = around or clause or purpose or circumstance
+    return False
 
 
 def _liked(text: Text, place: int) -> bool:

@@ -60,7 +60,7 @@ def gazetteer() -> Gazetteer:
     return Gazetteer(names, frozenset(words), frozenset(regions), others, beginnings)
 
 
-_TIMES = word_set(
+TIME_WORDS = word_set(
     "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january february march"
     " april may june july august september october november december today tomorrow tonight now yesterday weekend"
     " week day days morning afternoon evening night noon midnight spring summer autumn fall winter next last this"
@@ -82,11 +82,13 @@ _WEATHER_WORDS = word_set(
     " low highs lows general english c f weekdays index feels current fog foggy storm stormy clear overcast dry wet"
     " heat ice icy climate"
 )
-NO_NAMES = _TIMES | _FUNCTION_WORDS | _WEATHER_WORDS
+NO_NAMES = TIME_WORDS | _FUNCTION_WORDS | _WEATHER_WORDS
 """Capitalised words that are no name of a place."""
 
 NEVER_PLACES = NO_NAMES | word_set(
     "pls plz thx tmrw tmr lol hiya anybody someone anyone kids kid sister brother mom dad mum wedding trip wear"
+    " help info information anything question questions details update advice ideas outside assist"
+    " support plans suggestions picnic beach hike hiking jog jogging barbecue bbq outdoor"
     " bring pack nah yep yup sure joke fun fact hmm gonna wanna gotta im ive dont cant isnt time date"
 )
 """Words of a question that are never a place, though the table may list one of that name."""

@@ -299,6 +299,8 @@ def _grouped(where: Where, number: int) -> bool:
     text, starts = where.text, where.days.starts
     one, other = bisect_left(text.starts, starts[number - 1]), bisect_left(text.starts, starts[number])
     between = text.words[one + 1 : other]
+    if where.days.values[number - 1] == NOW:
+        return False
     if where.days.values[number - 1][:2].isdigit() != where.days.values[number][:2].isdigit():
         return False  # "Saturday, June 20" is one day
     return 0 < len(between) <= 2 and not _GROUPING.isdisjoint(between) and between[0] in _GROUPING

@@ -50,6 +50,7 @@ _SIMPLE = {
     "weekend": "weekend",
     "weekdays": SEVERAL,
     "week": SEVERAL,
+    "weekly": SEVERAL,
     "days": SEVERAL,
 } | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
 _SIMPLE_WORDS, _SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SIMPLE), frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)

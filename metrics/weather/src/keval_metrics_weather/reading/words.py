@@ -229,7 +229,7 @@ def said(text: Text, hits: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
 
 _SENTENCE_ENDS = frozenset({".", "!", "?", ";", "\n", "|", ":", "(", ")", "—", "-", "–"})
 _BREAKS = _SENTENCE_ENDS | {"but", "however", "though", "although", "because", "since", "so", "then", "yet"}
-_NEGATORS = word_set("no not never without neither nor zero hardly unlikely leave skip")
+NEGATORS = word_set("no not never without neither nor zero hardly unlikely leave skip")
 _LISTING = frozenset({"no", "without", "neither", "nor"})
 _AFFIRMING_AFTER_NOT = frozenset({"forget", "hesitate", "only", "just", "miss", "doubt"})
 _SUBJECTS = frozenset({"you", "i", "we", "it", "there", "they", "the", "bring", "take", "wear", "expect"})
@@ -241,7 +241,7 @@ _HEDGES = frozenset(
 _LINKS = frozenset({"is", "are", "will", "be", "looks", "seems", "has", "have", "currently", "today", "not", ":"})
 _DENIALS = frozenset({"unlikely", "unnecessary", "none", "free", "stopped", "ended"})
 _DENIED_AFTER_NOT = frozenset({"expected", "likely", "forecast", "forecasted", "needed", "necessary", "required"})
-_DENYING = _NEGATORS | _DENIALS
+_DENYING = NEGATORS | _DENIALS
 _REACH = 8
 _HEDGE_REACH = 4
 Hit: TypeAlias = tuple[int, int, str]
@@ -338,7 +338,7 @@ def _denied_before(text: Text, first: int) -> bool:
             comma = True
         elif word == "and" and words[at + 1] in _SUBJECTS:
             break
-        elif word in _NEGATORS:
+        elif word in NEGATORS:
             following = words[at + 1]
             if following in _AFFIRMING_AFTER_NOT:
                 return False
