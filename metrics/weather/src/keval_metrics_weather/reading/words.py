@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence, Set
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
@@ -216,6 +216,25 @@ class Said(str):
         """Return a name of the word that begins at an offset, or of the rest of the text if it has none from there."""
         place = bisect_left(text.starts, start)
         return cls(name, text, start, text.ends[place] if place < len(text.ends) else len(text.plain))
+
+
+@lru_cache(maxsize=64)
+def _line(text: Text) -> tuple[str, Sequence[int]]:
+    """Return the words of a text between single spaces, for patterns of words, and where each begins."""
+    return f" {' '.join(text.words)} ", list(accumulate((len(word) + 1 for word in text.words), initial=1))
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return a pattern for one of several words."""
+    return f"(?:{'|'.join(map(re.escape, sorted(words)))})"
+
+
+def matches(text: Text, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the named group of each match of a pattern of words, and the places of its first and its last word."""
+    line, starts = _line(text)
+    for found in pattern.finditer(line):
+        name = found.lastgroup or ""
+        yield name, bisect_right(starts, found.start(name)) - 1, bisect_left(starts, found.end(name)) - 1
 
 
 def said(text: Text, hits: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
