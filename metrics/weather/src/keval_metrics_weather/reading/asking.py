@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
+from operator import itemgetter
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Said, Text, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, any_of, matches, said, word_set
 
 _SENTENCE_ENDS = frozenset(".!?\n")
-_CLAUSE_BEGINS = _SENTENCE_ENDS | {"", ";", ":", "and", "or", "please", ",", "*", "also", "then", "—"}
 _WHERE = word_set(
     "city cities town towns location locations place places village area region country zip postcode postal stadium"
     " where whereabouts destination airport address spot"
 )
 _WHEN = word_set("date dates day days when time times month hour weekend")
-_WONDERING = frozenset({"which", "what", "where", "when", "whereabouts"})
-_REQUESTING = word_set(
-    "tell give specify provide share confirm name enter send clarify need needs require mention let type add include"
-)
-_GIVING = frozenset({"provide", "share", "give", "send", "supply", "paste", "enter"})
-_DATA = frozenset(
-    (about, what)
-    for about in ("weather", "forecast", "temperature", "climate")
-    for what in ("data", "information", "details", "conditions", "report", "forecast")
-)
-_OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
-_PROMISING = frozenset({"will", "can", "to", "not", "would", "could"})
 _DIFFERENT = frozenset({"another", "different", "elsewhere", "other"})
-_ASSUMING = word_set("assume assuming assumed presumably presume presuming guess guessing supposing suppose")
-_TAKING = (
-    ("i", "will", "take"),
-    ("i", "will", "use"),
-    ("i", "will", "go", "with"),
-    ("i", "have", "used"),
-    ("i", "take", "it"),
+_OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
+_REQUESTING = word_set(
+    "tell give specify provide share confirm name enter send clarify need needs require mention type add include"
 )
+_ASSUMING = word_set("assume assuming assumed presumably presume presuming guess guessing supposing suppose")
 _POINTING = word_set(
     "check try consult visit see look find use ask retry browse refer search contact turn head rely confirm wait"
     " come verify"
@@ -46,10 +31,36 @@ _POINTERS = word_set(
     "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online"
     " com org net map page agency noaa nws channel google news live"
 )
-_HAVING = word_set("has have would will shows offers gives lists provides publishes")
-_PUBLISHING = frozenset({"publishes", "posts", "carries", "publish"})
-_ALTERNATIVELY = word_set("alternative alternatives alternatively instead meanwhile meantime otherwise")
-_SITE = word_set("com org net gov no fi dk uk de pt hr be vn se ch ca au io")
+
+_ANY = r"(?:\S{1,64} )"
+_FOR_DATA = re.compile(
+    rf"(?<! will)(?<! can)(?<! to)(?<! could) (?:provide|share|give|send|supply|paste|enter) {_ANY}{{0,8}}?"
+    r"(?:weather|forecast|temperature|climate) (?:data|information|details|conditions|report|forecast) "
+)
+_WONDERING = re.compile(
+    rf" (?:which|what) (?!else |\S{{1,64}} else ){_ANY}{{0,4}}?{any_of(_WHERE | _WHEN)} "
+    rf"|^ {_ANY}{{0,3}}(?:where|when|whereabouts) (?!else )|(?:where|when|whereabouts) $| (?:may|can) i ask "
+    rf"| (?:tell|know|need) {_ANY}{{0,9}}(?:where|when) "
+)
+_REQUEST = re.compile(
+    r"(?P<promise> will| can| to| not| would| could)?"
+    rf" (?:depends (?:where|when)|let me know|{any_of(_REQUESTING)})(?= (?P<rest>{_ANY}{{0,4}}))"
+)
+_ASSUMED = re.compile(rf" (?P<said>{any_of(_ASSUMING)}|i will (?:take|use|go with)|i have used|i take it)(?= )")
+_ALTERNATIVES = (
+    re.compile(
+        rf"(?:^|[.!?\n;:,*—]|and|or|please|also|then| you {_ANY}{{0,2}}(?:can|could|may|might|to))"
+        rf" (?P<said>{any_of(_POINTING)})(?= )"
+    ),
+    re.compile(r" (?P<said>alternative|alternatives|alternatively|instead|meanwhile|meantime|otherwise)(?= )"),
+    # "the Institute's website has …", "the bureau publishes a map"
+    re.compile(
+        rf" (?P<said>{any_of(_POINTERS)}) {_ANY}{{0,4}}?"
+        r"(?:has|have|would|will|shows|offers|gives|lists|provides|publishes)(?= )"
+    ),
+    re.compile(rf" (?:publish|publishes|posts|carries) (?!no |not ){_ANY}{{0,2}}?(?P<said>{any_of(_POINTERS)})(?= )"),
+)
+_SITE = re.compile(r"[a-z0-9]\.(com|org|net|gov|no|fi|dk|uk|de|pt|hr|be|vn|se|ch|ca|au|io)\b")
 
 
 @attrs.frozen
@@ -65,147 +76,72 @@ class Asking:
         return self.place or self.time or self.several
 
 
-_NOTHING = Asking()
-
-
 @lru_cache(maxsize=64)
 def asking(text: Text) -> Asking:
     """Return what a text asks its reader for; an offer ("Would you like the forecast?") asks for nothing."""
-    words_said = text.said
-    if ("?" not in words_said and words_said.isdisjoint(_REQUESTING)) or (
-        words_said.isdisjoint(_WHERE) and words_said.isdisjoint(_WHEN) and "mean" not in words_said
-    ):
-        return _NOTHING
     place = time = several = False
     found: list[str] = []
     for first, last in _sentences(text):
         words = text.words[first:last]
-        if _asks_for_data(words):
+        line, question = f" {' '.join(words)} ", text.padded[last] == "?"
+        named = [at for at in range(first, last) if text.words[at] in _WHERE or text.words[at] in _WHEN]
+        means = question and (" you mean " in line or " you meant " in line)
+        if not (named or means) or _asks_for_data(line):
             continue
-        where, when = _WHERE.intersection(words), _WHEN.intersection(words)
-        means = any(pair in (("you", "mean"), ("you", "meant")) for pair in pairwise(words))
-        if not (where or when or means):
+        elsewhere = question and not _DIFFERENT.isdisjoint(words) and _OFFERING.isdisjoint(words)
+        if not (means or elsewhere or (question and _WONDERING.search(line)) or _requests(line)):
             continue
-        question = text.padded[last] == "?"
-        if question and means:
-            several = True
-            place = place or bool(where)
-            at = next(at for at in range(first + 1, last) if text.words[at] in ("mean", "meant"))
-            found.append(Said.at(text, at - 1, at, "do you mean"))
-        elif (question and (_wonders(words) or _says_that_it_asks(words))) or _requests(words):
-            place = place or bool(where)
-            time = time or bool(when)
-            asked = [at for at in range(first, last) if text.words[at] in where or text.words[at] in when]
-            found += [Said.at(text, at, at, text.words[at]) for at in asked[:2]]
-        elif question and where and not _DIFFERENT.isdisjoint(words) and _OFFERING.isdisjoint(words):
-            place = True
-            found += [Said.at(text, at, at, word) for word in sorted(where) for at in [first + words.index(word)]]
+        place = place or not _WHERE.isdisjoint(words)
+        time = time or (not means and not _WHEN.isdisjoint(words))
+        several = several or means
+        meant = [at for at in range(first + 1, last) if text.words[at] in ("mean", "meant")] if means else []
+        found += [Said.at(text, at - 1, at, "do you mean") for at in meant[:1]]
+        found += [Said.at(text, at, at, text.words[at]) for at in named[:2] if not means]
     return Asking(place, time, several, tuple(dict.fromkeys(found)))
 
 
 def asks_for_data(text: Text, place: int) -> bool:
     """Say whether the sentence at a place asks for the weather itself: "Please provide me with the weather data"."""
-    begin = next((at + 1 for at in range(place, -1, -1) if text.words[at] in _SENTENCE_ENDS), 0)
-    end = next((at for at in range(place, len(text.words)) if text.words[at] in _SENTENCE_ENDS), len(text.words))
-    return _asks_for_data(text.words[begin:end])
+    around = next((text.words[first:last] for first, last in _sentences(text) if first <= place < last), ())
+    return _asks_for_data(f" {' '.join(around)} ")
 
 
-def _asks_for_data(words: Sequence[str]) -> bool:
-    for at, word in enumerate(words):
-        offered = at and words[at - 1] in _PROMISING and "you" not in words[max(at - 3, 0) : at]
-        if word in _GIVING and not offered and any(pair in _DATA for pair in pairwise(words[at + 1 : at + 10])):
-            return True
-    return False
+def _asks_for_data(line: str) -> bool:
+    return _FOR_DATA.search(line) is not None
 
 
 def _sentences(text: Text) -> Iterator[tuple[int, int]]:
     first = 0
-    for place, word in enumerate(text.words):
-        if word in _SENTENCE_ENDS:
-            if place > first:
-                yield first, place
-            first = place + 1
-    if first < len(text.words):
-        yield first, len(text.words)
+    for last in (*text.places_of(_SENTENCE_ENDS), len(text.words)):
+        if last > first:
+            yield first, last
+        first = last + 1
 
 
-def _says_that_it_asks(words: Sequence[str]) -> bool:
-    """Say whether a question says that it asks: "May I ask for the location?"."""
-    return any(words[at : at + 3] in (["may", "i", "ask"], ["can", "i", "ask"]) for at in range(len(words)))
-
-
-def _wonders(words: Sequence[str]) -> bool:
-    """Say whether a question asks where or when: "Which city?", "What date is the wedding?", but "What else …?" not."""
-    for at, word in enumerate(words):
-        if word in _WONDERING:
-            if "else" in words[at + 1 : at + 3]:
-                return False
-            if word in ("where", "when", "whereabouts"):
-                return at < 4 or at == len(words) - 1 or "tell" in words or "know" in words or "need" in words
-            near = words[at + 1 : at + 6]
-            return not (_WHERE.isdisjoint(near) and _WHEN.isdisjoint(near))
-    return False
-
-
-def _requests(words: Sequence[str]) -> bool:
+def _requests(line: str) -> bool:
     """Say whether a sentence requests a place or a time: "Tell me where …", "please provide the name of your city"."""
-    for at, word in enumerate(words):
-        if word in ("where", "when") and at and words[at - 1] == "depends":
-            return True
-        if word not in _REQUESTING:
-            continue
-        if word == "let" and words[at : at + 3] != ["let", "me", "know"]:
-            continue
-        if "if" in words[at : at + 5]:
+    for found in _REQUEST.finditer(line):
+        if " if " in f" {found['rest']}":
             return False
-        promising = at and words[at - 1] in _PROMISING and words[0] in ("i", "once", "with")
-        if promising and (word != "need" or words[at - 1] == "not"):
-            continue
-        if (
-            word in ("provide", "give", "share", "include", "name", "mention", "send")
-            and at
-            and words[at - 1] in ("to", "can", "could")
-            and "you" not in words[max(at - 8, 0) : at]
-        ):
-            continue
-        return True
+        promise = found["promise"]
+        by_the_speaker = line.startswith((" i ", " once ", " with ")) or " you " not in line[: found.start()]
+        if not (promise and by_the_speaker) or (promise == " not" and " need " in found.group() + " "):
+            return True
     return False
 
 
 def assumed(text: Text) -> tuple[str, ...]:
     """Return the words by which an answer says that it takes a place or a time for granted."""
-    found: list[Hit] = []
-    if not text.said.isdisjoint(_ASSUMING):
-        found += [(at, at, word) for at, word in enumerate(text.words) if word in _ASSUMING]
-    for at in text.index.get("i", ()):
-        taken = [taking for taking in _TAKING if tuple(text.words[at : at + len(taking)]) == taking]
-        found += [(at, at + len(taking) - 1, " ".join(taking)) for taking in taken]
-    return said(text, found)
+    return said(text, _hits(text, _ASSUMED))
 
 
 @lru_cache(maxsize=64)
 def alternatives_offered(text: Text) -> tuple[str, ...]:
     """Return the words by which an answer points to another source or way."""
-    found: list[Hit] = []
-    for word in sorted(text.said & _POINTING):
-        for at in text.index[word]:
-            before = text.padded[at - 1]
-            may = before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
-            if may or before in _CLAUSE_BEGINS:
-                found.append((at, at, word))
-    found += [(at, at, word) for word in sorted(text.said & _ALTERNATIVELY) for at in text.index[word][:1]]
-    for word in sorted(text.said & _POINTERS):
-        for at in text.index[word]:
-            if _recommends(text, at):
-                found.append((at, at, word))
-    return said(text, found)
+    sites = [Said(found[1], text, *found.span(1)) for found in _SITE.finditer(text.plain)]
+    hits = [hit for pattern in _ALTERNATIVES for hit in sorted(_hits(text, pattern), key=itemgetter(2))]
+    return (*said(text, hits), *sites)
 
 
-def _recommends(text: Text, at: int) -> bool:
-    """Say whether a source is named for the reader to turn to: "the Institute's website has …", "yr.no"."""
-    if text.words[at] in _SITE:
-        return text.starts[at] > 0 and text.plain[text.starts[at] - 1] == "."
-    before = text.words[max(at - 3, 0) : at]
-    return not _HAVING.isdisjoint(text.words[at + 1 : at + 6]) or not (
-        _PUBLISHING.isdisjoint(before) or {"no", "not"} & {*before}
-    )
+def _hits(text: Text, pattern: re.Pattern[str]) -> list[Hit]:
+    return [(first, last, " ".join(text.words[first : last + 1])) for _, first, last in matches(text, pattern)]
