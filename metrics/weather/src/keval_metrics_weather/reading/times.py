@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, any_of, matches, word_set
 
 NOW = "now"
 TODAY = "today"
@@ -35,33 +35,29 @@ _MONTH_NAMES = (
     "september sep sept", "october oct", "november nov", "december dec",
 )  # fmt: skip
 _MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
-_SIMPLE = {
-    "now": NOW,
-    "currently": NOW,
-    "presently": NOW,
-    "today": TODAY,
-    "tonight": TONIGHT,
-    "tomorrow": "+1",
-    "tmrw": "+1",
-    "tmr": "+1",
-    "tomorow": "+1",
-    "overmorrow": "+2",
-    "yesterday": PAST,
-    "weekend": "weekend",
-    "weekdays": SEVERAL,
-    "week": SEVERAL,
-    "weekly": SEVERAL,
-    "days": SEVERAL,
-} | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
-_SIMPLE_WORDS, _SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SIMPLE), frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)
-_TODAYS_PARTS = frozenset({"afternoon", "evening", "morning", "night"})
-_MEASURED_NOW = frozenset({"temperature", "temperatures", "weather", "conditions", "reading", "readings", "temp"})
+_SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)
 _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
 _SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "couple": 2}
-_GONE_BY = frozenset({"night", "year", "month", "winter", "summer", "spring", "autumn", "time", "weekend"})
+_COUNT = rf"(?:\d{{1,2}}|{any_of(_SMALL)})"
+_DAY = any_of((*_WEEKDAYS, "weekend", "weekdays", "week", "days"))
+_NAMED = re.compile(
+    rf" (?:(?:last|previous|past|earlier) (?P<past>{_DAY})|(?P<past_>{_DAY}(?= ago ))"
+    r"|(?P<past__>yesterday|last(?= (?:night|year|month|winter|summer|spring|autumn|time) ))"
+    r"|(?P<now>now|currently|presently)|(?:the|this|at) (?P<now_>moment|present)"
+    r"|(?P<now__>current)(?= (?:temperatures?|weather|conditions|readings?|temp) (?!forecast ))"
+    r"|(?P<today>today)|(?P<tonight>tonight|this(?= (?:afternoon|evening|morning|night) ))"
+    r"|day after (?P<after>tomorrow)|(?P<after_>overmorrow)|(?P<next>tomorrow|tmrw|tmr|tomorow)"
+    rf"|in {_COUNT} (?P<ahead>days)|(?P<numbered>day)(?= {_COUNT} )|{any_of(_ORDINALS)} (?P<nth>day)"
+    rf"|\d{{1,4}} (?P<several>day)|(?P<after__>day)(?= after (?!tomorrow ))"
+    rf"|(?P<weekend>weekend)|(?P<several_>weekdays|weekly|week|days)|(?P<weekday>{any_of(_WEEKDAYS)}))(?= )"
+)
+_MEANT = {"past": PAST, "now": NOW, "today": TODAY, "tonight": TONIGHT, "after": "+2", "next": "+1"} | {
+    "several": SEVERAL,
+    "weekend": "weekend",
+}
+_AND_THE_NTH = re.compile(rf" on the (?P<nth>{any_of(_ORDINALS)}) (?!day )")
 _SPANNING = frozenset({"to", "-", "–", "—", "through", "until"})
-_PAST_BEFORE = frozenset({"last", "previous", "past", "earlier"})
 
 
 class Time(NamedTuple):
@@ -78,34 +74,32 @@ class Time(NamedTuple):
 @lru_cache(maxsize=64)
 def times(text: Text) -> tuple[Time, ...]:
     """Return the days a text names, in its order."""
-    found = []
-    if "-" in text.plain:
-        found += [Time(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
-    found += [_simple(text, place) for place in text.places_of(_SIMPLE_WORDS)]
+    found = [Time(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
+    named = [*matches(text, _NAMED)]
+    found += [Time(text.starts[first], _meant(text, name.rstrip("_"), first)) for name, first, _ in named]
+    if any(name == "nth" for name, _, _ in named):  # "the third day, on the fourth"
+        ordinals = [first for _, first, _ in matches(text, _AND_THE_NTH)]
+        found += [Time(text.starts[first], f"+{_ORDINALS[text.words[first]]}") for first in ordinals]
     for place in text.places_of(_SHORT_WEEKDAY_WORDS):
         if _abbreviates(text, place):
             found.append(Time(text.starts[place], f"weekday {_SHORT_WEEKDAYS[text.words[place]]}"))
     for place in text.places_of(_MONTH_WORDS):
         if number := _number_beside(text, place):
             found.append(Time(text.starts[place], f"{_MONTHS[text.words[place]]:02}-{number:02}"))
-    for place in text.index.get("this", ()):
-        if text.padded[place + 1] in _TODAYS_PARTS:
-            found.append(Time(text.starts[place], TONIGHT))
-    for place in text.index.get("last", ()):
-        if text.padded[place + 1] in _GONE_BY:
-            found.append(Time(text.starts[place], PAST))
-    for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
-        if text.padded[place - 1] in ("the", "this", "at"):
-            found.append(Time(text.starts[place], NOW))
-    for place in text.index.get("current", ()):
-        if text.padded[place + 1] in _MEASURED_NOW and text.padded[place + 2] != "forecast":
-            found.append(Time(text.starts[place], NOW))
-    if "day" in text.index:
-        found += _counted_days(text)
-    if len(found) < 2:
-        return tuple(found)
     found.sort(key=attrgetter("start"))
     return tuple(_joined(text, found)) if not _SPANNING.isdisjoint(text.said) else tuple(found)
+
+
+def _meant(text: Text, name: str, place: int) -> str:
+    """Return the day that a word means; one that is counted stands beside its number."""
+    if name == "weekday":
+        return f"weekday {_WEEKDAYS.index(text.words[place])}"
+    if name == "nth":
+        return f"+{_ORDINALS[text.words[place - 1]]}"
+    if name in ("ahead", "numbered"):
+        word = text.words[place - 1 if name == "ahead" else place + 1]
+        return f"+{_SMALL.get(word) or int(word)}" if name == "ahead" else f"+{(_SMALL.get(word) or int(word)) - 1}"
+    return _MEANT[name]
 
 
 def _joined(text: Text, found: list[Time]) -> Iterator[Time]:
@@ -162,38 +156,6 @@ def hours_named(text: Text) -> list[int]:
     return found
 
 
-def _counted_days(text: Text) -> Iterator[Time]:
-    """Yield the days that are counted: "day 2", "a 5-day forecast", "the third day, on the fourth", "the day after"."""
-    ordinals = False
-    for place in text.index["day"]:
-        start, before = text.starts[place], text.padded[place - 1]
-        number = _counted(text.padded[place + 1])
-        if number:
-            yield Time(start, f"+{number - 1}")
-        elif before.isdecimal():
-            yield Time(start, SEVERAL)
-        elif before in _ORDINALS:
-            ordinals = True
-            yield Time(start, f"+{_ORDINALS[before]}")
-        elif text.padded[place + 1] == "after" and text.padded[place + 2] != "tomorrow":
-            yield Time(start, "+2")
-    for place in text.places_of(_ORDINALS.keys()) if ordinals else ():
-        if text.words[place - 2 : place] == ["on", "the"] and text.padded[place + 1] != "day":
-            yield Time(text.starts[place], f"+{_ORDINALS[text.words[place]]}")
-
-
-def _simple(text: Text, place: int) -> Time:
-    """Refine what a single word says: "the day after tomorrow", "in two days", "last week"."""
-    before, day = text.words[max(place - 2, 0) : place], _SIMPLE[text.words[place]]
-    if day == "+1" and before == ["day", "after"]:
-        day = "+2"
-    elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
-        day = f"+{n}"
-    elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.padded[place + 1] == "ago":
-        day = PAST
-    return Time(text.starts[place], day)
-
-
 def _abbreviates(text: Text, place: int) -> bool:
     """Say whether a short word such as `Sat` stands for a weekday.
 
@@ -206,10 +168,6 @@ def _abbreviates(text: Text, place: int) -> bool:
         return not beside.isdisjoint(_SHORT_WEEKDAY_WORDS) or word in ("tue", "tues", "thu", "thur", "thurs", "fri")
     sure = word not in ("sun", "sat", "wed", "mon")
     return sure or following in (":", ",", "|", "-", "–", "—", "\n", "") or following.isdecimal()
-
-
-def _counted(word: str) -> int:
-    return int(word) if word.isdecimal() and len(word) < 3 else _SMALL.get(word, 0)
 
 
 def _number_beside(text: Text, place: int) -> int:
