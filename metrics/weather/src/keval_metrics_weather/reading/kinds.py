@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from keval_metrics_weather.reading.blocks import Span
+from keval_metrics_weather.reading.tables import Span
 from keval_metrics_weather.reading.words import Text, word_set
 
 Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]

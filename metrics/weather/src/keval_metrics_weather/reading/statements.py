@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from keval_metrics_weather.reading.blocks import Span, heads_of
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Vocabulary, conditions
 from keval_metrics_weather.reading.gazetteer import Place, place_key
 from keval_metrics_weather.reading.kinds import Kind, Seen, kinds, of_the_air
 from keval_metrics_weather.reading.places import find_names, places_told
+from keval_metrics_weather.reading.tables import Span, heads_of
 from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, Time, hours_named, times
 from keval_metrics_weather.reading.words import Said, Text, read

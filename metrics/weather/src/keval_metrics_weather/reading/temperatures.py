@@ -9,8 +9,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from keval_metrics_weather.reading.blocks import cells
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.tables import cells
+from keval_metrics_weather.reading.words import Text, any_of, matches, word_set
 
 _ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -18,66 +18,43 @@ _ONES = (
 )  # fmt: skip
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _NUMERALS = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
-_MINUS = ("minus", "negative")
-_LARGER = frozenset({"hundred", "thousand", "point"})
-
-
-def numeral_before(text: Text, place: int) -> tuple[float, int] | None:
-    """Return the number in words that ends before a place, and the place of its first word.
-
-    It is read up to "nine hundred and ninety-nine point nine", and not at all if it goes on before that.
-    """
-    number = _whole_before(text, place)
-    if number is None:
-        return None
-    value, at = float(number[0]), number[1]
-    if text.padded[at - 1] == "point":
-        whole = _whole_before(text, at - 1)
-        if whole is None or value > 9:
-            return None
-        value, at = whole[0] + value / 10, whole[1]
-    before = text.padded[at - 1]
-    goes_on = text.padded[at - 2] if before == "and" else before
-    if before in _NUMERALS or goes_on in _LARGER:
-        return None
-    return (-value, at - 1) if before in _MINUS else (value, at)
-
-
-def _whole_before(text: Text, place: int) -> tuple[int, int] | None:
-    at, value = place, 0
-    if text.padded[at - 1] in _NUMERALS:
-        at -= 1
-        value = _NUMERALS[text.words[at]]
-        if value < 10 and text.padded[at - 1] in _TENS:
-            at -= 1
-            value += _NUMERALS[text.words[at]]
-    hundred = at - 2 if at < place and text.padded[at - 1] == "and" else at - 1
-    if text.padded[hundred] != "hundred":
-        return (value, at) if at < place else None
-    hundreds = 1 if text.padded[hundred - 1] == "a" else _NUMERALS.get(text.padded[hundred - 1], 0)
-    return (100 * hundreds + value, hundred - 1) if 0 < hundreds < 10 else None
-
-
+_BELOW_A_HUNDRED = rf"(?:{any_of(_TENS)} {any_of(_ONES[1:10])}|{any_of(_NUMERALS)})"
+_NUMERAL = (
+    rf"(?:minus |negative )?(?:(?:a|{any_of(_ONES[1:10])}) hundred(?: (?:and )?{_BELOW_A_HUNDRED})?|{_BELOW_A_HUNDRED})"
+    rf"(?: point {any_of(_ONES[:10])})?"
+)
+_SPOKEN = re.compile(
+    r"(?<! hundred)(?<! thousand)(?<! point)(?<! hundred and)(?<! thousand and)"
+    rf" (?P<numeral>(?:{_NUMERAL} (?:to|and|or) )??{_NUMERAL})(?= (?:degrees?|celsius|fahrenheit|below) )"
+)
+_ENDS = re.compile(rf"(?:({_NUMERAL}) (?:to|and|or) )??({_NUMERAL})")
 _TENS_OF_BANDS = {
     "teens": 10, "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70,
     "eighties": 80,
 }  # fmt: skip
 _PARTS = {"low": (0, 3), "lower": (0, 3), "mid": (4, 6), "middle": (4, 6), "high": (7, 9), "upper": (7, 9)}
+_BAND = re.compile(
+    rf" (?P<band>(?:minus |negative )?(?:(?:to|{any_of(_PARTS)}) ){{0,3}}"
+    rf"(?:{any_of(_TENS_OF_BANDS)}|[1-9]0s|1[01]0s))(?= )"
+)
 
 
-def band_at(text: Text, place: int) -> tuple[float, float, int]:
-    """Return the range that "mid-30s" or "high teens" means, and the place of its first word."""
-    word = text.words[place]
-    tens = _TENS_OF_BANDS.get(word) or int(word[:-1])
-    parts = [_PARTS[part] for at in range(max(place - 3, 0), place) if (part := text.words[at]) in _PARTS]
-    first = place
-    while first > 0 and place - first < 3 and (text.words[first - 1] in _PARTS or text.words[first - 1] == "to"):
-        first -= 1
-    low, high = (min(a for a, _ in parts), max(b for _, b in parts)) if parts and first < place else (0, 9)
-    least = 3 if word == "teens" else 0
-    sign = -1.0 if text.padded[first - 1] in _MINUS else 1.0
-    ends = sorted((sign * (tens + max(low, least)), sign * (tens + max(high, least))))
-    return ends[0], ends[1], first
+def _numeral(said: str) -> float:
+    """Return the number that words say: "minus a hundred and five point two"."""
+    whole, _, tenth = said.partition(" point ")
+    value = 0.0
+    for word in whole.split():
+        value = max(value, 1) * 100 if word == "hundred" else value + _NUMERALS.get(word, 0)
+    value += _NUMERALS[tenth] / 10 if tenth else 0
+    return -value if said.startswith(_SPOKEN_SIGNS) else value
+
+
+def _band(words: Sequence[str]) -> tuple[float, float]:
+    """Return the range that "mid-30s" or "high teens" means."""
+    tens = _TENS_OF_BANDS.get(words[-1]) or int(words[-1][:-1])
+    parts = [_PARTS[word] for word in words if word in _PARTS] or [(0, 9)]
+    ends = tens + max(min(parts)[0], 3 if words[-1] == "teens" else 0), tens + max(high for _, high in parts)
+    return (-ends[1], -ends[0]) if f"{words[0]} " in _SPOKEN_SIGNS else ends
 
 
 _AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
@@ -158,8 +135,6 @@ _BEFORE_NO_AIR_TEMPERATURE = word_set(
 _SIGNS = ("minus ", "negative ", "−", "− ")
 _SPOKEN_SIGNS = ("minus ", "negative ")
 _HOTTEST_FAHRENHEIT = 140.0
-_SCALE_WORDS = frozenset({"degree", "degrees", "celsius", "fahrenheit", "below"})
-_BANDS = frozenset([*_TENS_OF_BANDS, *(f"{tens}s" for tens in range(10, 120, 10))])
 
 
 class Figure(NamedTuple):
@@ -273,26 +248,19 @@ def _kept(text: Text, figure: Figure) -> Figure | None:
 
 def _numerals(text: Text) -> Iterator[Figure]:
     """Read the temperatures written in words: "minus five degrees", "a low of six", "in the mid-30s"."""
-    for place in text.places_of(_SCALE_WORDS):
-        number = numeral_before(text, place)
-        if number is None:
+    for _, first, last in matches(text, _SPOKEN):
+        ends = _ENDS.fullmatch(" ".join(text.words[first : last + 1]))
+        if ends is None or text.padded[first - 1] in _NUMERALS:
             continue
-        (value, first), word = number, text.words[place]
-        values = [value]
-        if text.padded[first - 1] in ("to", "and", "or"):
-            lower = numeral_before(text, first - 1)
-            if lower is not None:
-                values.insert(0, lower[0])
-                first = lower[1]
-        unit = next((w[0] for w in (word, text.padded[place + 1]) if w in ("celsius", "fahrenheit", "c", "f")), "")
-        end = text.starts[place] + (len(word) if word != "below" else 0)
-        yield Figure(tuple(values), unit, text.starts[first], end)
-    for place in text.places_of(_BANDS):
-        low, high, first = band_at(text, place)
-        end = text.starts[place] + len(text.words[place])
+        unit = next((w[0] for w in text.padded[last + 1 : last + 3] if w in ("celsius", "fahrenheit", "c", "f")), "")
+        end = text.starts[last + 1] if text.words[last + 1] == "below" else text.ends[last + 1]
+        yield Figure(tuple([_numeral(said) for said in ends.groups() if said]), unit, text.starts[first], end)
+    for _, first, last in matches(text, _BAND):
+        end = text.ends[last]
         after = re.match(UNIT, text.plain[end : end + 24])
         unit = _scale(after.group()) if after else ""
-        yield Figure((low, high), unit, text.starts[first], end + (after.end() if after else 0), vague=True)
+        end += after.end() if after else 0
+        yield Figure(_band(text.words[first : last + 1]), unit, text.starts[first], end, vague=True)
 
 
 _HOTTEST_CELSIUS = 56.0
