@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from functools import lru_cache
 from itertools import pairwise
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, any_of, denied, find, matches, said, word_set
 
 BEGINNING = word_set(
     "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
@@ -17,94 +18,73 @@ BEGINNING = word_set(
 )
 """Verbs that say what to do when a clause begins with them."""
 
-ACTING = word_set(
-    "advise advised advisable forget sure best wise sensible worth better idea bet want need advice tip tips"
+_FIRM_BEGINS = frozenset({"", ".", "!", "?", "\n", ";", ":", "—", "|", "("}) | word_set(
+    "so please also just definitely"
 )
-"""Words that say what to do where they stand in the right company: "it would be best to", "don't forget"."""
-
-GOOD_FOR = word_set("would could")
-_CLAUSE_BEGINS = frozenset(
-    {"", ".", "!", "?", "\n", ";", ":", ",", "—", "–", "-", "|", "(", "and", "so", "or", "then", "please"}
-) | {*("also", "therefore", "just", "definitely", "but", "instead", "maybe", "perhaps")}
-_FIRM_BEGINS = _CLAUSE_BEGINS - {"and", ",", "or", "but", "-", "–", "then", "instead", "maybe", "perhaps"}
-_COURTESY = frozenset({"safe", "tuned", "warm", "dry", "cool", "cozy", "cosy", "well", "care", "happy", "healthy"})
+_FIRMER_STILL = frozenset({"please", ":", "so", "therefore", "—", "definitely", "also", ";"})
+_LOOSE_BEGINS = frozenset({"and", ",", "or", "but", "-", "–"}) | word_set("then instead maybe perhaps therefore")
+_COURTESY = word_set("safe tuned warm dry cool cozy cosy well care happy healthy")
 _NO_ADVICE_AFTER = {
     "stay": _COURTESY,
-    "keep": frozenset({"in", "warm", "well", "cool"}),
-    "take": frozenset({"care", "a", "place"}) - {"a"},
-    "enjoy": frozenset({"your", "the", "it", "!", ".", "every"}),
-    "go": frozenset({"ahead", "on"}),
-    "get": frozenset({"back", "in"}),
-    "try": frozenset({"again", "asking", "me", "windy", "accuweather", "a", "another", "searching", "later"}),
-    "visit": frozenset({"the", "their", "a", "weather"}) - {"the", "a"},
-    "watch": frozenset({"this"}),
-    "use": frozenset({"your", "the"}) - {"the"},
-    "drive": frozenset({"time", "times"}),
-    "walk": frozenset({"along", "in", "around", "through", "on", "with", "is", "was", "would", "by", "or", "up"}),
-    "plan": frozenset({"b", "a", ":", "your"}) - {"a"},
-    "mind": frozenset({"you"}),
-    "layer": frozenset({"of"}),
-    "bundle": frozenset({"of"}),
-    "put": frozenset({"simply", "another"}),
-    "leave": frozenset({"it"}),
+    "keep": word_set("in warm well cool"),
+    "take": word_set("care place"),
+    "enjoy": word_set("your the it ! . every"),
+    "go": word_set("ahead on"),
+    "get": word_set("back in"),
+    "try": word_set("again asking me windy accuweather a another searching later"),
+    "visit": word_set("their weather"),
+    "watch": word_set("this"),
+    "use": word_set("your"),
+    "drive": word_set("time times"),
+    "walk": word_set("along in around through on with is was would by or up"),
+    "plan": word_set("b : your"),
+    "mind": word_set("you"),
+    "layer": word_set("of"),
+    "bundle": word_set("of"),
+    "put": word_set("simply another"),
+    "leave": word_set("it"),
 }
 _WEBSITES = word_set("website site app com org accuweather weather.com meteo service online again later")
-_I_WOULD = frozenset({"would", "will", "should", "could", "can", "might", "may"})
-_TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait")
+_TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait see swim ride eat run")
 _SUITING = word_set(
     "ideal perfect great good fine fun nice lovely suit serve choice option keep pleasant well wise best enjoyable"
 )
-_NO_ITEM_OF = frozenset({"of"})
-_IF = frozenset({"if", "whether"})
-_GIVING_A_REASON = word_set("as since because given considering due with knowing seeing thanks owing if when")
-_SOFTENING = word_set("perhaps maybe please just then definitely instead")
-_AFTER_A_REASON = _TO_DO | word_set("see swim ride do eat run")
-_ACTS = BEGINNING | ACTING | GOOD_FOR | _AFTER_A_REASON
-_DIRECT = frozenset({"best", "better", "wise", "sensible", "forget", "sure"})
-_SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
+_IN_A_SENTENCE = r"(?:[^.!?\s]\S{0,64} )"
+_REASON = r"(?:as|since|because|given|considering|due|with|knowing|seeing|thanks|owing|if|when)"
+# "As you don't like rain, stay indoors"
+_AFTER_A_REASON = re.compile(
+    rf" {_REASON} {_IN_A_SENTENCE}{{1,24}}?, (?:(?:perhaps|maybe|please|just|then|definitely|instead) )?"
+    rf"(?P<act>{any_of(_TO_DO)})(?= )"
+)
+# "don't forget", "it would be best to", "a good idea", "you'll want"
+_IN_COMPANY = re.compile(
+    rf" (?:not (?P<act>forget)|(?:make|be) (?P<act_>sure)(?= (?:to|you|that) )|(?P<act__>advise|(?<! not )advisable)"
+    rf"|(?P<to>best|wise|sensible|better)(?= to {any_of(_TO_DO)} )|had (?P<better>better)"
+    r"|(?P<worth>worth)(?= \w{2,20}ing )"
+    rf"|good (?P<idea>idea)|(?:safe|best|good) (?P<bet>bet)|(?P<tip>advice|tips?)(?= : )"
+    rf"|(?:will|may|might|definitely|would|probably) (?P<need>want|need)(?= to {any_of(_TO_DO)} )"
+    rf"|you (?:\S{{1,64}} )?(?:will|may|might|definitely|would|probably) (?P<needs>want|need)(?! to ))(?= )"
+)
+# "I'd take the train", "you could take a walk"
+_BY_THE_SPEAKER = re.compile(
+    r" (?:i would (?!need |keep |use |try |go (?!to |for ))|(?:you|we) (?:should|could|can|might|may) (?!try |use |get ))"
+    rf"(?P<act>{any_of(BEGINNING)})(?= )(?! \S{{1,64}} any )"
+)
+# "a walk would be nice"
+_SUITS = re.compile(
+    r"(?<! i)(?<! which)(?<! you) (?P<act>would|could) (?=be |suit |serve |make |keep )"
+    rf"(?:(?!not |if )[^.,!?;\s]\S{{0,64}} ){{0,5}}?{any_of(_SUITING)}(?= )"
+)
 
 
-def is_act(text: Text, at: int) -> bool:
-    """Say whether a word of `BEGINNING`, `ACTING` or `GOOD_FOR` tells the reader what to do."""
-    word = text.words[at]
-    before, following = text.padded[at - 1], text.padded[at + 1]
-    if word in GOOD_FOR:
-        return _suits(text, at)
-    if word in _AFTER_A_REASON and following not in _NO_ADVICE_AFTER.get(word, ()) and _follows_a_reason(text, at):
-        return True
-    if word not in BEGINNING and word not in ACTING:
-        return False
-    if word in ACTING and word not in BEGINNING:
-        return _company(text, at, word, before, following)
-    if following in _NO_ADVICE_AFTER.get(word, ()) or following in (":", "me", ")"):
-        return False
-    if not _WEBSITES.isdisjoint(text.words[at + 1 : at + 7]) and word in ("visit", "try", "use", "go", "get"):
-        return False
-    if before in ("i", "we", "you") or (before in _I_WOULD and text.padded[at - 2] in ("i", "you", "we")):
-        return _advised_by_the_speaker(text, at, before)
-    if before not in _CLAUSE_BEGINS or before == "":
-        return before == "" and text.capitalised(at)
+def _orders(text: Text, at: int) -> bool:
+    """Say whether a clause begins with a verb that says what to do: "Drink plenty and stay in the shade"."""
+    before = text.padded[at - 1]
     if before in _FIRM_BEGINS:
-        return text.capitalised(at) or before in ("please", ":", "so", "therefore", "—", "definitely", "also", ";")
-    return _joined_to_an_act(text, at)
-
-
-def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
-    """Say whether "I'd take …", "you could take …" or "I would wear …" advises."""
-    speaker = text.padded[at - 2]
-    if before not in _I_WOULD or text.padded[at + 2] == "any":
+        return text.capitalised(at) or before in _FIRMER_STILL
+    if before not in _LOOSE_BEGINS:
         return False
-    if not _IF.isdisjoint(text.words[max(at - 5, 0) : at]):
-        return False
-    if speaker == "i":
-        goes = text.words[at] == "go" and text.padded[at + 1] in ("to", "for")
-        return before == "would" and (goes or text.words[at] not in ("need", "keep", "go", "use", "try"))
-    return before in ("should", "could", "can", "might", "may") and text.words[at] not in ("try", "use", "get")
-
-
-def _joined_to_an_act(text: Text, at: int) -> bool:
-    """Say whether a verb goes on from another: "Drink plenty and stay in the shade", "Stay safe and dress warmly"."""
-    for place in range(at - 1, max(at - 14, -1), -1):
+    for place in range(at - 1, max(at - 14, -1), -1):  # it goes on from another
         word = text.words[place]
         if word in (".", "!", "?", "\n", ";"):
             return False
@@ -113,65 +93,30 @@ def _joined_to_an_act(text: Text, at: int) -> bool:
     return False
 
 
-def _follows_a_reason(text: Text, at: int) -> bool:
-    """Say whether a verb begins what is advised after a reason: "As you don't like rain, stay indoors"."""
-    while at and text.words[at - 1] in _SOFTENING:
-        at -= 1
-    if not at or text.words[at - 1] != ",":
-        return False
-    for place in range(at - 2, max(at - 26, -1), -1):
-        if text.words[place] in _GIVING_A_REASON and text.padded[place - 1] in _BEFORE_A_REASON:
-            return True
-        if text.words[place] in (".", "!", "?", "\n"):
-            return False
-    return False
+@lru_cache(maxsize=64)
+def acts_advised(text: Text) -> tuple[Hit, ...]:
+    """Return where a text says what to do: "Drink plenty", "I'd take the train", "it would be best to stay indoors"."""
+    told = [at for pattern in (_AFTER_A_REASON, _BY_THE_SPEAKER) for _, at, _ in matches(text, pattern)]
+    verbs = [*told, *(at for at in text.places_of(BEGINNING) if _orders(text, at))]
+    acts = [at for at in verbs if not _is_said_otherwise(text, at)]
+    acts += [at for pattern in (_IN_COMPANY, _SUITS) for _, at, _ in matches(text, pattern)]
+    return tuple([(at, at, text.words[at]) for at in sorted({*acts})])
 
 
-def _company(text: Text, at: int, word: str, before: str, following: str) -> bool:
-    if word in ("advise", "advised", "advisable"):
-        return before != "not" or word == "advise"
-    if word == "forget":
-        return before == "not"
-    if word == "sure":
-        return before in ("make", "be") and following in ("to", "you", "that")
-    if word in ("best", "wise", "sensible", "better"):
-        return (following == "to" and text.padded[at + 2] in _TO_DO) or (word == "better" and before == "had")
-    if word == "worth":
-        return following.endswith("ing")
-    if word == "idea":
-        return before == "good" and "not" not in text.words[max(at - 5, 0) : at]
-    if word == "bet":
-        return before in ("safe", "best", "good")
-    if word in ("want", "need"):
-        if before not in ("will", "may", "might", "definitely", "would", "probably"):
-            return False
-        return ("you" in text.words[max(at - 3, 0) : at] and following != "to") or (
-            following == "to" and text.padded[at + 2] in _TO_DO
-        )
-    return word in ("advice", "tip", "tips") and following == ":"
+def _is_said_otherwise(text: Text, at: int) -> bool:
+    """Say whether a verb is a courtesy ("Stay safe!") or points to another source ("Try a weather app")."""
+    word, following = text.words[at], text.padded[at + 1]
+    elsewhere = word in ("visit", "try", "use", "go", "get") and not _WEBSITES.isdisjoint(text.words[at + 1 : at + 7])
+    return elsewhere or following in _NO_ADVICE_AFTER.get(word, ()) or following in (":", "me", ")")
 
 
-def _suits(text: Text, at: int) -> bool:
-    """Say whether something "would be a good choice" or "could be fun"."""
-    following = text.words[at + 1 : at + 7]
-    stop = next(
-        (n for n, word in enumerate(following) if word in (".", ",", "!", "?", "\n", ";", "if")), len(following)
-    )
-    near = following[:stop]
-    if text.padded[at - 1] in ("i", "which", "you") or "like" in near[:1]:
-        return False
-    return (
-        bool(near)
-        and near[0] in ("be", "suit", "serve", "make", "keep")
-        and not _SUITING.isdisjoint(near)
-        and "not" not in near
-    )
+_SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
 
 
 def is_no_item(text: Text, first: int, last: int) -> bool:
     """Say whether a thing to wear or take is no advice: "a blanket of fog", "the jackets in the shops", "suit you"."""
     word, following = text.words[first], text.padded[last + 1]
-    if following in _NO_ITEM_OF and text.padded[last + 2] in _SUBSTANCES:
+    if following == "of" and text.padded[last + 2] in _SUBSTANCES:
         return True
     if word in ("suit", "suits") and following in ("you", "your", "the", "a"):
         return True
@@ -186,6 +131,7 @@ def is_no_item(text: Text, first: int, last: int) -> bool:
     )
 
 
+_DIRECT = frozenset({"best", "better", "wise", "sensible", "forget", "sure"})
 _ADVISED = frozenset({"you", "we", "i", "one", "everyone", "people", "travellers", "travelers", "also", "definitely"})
 _ACTIONS = word_set("bring take wear carry pack dress consider avoid use plan keep grab opt")
 _AFTER_A_SINCE_OF_TIME = word_set(
@@ -194,7 +140,7 @@ _AFTER_A_SINCE_OF_TIME = word_set(
 )
 _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
-_PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would"})
+_PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would", "should"})
 _SENTENCE_ENDS = frozenset(".!?\n")
 _UNDECIDED = frozenset({"can", "could", "able", "unable", "if", "whether"})
 _NO_REASON_AFTER_AS = word_set(
@@ -247,12 +193,6 @@ def advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) ->
     return Advice(words, tuple([word for word in words if word in items]), first, said(text, acts))
 
 
-@lru_cache(maxsize=64)
-def acts_advised(text: Text) -> tuple[Hit, ...]:
-    """Return where a text says what to do: "Drink plenty", "I'd take the train", "it would be best to stay indoors"."""
-    return tuple([(at, at, text.words[at]) for at in text.places_of(_ACTS) if is_act(text, at)])
-
-
 def instructed(text: Text, name: str) -> bool:
     """Say whether a word stands in what its reader is told directly to do: "stay indoors, perhaps at a museum"."""
     if not isinstance(name, Said):
@@ -260,7 +200,7 @@ def instructed(text: Text, name: str) -> bool:
     last = bisect_left(text.starts, name.start)
     first = next((at + 1 for at in range(last - 1, -1, -1) if text.words[at] in _SENTENCE_ENDS), 0)
     return any(
-        first <= at < last and (word in _DIRECT or not (word in GOOD_FOR | ACTING or text.padded[at - 1] in _I_WOULD))
+        first <= at < last and (word in _DIRECT or (word in _TO_DO and text.padded[at - 1] not in _PROMISING))
         for at, _, word in acts_advised(text)
     )
 
