@@ -2,56 +2,32 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.tables import Span
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, any_of, matches, word_set
 
 Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]
 """A `bound` is none that it is said to have ("below 10 °C"); `usual` is what is normal for the season."""
 
-
-_AFTER: Mapping[str, Kind] = {
-    **dict.fromkeys(("high", "highs", "max", "maximum"), "high"),
-    **dict.fromkeys(("low", "lows", "min", "minimum", "overnight"), "low"),
+# "a 20 °C high", "26 °C max", "12 °C by night"
+_AFTER = re.compile(
+    r" (?:, (?=overnight ))?(?:(?:\(|-|with|the) ){0,2}"
+    r"(?:(?P<high>highs?|max|maximum|by day|during the day|at (?:the|its) (?:warmest|hottest))"
+    r"|(?P<low>lows?|min|minimum|overnight|(?:by|at) night|during the night|at (?:the|its) (?:coldest|coolest))"
+    r"|(?P<feels_like>feels like|wind chill|heat index)|(?P<dew_point>dew point)"
+    r"|(?P<usual>is typical|is normal|on average))(?! (?:of|is|near|around|about|pressure|:|will|at|\d\S{0,9}) )(?= )"
+)
+_KINDS: Mapping[str, Kind] = {
+    "high": "high",
+    "low": "low",
+    "feels_like": "feels_like",
+    "dew_point": "dew_point",
+    "usual": "usual",
 }
-_BY: Mapping[tuple[str, str], Kind] = {
-    ("by", "day"): "high",
-    ("by", "night"): "low",
-    ("at", "night"): "low",
-    ("feels", "like"): "feels_like",
-    ("wind", "chill"): "feels_like",
-    ("heat", "index"): "feels_like",
-    ("dew", "point"): "dew_point",
-    ("is", "typical"): "usual",
-    ("is", "normal"): "usual",
-    ("on", "average"): "usual",
-}
-_AT_THE: Mapping[str, Kind] = {"warmest": "high", "hottest": "high", "coldest": "low", "coolest": "low"}
-_GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "will", "at"})
-
-
-def kind_after(text: Text, last: int) -> Kind | None:
-    """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
-    at = last + 1
-    one, two = text.padded[at], text.padded[at + 1]
-    if one == "," and two == "overnight":
-        return "low"
-    while one in ("(", "-", "with", "the") and at < last + 3:
-        at += 1
-        one, two = two, text.padded[at + 1]
-    if one in _AFTER:
-        return None if two in _GOES_ON or two[:1].isdigit() else _AFTER[one]
-    three = text.padded[at + 2]
-    if (one, two) in _BY:
-        return None if three[:1].isdigit() or three in _GOES_ON else _BY[one, two]
-    if one == "during" and two == "the" and three in ("day", "night"):
-        return "high" if three == "day" else "low"
-    if one == "at" and two in ("the", "its") and three in _AT_THE:
-        return _AT_THE[three]
-    return None
 
 
 def of_the_air(kind: Kind | None) -> bool:
@@ -60,59 +36,48 @@ def of_the_air(kind: Kind | None) -> bool:
 
 
 _Word: TypeAlias = Literal["felt", "high", "low", "rise", "fall", "plain", "usual", "record", "water", "dew", "now"]
-
-_WORDS: Mapping[str, _Word] = {
-    **dict.fromkeys(("feels", "feel", "feeling", "felt", "feellike"), "felt"),
-    **dict.fromkeys(("chill", "windchill", "humidex", "realfeel", "rf", "apparent", "perceived", "swear"), "felt"),
-    **dict.fromkeys(("sensation", "index", "closer", "nearer"), "felt"),
-    **dict.fromkeys(("high", "highs", "max", "maximum", "peak", "peaks", "peaking", "warmest", "hottest"), "high"),
-    **dict.fromkeys(("maximums", "maxima", "h", "hi"), "high"),
-    **dict.fromkeys(("low", "lows", "min", "minimum", "coldest", "lowest", "overnight", "night", "nights"), "low"),
-    **dict.fromkeys(("minimums", "minima", "l", "lo", "nighttime", "bottoms", "bottoming"), "low"),
-    **dict.fromkeys(("reach", "reaches", "reaching", "reached", "climb", "climbs", "climbing", "hit", "hits"), "rise"),
-    **dict.fromkeys(("rise", "rises", "rising", "tops", "topping", "gets", "up", "warming"), "rise"),
-    **dict.fromkeys(("drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls", "falling"), "fall"),
-    **dict.fromkeys(("cool", "cools", "cooling", "down", "easing", "eases", "sinks", "sinking"), "fall"),
-    **dict.fromkeys(
-        ("temperature", "temperatures", "temp", "temps", "actual", "actually", "air", "thermometer"), "plain"
-    ),
-    **dict.fromkeys(("average", "averages", "averaging", "typical", "typically", "usually", "normally"), "usual"),
-    **dict.fromkeys(("normal", "usual"), "usual"),
-    **dict.fromkeys(("record", "records"), "record"),
-    **dict.fromkeys(("water", "sea", "ocean", "lake", "pool", "thermostat", "freezes"), "water"),
-    **dict.fromkeys(("dew", "dewpoint"), "dew"),
-    **dict.fromkeys(("now", "currently", "presently"), "now"),
-}
-_KNOWN = frozenset(_WORDS)
-_TURNS = frozenset({"but", "while", "whereas", "though", "although"})
-_ENDS = frozenset({".", "!", "?", ";", "\n", "|"})
-_MARKS = _ENDS | {",", "(", ")"}
-_EVENTS = _KNOWN | _TURNS | _MARKS
-_NOT_HIGH_BEFORE = word_set(
-    "pressure humidity wind winds chance uv level levels clouds cloud visibility tide risk winds pollen probability"
-    " teens twenties thirties"
+_NO_EXTREME = (
+    r"(?! (?:pressure|humidity|winds?|chance|uv|levels?|clouds?|visibility|tide|risk|pollen|probability|teens"
+    r"|twenties|thirties) )"
 )
-_PLEASANT = word_set(
-    "chilly cold nice pleasant great fresh warm mild muggy comfortable lovely crisp raw good hot humid sticky"
-    " wintry spring springlike free cool"
+_PLEASANT = any_of(
+    word_set(
+        "chilly cold nice pleasant great fresh warm mild muggy comfortable lovely crisp raw good hot humid sticky"
+        " wintry spring springlike free cool"
+    )
 )
-_FIGURES_AFTER = word_set(
-    "about around roughly approximately nearly almost a it minus negative is closer more just only the of"
-    " temperature temp temperatures low high mid upper as an value will was and like to in at"
+_FIGURES = any_of(
+    word_set(
+        "about around roughly approximately nearly almost a it minus negative is closer more just only the of"
+        " temperature temp temperatures low high mid upper as an value will was and like to in at"
+    )
+)
+_TO = r"(?= (?:at|from|(?:\S{1,64} ){0,2}to) )"
+_CUE = re.compile(
+    rf" (?:(?P<end>[.!?;\n|])|(?P<comma>,)|(?P<turn>but|while|whereas|though|although)|(?P<open>\()|(?P<close>\))"
+    rf"|(?P<felt>feels?|feeling|felt)(?! {_PLEASANT} (?!like |as ))(?! like (?!{_FIGURES} )[^\W\d_])"
+    r"|(?:wind (?P<chill>chill)|heat (?P<chill_>index))|(?P<closer>closer|nearer)"
+    r"|(?P<felt_>feellike|windchill|humidex|realfeel|rf|apparent|perceived|swear|sensation)"
+    rf"|(?P<high>highs?|max|maximum|peak|peaks|peaking|warmest|hottest|maximums|maxima|h(?= : )|hi)(?! - ){_NO_EXTREME}"
+    r"|(?P<low>lows?|min|minimum|coldest|lowest|overnight|(?<! last )(?<! tonight )nights?|minimums|minima|l(?= : )|lo"
+    rf"|nighttime|bottoms|bottoming){_NO_EXTREME}"
+    r"|(?P<rise>reach|reaches|reaching|reached|hit|hits|tops|topping)"
+    rf"|(?P<rise_>climb|climbs|climbing|rise|rises|rising|gets|up|warming){_TO}"
+    rf"|(?P<fall>down|(?:drop|drops|dropping|dips?|dipping|falls?|falling|cools?|cooling|easing|eases|sinks|sinking){_TO})"
+    r"|(?P<plain>temperatures?|temps?|actual|actually|(?<! the )air|thermometer)"
+    r"|(?<! below )(?<! above )(?<! than )(?P<record>records?)(?! (?:your|my|it|how) )"
+    r"|(?<! below )(?<! above )(?<! than )(?P<usual>average(?! temp)|averages|averaging|typical(?! (?:for|of) )|typically"
+    r"|usually|normally|(?:normal|usual)(?= (?:highs?|lows?|temperatures?|range|for|value|max|min) ))"
+    r"|(?P<water>water|sea|ocean|lake|pool|thermostat|freezes)"
+    r"(?= (?:to|temp|temperatures?|is|at|:|surface|around|about|stays|reaches|\d\S{0,9}) )"
+    r"|(?P<dew>dew|dewpoint)|(?P<now>now|currently|presently))(?= )"
 )
 _MADE_TO_FEEL = word_set("humidity wind winds breeze gusts chill swear skin damp feel feels feeling muggy")
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
-_WATER_SAYS = word_set("to temp temperature temperatures is at : surface around about stays reaches")
 _FIRM = word_set("high highs max maximum low lows min minimum h l hi lo")
-_USUAL_OF = word_set("high highs low lows temperature temperatures range for value max min")
-_JOINING = frozenset({"and", "or", "to", "then", "-", "–"})
-_NEEDING_TO = word_set(
-    "up down gets drop drops dropping dip dips dipping fall falls falling cool cools cooling easing eases sinks"
-    " sinking rise rises rising climb climbs climbing warming"
+_BOUND = re.compile(
+    r"(?<! just)(?<! slightly)(?<! little)(?<! bit) (?:below|above|under|over|than) (?:(?:about|around|roughly|a|the) )?$"
 )
-_BOUNDS = frozenset({"below", "above", "under", "over", "than"})
-_NEARLY = frozenset({"just", "slightly", "little", "bit"})
-_ABOUT = frozenset({"about", "around", "roughly", "a", "the"})
 
 
 class Seen(NamedTuple):
@@ -139,142 +104,82 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
     `spans` are, for each, the further parts of the text to read before: the heads of its row and column. A quantity
     with such heads is in a cell of its own, which nothing before it has a say in.
     """
-    marks = text.places_of(_EVENTS)
+    cues: list[tuple[int, str]] = []
+    for name, at, _ in matches(text, _CUE):
+        joined = text.padded[at - 1] == "like" or (
+            bool(cues) and cues[-1][0] == at - 1 and text.words[at - 1].isalpha()
+        )
+        cues.append((at, "beside" if name == "plain" and joined else name.rstrip("_")))  # "feels-like temperature"
     found: list[Seen] = []
     state, outside = _NOTHING, _NOTHING
     done = 0
-    last_end = -9
     for (first, last), heads in zip(quantities, spans, strict=True):
         if heads:
-            done = max(done, bisect_left(marks, heads[-1][1]))
             state = _NOTHING
             for begin, end in heads:
-                for at in marks[bisect_left(marks, begin) : bisect_left(marks, end)]:
-                    state = _step(text, at, state)
-            done = bisect_right(marks, _cell_start(text, first))
-        while done < len(marks) and marks[done] < first:
-            at = marks[done]
-            word = text.words[at]
-            if word == "(":
+                for at, name in cues[bisect_left(cues, (begin,)) : bisect_left(cues, (end,))]:
+                    state = _step(text, at, name, state)
+            bars = text.index["|"]
+            done = bisect_left(cues, (bars[max(bisect_left(bars, first) - 1, 0)] + 1,))
+        for at, name in cues[done : bisect_left(cues, (first,))]:
+            if name == "open":
                 outside, state = state, Seen(whole=state.whole)
-            elif word == ")":
+            elif name == "close":
                 state = outside if outside.whole == state.whole else state
-            elif at > last_end:
-                state = _step(text, at, state)
+            else:
+                state = _step(text, at, name, state)
+        says = state
+        if state.kind != "felt" and _BOUND.search(f" {' '.join(text.words[max(first - 3, 0) : first])} "):
+            says = state._replace(kind="plain", whole="bound")
+        told = _AFTER.match(f" {' '.join(text.words[last + 1 : last + 8])} ")
+        after = _KINDS[told.lastgroup or ""] if told else None
+        found.append(says._replace(after=after))
+        done = bisect_left(cues, (last + 1,))
+        while (
+            after and done < len(cues) and cues[done][0] <= last + 4 and text.words[cues[done][0]] not in ",.!?;\n|()"
+        ):
             done += 1
-        says, after = _bounded(text, first, state), kind_after(text, last)
-        found.append(says if after is None else says._replace(after=after))
-        last_end = last
-        while done < len(marks) and marks[done] <= last:
-            done += 1
-        if after is not None:
-            while done < len(marks) and marks[done] <= last + 4 and text.words[marks[done]] in _KNOWN:
-                done += 1
-        if not _continues(text, last):
-            state = Seen(whole=state.whole) if state.whole not in (None, "bound") else _NOTHING
+        joined = text.padded[last + 1] in ("and", "or", "to", "then", "-", "–") and text.padded[last + 2][:1].isdigit()
+        if not joined:  # "highs of 33 °C and 34 °C"
+            state = Seen(whole=state.whole)
     return found
 
 
-def _cell_start(text: Text, first: int) -> int:
-    bars = text.index["|"]
-    return bars[max(bisect_left(bars, first) - 1, 0)]
-
-
-def _continues(text: Text, last: int) -> bool:
-    """Say whether another quantity is joined to one that ends at a place: "highs of 33 °C and 34 °C"."""
-    following = text.padded[last + 1]
-    return following in _JOINING and text.padded[last + 2][:1].isdigit()
-
-
-def _bounded(text: Text, first: int, state: Seen) -> Seen:
-    at = first - 1
-    if text.padded[at] in _ABOUT:
-        at -= 1
-    bound = text.padded[at] in _BOUNDS and text.padded[at - 1] not in _NEARLY and text.padded[at + 1] != "zero"
-    return state._replace(kind="plain", whole="bound") if bound and state.kind != "felt" else state
-
-
-def _step(text: Text, at: int, state: Seen) -> Seen:
+def _step(text: Text, at: int, name: str, state: Seen) -> Seen:
     """Return what is said after one more word or mark."""
     word = text.words[at]
-    if word in _ENDS:
-        return _NOTHING
-    if word == ",":
-        return state if state.sticky or state is _NOTHING else Seen(whole=state.whole)
-    if word in _TURNS:
-        return state if state.sticky and word in ("though", "although") else _NOTHING
-    if word in ("(", ")"):
+    if name == "closer" and _MADE_TO_FEEL.isdisjoint(text.words[max(at - 12, 0) : at]):
         return state
-    said = _WORDS[word]
-    following, before = text.padded[at + 1], text.padded[at - 1]
-    if said == "felt":
-        return _felt(text, at, state)
-    if said == "now":
+    if name in ("felt", "chill", "closer"):
+        sticky = name != "felt" or not _COMPARING.isdisjoint(text.words[at + 1 : at + 5])
+        return Seen("felt", True, sticky, whole=state.whole)
+    if name == "end" or (name == "turn" and not (state.sticky and word in ("though", "although"))):
+        return _NOTHING
+    if name in ("comma", "turn"):
+        return state if state.sticky else Seen(whole=state.whole)
+    if name == "now":
         return Seen() if state.whole else state
-    if said in ("usual", "record"):
-        return _of_the_season(text, at, said, state)
-    if said == "plain":
-        if state.kind == "plain" or before in _KNOWN or before == "like" or (word == "air" and before == "the"):
-            return state
+    if name in ("usual", "record"):
+        return state._replace(whole="usual" if name == "usual" else "record")
+    if name in ("open", "close", "beside") or (name == "plain" and state.kind == "plain"):
+        return state
+    if name == "plain":
         return Seen(whole=state.whole)
     if state.kind in ("felt", "water", "dew"):
         return state
-    if said == "water":
-        tells = following in _WATER_SAYS or following[:1].isdigit()
-        return Seen("water", True, whole=state.whole) if tells else state
-    if said == "dew":
-        return Seen("dew", True, whole=state.whole)
-    return _extreme(text, at, said, state)
+    if name in ("rise", "fall") and (state.firm or (state.kind == "low" and name == "fall")):
+        return state
+    if state.firm and state.kind != name and text.padded[at - 1] in _FIRM and word in _FIRM:
+        return Seen("plain", True, whole=state.whole)  # "High / Low: 30 °C / 14 °C"
+    firm = name in ("water", "dew") or word in _FIRM or (state.firm and name in ("high", "low"))
+    return Seen(_SAID[name], firm, whole=state.whole)
 
 
-def _felt(text: Text, at: int, state: Seen) -> Seen:
-    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
-    if (word == "index" and before != "heat") or (word == "chill" and before != "wind"):
-        return state
-    if word in ("closer", "nearer"):
-        near = text.words[max(at - 12, 0) : at]
-        return state if _MADE_TO_FEEL.isdisjoint(near) else Seen("felt", True, True, whole=state.whole)
-    if word in ("feels", "feel", "feeling", "felt"):
-        if following in _PLEASANT and text.padded[at + 2] not in ("like", "as"):
-            return state
-        third = text.padded[at + 2]
-        if following == "like" and third.isalpha() and third not in _FIGURES_AFTER:
-            return state  # "it feels like winter"
-        sticky = not _COMPARING.isdisjoint(text.words[at + 1 : at + 5])
-        return Seen("felt", True, sticky, whole=state.whole)
-    return Seen("felt", True, word in ("index", "chill"), whole=state.whole)
-
-
-def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state: Seen) -> Seen:
-    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
-    if word in ("normal", "usual") and (following not in _USUAL_OF or text.capitalised(at)):
-        return state
-    if word == "record" and following in ("your", "my", "it", "how"):
-        return state
-    if before in ("below", "above", "than"):
-        return state
-    if word == "average" and following.startswith("temp"):
-        return Seen("usual", True, False, whole=state.whole)
-    if word == "typical" and following in ("for", "of"):
-        return state  # "15 °C, typical for July" is so now
-    return state._replace(whole=said)
-
-
-def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
-    word, following, before = text.words[at], text.padded[at + 1], text.padded[at - 1]
-    if said in ("rise", "fall"):
-        to = "to" in text.words[at + 1 : at + 4] or following in ("at", "from")
-        if word in _NEEDING_TO and not to and word != "down":
-            return state
-        if state.firm or (state.kind == "low" and said == "fall"):
-            return state
-        return Seen(said, False, False, whole=state.whole)
-    if following in _NOT_HIGH_BEFORE or (following == "-" and said == "high"):
-        return state
-    if word in ("h", "l") and following != ":":
-        return state
-    if word == "night" and before in ("last", "tonight"):
-        return state
-    if state.firm and state.kind != said and text.padded[at - 1] in _FIRM and word in _FIRM:
-        return Seen("plain", True, False, whole=state.whole)  # "High / Low: 30 °C / 14 °C"
-    return Seen(said, word in _FIRM or state.firm, False, whole=state.whole)
+_SAID: Mapping[str, _Word] = {
+    "high": "high",
+    "low": "low",
+    "rise": "rise",
+    "fall": "fall",
+    "water": "water",
+    "dew": "dew",
+}
