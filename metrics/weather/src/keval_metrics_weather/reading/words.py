@@ -96,6 +96,11 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+def any_of(words: Iterable[str]) -> str:
+    """Return a pattern for one of several words."""
+    return f"(?:{'|'.join(map(re.escape, sorted(words)))})"
+
+
 def fold(word: str) -> str:
     """Return a lower-case word without accents: `łódź` becomes `lodz`."""
     if word.isascii():
@@ -224,17 +229,22 @@ def _line(text: Text) -> tuple[str, Sequence[int]]:
     return f" {' '.join(text.words)} ", list(accumulate((len(word) + 1 for word in text.words), initial=1))
 
 
-def any_of(words: Iterable[str]) -> str:
-    """Return a pattern for one of several words."""
-    return f"(?:{'|'.join(map(re.escape, sorted(words)))})"
-
-
 def matches(text: Text, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the named group of each match of a pattern of words, and the places of its first and its last word."""
     line, starts = _line(text)
     for found in pattern.finditer(line):
         name = found.lastgroup or ""
         yield name, bisect_right(starts, found.start(name)) - 1, bisect_left(starts, found.end(name)) - 1
+
+
+def before(text: Text, place: int, count: int) -> str:
+    """Return some words before a place, for patterns of words."""
+    return f" {' '.join(text.words[max(place - count, 0) : place])} "
+
+
+def after(text: Text, place: int, count: int) -> str:
+    """Return some words after a place, for patterns of words."""
+    return f" {' '.join(text.words[place + 1 : place + 1 + count])} "
 
 
 def said(text: Text, hits: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
@@ -257,12 +267,15 @@ _HEDGES = frozenset(
     {"if", "unless", "chance", "chances", "possibility", "probability", "risk", "might", "may", "could", "can", "case"}
     | {"possible", "possibly", "potential", "maybe", "perhaps", "whether"}
 )
-_LINKS = frozenset({"is", "are", "will", "be", "looks", "seems", "has", "have", "currently", "today", "not", ":"})
 _DENIALS = frozenset({"unlikely", "unnecessary", "none", "free", "stopped", "ended"})
-_DENIED_AFTER_NOT = frozenset({"expected", "likely", "forecast", "forecasted", "needed", "necessary", "required"})
 _DENYING = NEGATORS | _DENIALS
 _REACH = 8
-_HEDGE_REACH = 4
+# "rain is not expected", "rain looks unlikely"
+_DENIED_AFTER = re.compile(
+    r" (?:(?:is|are|will|be|looks|seems|has|have|currently|today|:) ){0,2}"
+    rf"(?:{any_of(_DENIALS)}|not (?:{any_of(_DENIALS)}|expected|likely|forecast|forecasted|needed|necessary|required)) "
+)
+_HEDGED = re.compile(rf" {any_of(_HEDGES)} (?:(?!{any_of((*_BREAKS, ','))} )\S{{1,64}} ){{0,3}}$")
 Hit: TypeAlias = tuple[int, int, str]
 """The places of a keyword's first and last word, and the keyword; a plain tuple, as an answer has dozens."""
 
@@ -372,28 +385,9 @@ def _denied_before(text: Text, first: int) -> bool:
 
 
 def _denied_after(text: Text, last: int) -> bool:
-    negated = False
-    for at in range(last + 1, min(last + 4, len(text.words))):
-        word = text.words[at]
-        if word in _DENIALS:
-            return True
-        if negated:
-            return word in _DENIED_AFTER_NOT
-        if word not in _LINKS:
-            return False
-        negated = word == "not"
-    return False
+    return _DENIED_AFTER.match(after(text, last, 3)) is not None
 
 
 def hedged(text: Text, hit: Hit) -> bool:
     """Say whether a keyword is only held possible: "if it rains", "a 20 % chance of rain"."""
-    if text.said.isdisjoint(_HEDGES):
-        return False
-    first = hit[0]
-    for at in range(first - 1, max(first - _HEDGE_REACH, 0) - 1, -1):
-        word = text.words[at]
-        if word in _HEDGES:
-            return True
-        if word in _BREAKS or word == ",":
-            return False
-    return False
+    return not text.said.isdisjoint(_HEDGES) and _HEDGED.search(before(text, hit[0], 4)) is not None
