@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from functools import lru_cache
-from itertools import pairwise
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Said, Text, any_of, denied, find, matches, said, word_set
+from keval_metrics_weather.reading.words import (
+    Hit,
+    Said,
+    Text,
+    after,
+    any_of,
+    before,
+    denied,
+    find,
+    matches,
+    said,
+    word_set,
+)
 
 BEGINNING = word_set(
     "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
@@ -142,14 +153,19 @@ _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
 _PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would", "should"})
 _SENTENCE_ENDS = frozenset(".!?\n")
-_UNDECIDED = frozenset({"can", "could", "able", "unable", "if", "whether"})
+_UNDECIDED = re.compile(r" (?:can|could|able|unable|if|whether) (?:[^.!?,\s]\S{0,64} ){0,12}$")
+_OFFERED = re.compile(rf" (?:i|we) {any_of(_PROMISING)} ")
+_OFFER = re.compile(rf" (?:i|we|you) {any_of(_PROMISING - {'should'})} {_IN_A_SENTENCE}{{0,12}}$")
+_ASKED_ABOUT = re.compile(rf" (?:{_IN_A_SENTENCE}{{0,12}}\?|will) ")
 _NO_REASON_AFTER_AS = word_set(
     "well follows of low high soon much far long always usual if though a an part per expected ever for to before"
     " opposed possible cold warm hot mild many usual your alternative"
 )
 _BEFORE_A_REASON = frozenset({",", ".", "!", "?", "\n", "", ":", ";", "—", "–", "-", "(", "so", "and", "but"})
-_PEOPLE = frozenset({"you", "we", "i", "they", "people", "much", "many", "if"})
-_SAYS = frozenset({"may", "might", "can", "could", "will", "would", "is", "are"})
+# "light snow may …", "it is …", but not "you may …"
+_CLAUSE = re.compile(
+    r" (?!(?:you|we|i|they|people|much|many|if) )\S{1,64} (?:\S{1,64} ){0,3}?(?:may|might|can|could|will|would|is|are) "
+)
 _NO_ORDER_AFTER = word_set(
     "few day days week weeks weekend month hour hours couple two three four five seven half thing time of snow"
     " light frost several to one 24 48 12 year question and"
@@ -219,14 +235,8 @@ def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, 
 def _withheld(text: Text, hit: Hit) -> bool:
     """Say whether no recommendation is given, rather than one against something: "I don't know if you need a coat"."""
     place, _, keyword = hit
-    if text.words[place].endswith(_NOUN_ENDINGS) and not keyword.endswith(_NOUN_ENDINGS):
-        return True
-    for at in range(place - 1, max(place - _NOUN_REACH, -1), -1):
-        if text.words[at] in _SENTENCE_ENDS or text.words[at] == ",":
-            break
-        if text.words[at] in _UNDECIDED:
-            return True
-    return False
+    is_noun = text.words[place].endswith(_NOUN_ENDINGS) and not keyword.endswith(_NOUN_ENDINGS)
+    return is_noun or _UNDECIDED.search(before(text, place, _NOUN_REACH)) is not None
 
 
 @lru_cache(maxsize=16)
@@ -247,31 +257,15 @@ def _advises(text: Text, place: int) -> bool:
 def _promised(text: Text, hit: Hit) -> bool:
     """Say whether advice is only offered, promised, asked about or told of others, rather than given."""
     place, _, keyword = hit
-    word = text.words[place]
-    if keyword in ("recommend", "suggest", "advise") and text.padded[place - 1] in ("have", "has", "had", "and"):
-        return word.endswith("ed") and not {"we", "i"} & {*text.words[max(place - 3, 0) : place]}
-    if keyword in ("recommend", "suggest", "advise") and _only_offered(text, place):
-        return True
-    if not word.endswith(_NOUN_ENDINGS) or keyword.endswith(_NOUN_ENDINGS):
+    word, earlier = text.words[place], before(text, place, _NOUN_REACH)
+    if keyword in ("recommend", "suggest", "advise"):
+        if text.padded[place - 1] in ("have", "has", "had", "and"):
+            return word.endswith("ed") and not {"we", "i"} & {*text.words[max(place - 3, 0) : place]}
+        if text.padded[place + 1] in ("what", "which", "whether", "something", "some") and _OFFERED.search(earlier):
+            return True  # "once I have your dates I can suggest what to pack"
+    if not word.endswith(_NOUN_ENDINGS) or keyword.endswith(_NOUN_ENDINGS) or text.padded[place + 1] == ":":
         return False  # a verb, or an item such as "lotion"
-    if text.padded[place + 1] == ":":
-        return False
-    for at in range(place - 1, max(place - _NOUN_REACH, 0), -1):
-        if text.words[at] in _SENTENCE_ENDS:
-            break
-        if text.words[at] in _PROMISING and text.words[at - 1] in ("i", "we", "you"):
-            return True
-    following = text.words[place + 1 : place + _NOUN_REACH]
-    mark = next((word for word in following if word in _SENTENCE_ENDS), "")
-    return mark == "?" or following[:1] == ["will"]
-
-
-def _only_offered(text: Text, place: int) -> bool:
-    """Say whether a verb of recommending is only promised: "once I have your dates I can … suggest what to pack"."""
-    if text.padded[place + 1] not in ("what", "which", "whether", "something", "some"):
-        return False
-    before = text.words[max(place - _NOUN_REACH, 0) : place]
-    return any(one in ("i", "we") and other in _PROMISING for one, other in pairwise(before))
+    return bool(_OFFER.search(earlier) or _ASKED_ABOUT.match(after(text, place, _NOUN_REACH)))
 
 
 def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
@@ -284,17 +278,14 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
         if keyword in ("as", "given", "considering"):
             if text.words[first] != keyword:
                 continue
-            if text.padded[first - 1] not in _BEFORE_A_REASON and not (keyword == "as" and _is_clause(text, last + 1)):
+            if text.padded[first - 1] not in _BEFORE_A_REASON and not (
+                keyword == "as" and _CLAUSE.match(after(text, last, 5))
+            ):
                 continue
             if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.padded[last + 2] == "as"):
                 continue
         found.append((first, last, keyword))
     return said(text, found)
-
-
-def _is_clause(text: Text, at: int) -> bool:
-    """Say whether a clause begins, of something else than the people spoken of: "light snow may …", "it is …"."""
-    return text.padded[at] not in _PEOPLE and not _SAYS.isdisjoint(text.words[at + 1 : at + 5])
 
 
 def flow_of(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from keval_metrics_weather.reading.words import NEGATORS, Text, denied, find, hedged, read, word_set
+from keval_metrics_weather.reading.words import NEGATORS, Text, any_of, before, denied, find, hedged, read, word_set
 
 Group: TypeAlias = Literal["rain", "clear", "clouds", "snow", "mist", "thunderstorm"]
 Vocabulary: TypeAlias = tuple[tuple[Group, tuple[str, ...]], ...]
@@ -31,20 +31,26 @@ _NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
 }
 _SKY: frozenset[Group] = frozenset({"clear", "clouds"})
 _BARELY = frozenset({"partly", "partially", "mostly", "mainly", "few", "scattered", "some", "intermittently"})
-_FEELINGS = frozenset(
-    {"hate", "hates", "dislike", "disliking", "disliked", "love", "loves", "prefer", "prefers", "preference", "enjoy"}
-    | {"enjoys", "mind", "avoid", "avoiding", "fan", "aversion", "sensitive", "sensitivity"}
+_WORD = r"(?:[^.!?;,:\s]\S{0,64} )"
+_FEELING = (
+    r"(?:hates?|dislike|disliking|disliked|loves?|prefers?|preference|enjoys?|mind|avoid|avoiding|fan|aversion"
+    r"|sensitive|sensitivity)"
 )
-_LIKING = _FEELINGS | {"like"}
-_CIRCUMSTANCES = word_set("in under with during through amid on beneath below despite given while when as thanks due")
-_OF_THE_WEATHER = word_set("expect expecting expected see seeing have having get getting likely looking forecast way")
-_NOT_ENDING = word_set(
-    "stop stopped stopping ease eased easing done finished let mind ignore underestimate end stranger fooled"
+# "since you dislike rain", "you don't like rain"; "you like that it rains"
+_LIKED = re.compile(
+    rf" (?:(?:you|your|i|my|we|not|who|mentioned|a) (?:\S{{1,64}} ){{0,3}}?{_FEELING}|(?:you|i|not|would) like) {_WORD}{{0,4}}$"
 )
-_CLAUSE_ENDS = frozenset({".", "!", "?", ";", "\n", ",", ":"})
-_VERBS = frozenset({"is", "are", "will"})
-_MOST_BEFORE = 8
-_LIKERS = frozenset({"you", "your", "i", "my", "we", "not", "who", "mentioned", "a"})
+_DENIES = re.compile(rf" {any_of(NEGATORS)} (?P<what>(?:(?!{any_of(NEGATORS)} ){_WORD}){{0,7}})$")
+_ENDLESS = re.compile(
+    r" (?:stop|stopped|stopping|ease|eased|easing|done|finished|let|mind|ignore|underestimate|end|stranger|fooled) "
+)
+_OF_THE_WEATHER = re.compile(
+    r" (?:expect|expecting|expected|see|seeing|have|having|get|getting|likely|looking|forecast|way) (?!to )"
+)
+_CIRCUMSTANCE = re.compile(
+    r"\S (?:in|under|with|during|through|amid|on|beneath|below|despite|given|while|when|as|thanks|due) "
+    r"|\S and (?:\S{1,64} ){0,4}(?:is|are|will) | for (?:the|this|such|these) "
+)
 
 
 class Condition(NamedTuple):
@@ -83,7 +89,7 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
             continue
         if keyword == "clear" and text.words[max(first - 2, 0) : first] == ["to", "be"]:
             continue
-        if _liked(text, first) or "whether" in text.words[max(first - 3, 0) : first]:
+        if "whether" in text.words[max(first - 3, 0) : first] or _LIKED.search(before(text, first, 9)):
             continue
         stance: Literal["asserted", "possible", "denied"] = "asserted"
         if denied(text, hit) and not _is_circumstance(text, first):
@@ -111,33 +117,8 @@ def _is_circumstance(text: Text, first: int) -> bool:
 
     So it is after a preposition that the denied act came before, and of what does not end ("hasn't stopped raining").
     """
-    around = False
-    for at in range(first - 1, max(first - _MOST_BEFORE, 0) - 1, -1):
-        word = text.words[at]
-        if word in _CLAUSE_ENDS:
-            return False
-        if word in NEGATORS:
-            denies = text.words[at + 1 : first + 1]
-            of_the_weather = any(one in _OF_THE_WEATHER and two != "to" for one, two in pairwise(denies))
-            return not _NOT_ENDING.isdisjoint(denies) or (around and not of_the_weather)
-        following = text.words[at + 1 : first]
-        clause = word == "and" and not _VERBS.isdisjoint(following)
-        purpose = word == "for" and following[:1] in (["the"], ["this"], ["such"], ["these"])
-        circumstance = word in _CIRCUMSTANCES and text.words[at - 1] not in NEGATORS
-        around = around or clause or purpose or circumstance
-    return False
-
-
-def _liked(text: Text, place: int) -> bool:
-    """Say whether the words before a place are about liking: "since you dislike rain", "you don't like rain"."""
-    if text.said.isdisjoint(_LIKING):
+    denies = _DENIES.search(before(text, first, 8))
+    if denies is None:
         return False
-    for at in range(place - 1, max(place - 5, 0) - 1, -1):
-        word = text.words[at]
-        if word in (".", "!", "?", ";", "\n", ","):
-            return False
-        if word in _FEELINGS and not _LIKERS.isdisjoint(text.words[max(at - 4, 0) : at]):
-            return True
-        if word == "like" and text.padded[at - 1] in ("you", "i", "not", "would"):
-            return True
-    return False
+    what = f" {denies['what']}"
+    return bool(_ENDLESS.search(what) or (_CIRCUMSTANCE.search(what) and not _OF_THE_WEATHER.search(what)))
