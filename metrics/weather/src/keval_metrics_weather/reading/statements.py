@@ -17,7 +17,7 @@ from keval_metrics_weather.reading.places import find_names, places_told
 from keval_metrics_weather.reading.tables import Span, heads_of
 from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, Time, hours_named, times
-from keval_metrics_weather.reading.words import Said, Text, read
+from keval_metrics_weather.reading.words import Said, Text, matches, read
 
 _SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
 """The words and marks at which a clause ends."""
@@ -144,12 +144,11 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
     return sentence_end
 
 
-_USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
+_USUAL = re.compile(r" (?P<usual>typically|usually|normally|averages?|typical(?! (?:for|of) ))(?= )")
 _NO_AIR: Mapping[str, Kind] = {"felt": "feels_like", "water": "water", "dew": "dew_point"}
 _TO_COME = frozenset({"will", "by", "later", "tonight", "expected", "should", "until", "overnight", "then"})
 _PRESENT = frozenset({"is", "now", "currently", "of", "has", "this", "feels", "updated", "moment", "sits"})
 _MOST_IN_A_GROUP = 7
-_MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
 
 
@@ -201,7 +200,7 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
     for number, (quantity, says) in enumerate(zip(quantities, seen, strict=True)):
         following = quantities[number + 1].start if number + 1 < len(quantities) else len(text.plain) + 1
         previous = found[-1] if found else None
-        kind = _told_kind(says) or _moving_kind(where, says, quantity, hours, previous)
+        kind = _kind(where, says, quantity, hours, previous)
         if usual and any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
         place, day = where.told(quantity.start, quantity.end, following, heads[number])
@@ -224,32 +223,25 @@ def _parts(quantity: Quantity, kind: Kind, says: Seen) -> list[tuple[float, floa
     return [(quantity.low, quantity.high, kind)]
 
 
-def _told_kind(says: Seen) -> Kind | None:
-    """Return the kind that the words around a quantity tell; `None` after a verb such as "climbs to"."""
+def _kind(where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], previous: Statement | None) -> Kind:
+    """Return what a quantity is the temperature of, as the words around it tell.
+
+    What something climbs or drops to is that of a named hour, or the day's extreme.
+    """
     if says.kind in _NO_AIR:
         return _NO_AIR[says.kind]
     if says.whole is not None:
         return says.whole
     if says.after is not None and not says.firm:
         return says.after
-    if says.kind == "high":
-        return "high"
-    if says.kind == "low":
-        return "low"
-    return None if says.kind in ("rise", "fall") else "temperature"
-
-
-def _moving_kind(
-    where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], previous: Statement | None
-) -> Kind:
-    """Return what a temperature is that something climbs or drops to: of a named hour, or the day's extreme."""
-    if _has_an_hour(where, quantity, hours):
+    if says.kind == "high" or says.kind == "low":
+        return says.kind
+    if says.kind not in ("rise", "fall") or _has_an_hour(where, quantity, hours):
         return "temperature"
-    if says.kind == "rise":
-        return "high"
     after_a_high = previous is not None and previous.kind == "high"
-    same_sentence = previous is not None and "." not in where.text.plain[previous.end : quantity.start]
-    return "low" if after_a_high and same_sentence else "temperature"
+    if previous is None or not after_a_high or "." in where.text.plain[previous.end : quantity.start]:
+        return "high" if says.kind == "rise" else "temperature"
+    return "high" if says.kind == "rise" else "low"
 
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
@@ -329,24 +321,12 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
 
 def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     """Return from where to where a text says what is usual, rather than what is."""
-    marks = text.places_of(_USUAL)
-    marks += [at for at in text.index.get("typical", ()) if text.padded[at + 1] not in ("for", "of")]
+    ends = text.places_of(SENTENCE_ENDS | {"but", "now"})
     found = []
-    for place in marks:
-        first = last = place
-        while (
-            first > max(place - _MOST_IN_A_SENTENCE, 0)
-            and text.words[first - 1] not in SENTENCE_ENDS
-            and text.words[first - 1] not in ("but", "now")
-        ):
-            first -= 1
-        while (
-            last < min(place + _MOST_IN_A_SENTENCE, len(text.words))
-            and text.words[last] not in SENTENCE_ENDS
-            and text.words[last] not in ("but", "now")
-        ):
-            last += 1
-        found.append((text.starts[first], text.start_of(last)))
+    for _, place, _ in matches(text, _USUAL):
+        number = bisect_left(ends, place)
+        last = ends[number] if number < len(ends) else len(text.words)
+        found.append((text.starts[ends[number - 1]] if number else 0, text.start_of(last)))
     return found
 
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from keval_metrics_weather.reading.tables import cells
-from keval_metrics_weather.reading.words import Text, any_of, matches, word_set
+from keval_metrics_weather.reading.words import Text, any_of, before, matches, word_set
 
 _ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -72,6 +72,7 @@ _LINKING = word_set(
     " sits hovering now expected been sitting today tomorrow"
 )
 _MOST_LINKS = 6
+_NAMED = re.compile(rf" (?:{any_of(NAMING - {'index'})}|heat index) (?:{any_of(_LINKING)} ){{0,{_MOST_LINKS}}}$")
 
 
 _NO_UNIT = re.compile(
@@ -82,15 +83,9 @@ _NO_UNIT = re.compile(
 
 def is_named(text: Text, start: int) -> bool:
     """Say whether a word such as "high" makes a number a temperature, unless it is an index: "UV is high at 7"."""
-    place = bisect_left(text.starts, start)
-    for at in range(place - 1, max(place - 2 - _MOST_LINKS, -1), -1):
-        word = text.words[at]
-        if word in NAMING and (word != "index" or text.padded[at - 1] == "heat"):
-            begin = max(start - 48, 0)
-            return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, begin, start)
-        if word not in _LINKING:
-            return False
-    return False
+    if _NAMED.search(before(text, bisect_left(text.starts, start), _MOST_LINKS + 2)) is None:
+        return False
+    return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, max(start - 48, 0), start)
 
 
 def is_day_and_night(text: Text, start: int) -> bool:

@@ -28,17 +28,10 @@ _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ß": "ss"
 _SPELLED_OUT = {"ll": "will", "ve": "have", "re": "are", "m": "am", "d": "would"}
 _PADDING = [""] * 16
 _NOT = {"won": "will", "ca": "can", "sha": "shall"}
-_APOSTROPHE_LEFT_OUT = {
+_APOSTROPHE_LEFT_OUT = {f"{verb}nt": verb for verb in ("could", "did", "does", "do", "is", "should", "would")} | {
     "cannot": "can",
     "cant": "can",
-    "couldnt": "could",
-    "didnt": "did",
-    "doesnt": "does",
-    "dont": "do",
-    "isnt": "is",
-    "shouldnt": "should",
     "wont": "will",
-    "wouldnt": "would",
 }
 
 
@@ -138,24 +131,17 @@ def _lowered(text: str) -> str:
 
 def _spelled_out(tokens: list[str], starts: list[int], ends: list[int]) -> tuple[list[str], list[int], list[int]]:
     """Return tokens with two words for each contraction, both of which begin and end where it does."""
-    words: list[str] = []
-    begins: list[int] = []
-    stops: list[int] = []
-    done = 0
-    for place, token in enumerate(tokens):
-        if "'" in token or token in _APOSTROPHE_LEFT_OUT:
-            parts = _contracted(token)
-            words += (*tokens[done:place], *parts)
-            begins += (*starts[done:place], *([starts[place]] * len(parts)))
-            stops += (*ends[done:place], *([ends[place]] * len(parts)))
-            done = place + 1
-    return words + tokens[done:], begins + starts[done:], stops + ends[done:]
+    spans = zip(tokens, starts, ends, strict=True)
+    parts = [(part, start, end) for token, start, end in spans for part in _contracted(token)]
+    return [part for part, _, _ in parts], [start for _, start, _ in parts], [end for _, _, end in parts]
 
 
 def _contracted(token: str) -> tuple[str, ...]:
     if token in _APOSTROPHE_LEFT_OUT:
         return (_APOSTROPHE_LEFT_OUT[token], "not")
-    stem, _, ending = token.partition("'")
+    stem, contracted, ending = token.partition("'")
+    if not contracted:
+        return (token,)
     if ending == "t" and stem.endswith("n"):
         stem = stem[:-1] if stem != "won" else stem
         return (_NOT.get(stem, stem), "not")
@@ -186,10 +172,7 @@ def read(text: str | None) -> Text:
         said = frozenset(words)
     index: dict[str, list[int]] = {}
     for place, word in enumerate(words):
-        if word in index:
-            index[word].append(place)
-        else:
-            index[word] = [place]
+        index.setdefault(word, []).append(place)
     caseless = original.islower() or original.isupper()
     return Text(original, plain, words, words + _PADDING, starts, ends, index, said, caseless, joined)
 
