@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -179,12 +179,8 @@ class Statement(NamedTuple):
         """Return the statement as plain data, with where it stands in the text."""
         read: dict[str, Any] = {"said": self.said, "at": [self.start, self.end], "place": self.place, "time": self.day}
         if self.condition is not None:
-            return {
-                "kind": "condition",
-                "value": sorted(self.condition.groups),
-                **read,
-                "stance": self.condition.stance,
-            }
+            groups = sorted(self.condition.groups)
+            return {"kind": "condition", "value": groups, **read, "stance": self.condition.stance}
         return {"kind": self.kind, "value": [self.low, self.high] if self.is_range else self.low, **read}
 
 
@@ -246,17 +242,14 @@ def _kind(where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], pr
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
     """Say whether the clause of a quantity names an hour: then it is the temperature of that hour."""
-    if not hours:
-        return False
     begin, end = where.clause(quantity.start)
-    at = bisect_left(hours, begin)
-    return at < len(hours) and hours[at] < end
+    return bisect_left(hours, begin) < bisect_left(hours, end)
 
 
 def _is_later(where: Where, quantity: Quantity, hour_by_hour: bool) -> bool:
     """Say whether the clause of a quantity tells of an hour to come, rather than of now: "by midnight", "at 18:00"."""
-    first, last = where.clause(quantity.start)
-    words = where.text.words[bisect_left(where.text.starts, first) : bisect_left(where.text.starts, last)]
+    first, last = [bisect_left(where.text.starts, offset) for offset in where.clause(quantity.start)]
+    words = where.text.words[first:last]
     return _PRESENT.isdisjoint(words) and (hour_by_hour or not _TO_COME.isdisjoint(words))
 
 
@@ -268,38 +261,36 @@ def _days(
     last = days.value(number, quantity.start)
     if number is None or not number or days.starts[number] > quantity.start or last == PAST:
         return (last,)
-    first = number
-    while first and number - first < _MOST_IN_A_GROUP and _grouped(where, first):
-        first -= 1
-    if first == number:
+    group = [days.values[n] for n in _run(number, number + 1, lambda n: _grouped(where, n))]
+    if len(group) == 1:
         return (last,)
-    group = [days.values[n] for n in range(first, number + 1)]
-    row = [at]
-    while (
-        row[-1] + 1 < len(quantities)
-        and len(row) < _MOST_IN_A_GROUP
-        and _listed(where, quantities[row[-1]], quantities[row[-1] + 1])
-    ):
-        row.append(row[-1] + 1)
-    while row[0] and len(row) < 2 * _MOST_IN_A_GROUP and _listed(where, quantities[row[0] - 1], quantities[row[0]]):
-        row.insert(0, row[0] - 1)
+
+    def listed(n: int) -> bool:
+        between = where.text.plain[quantities[n - 1].end : quantities[n].start].strip(" *")
+        return between in ("and", ",", ", and", "or", "/", "then")
+
+    row = _run(at, len(quantities), listed)
     return (group[row.index(at)],) if len(row) == len(group) else group
+
+
+def _run(at: int, end: int, joined: Callable[[int], bool]) -> range:
+    """Return the numbers around one, of which each but the first is joined to the one before it."""
+    first = last = at
+    while first and at - first < _MOST_IN_A_GROUP and joined(first):
+        first -= 1
+    while last + 1 < end and last - at < _MOST_IN_A_GROUP and joined(last + 1):
+        last += 1
+    return range(first, last + 1)
 
 
 def _grouped(where: Where, number: int) -> bool:
     """Say whether a day is told together with the one before it: "Monday and Tuesday"."""
-    text, starts = where.text, where.days.starts
-    one, other = bisect_left(text.starts, starts[number - 1]), bisect_left(text.starts, starts[number])
-    between = text.words[one + 1 : other]
-    if where.days.values[number - 1] == NOW:
-        return False
-    if where.days.values[number - 1][:2].isdigit() != where.days.values[number][:2].isdigit():
+    text, (one, other) = where.text, where.days.starts[number - 1 : number + 1]
+    between = text.words[bisect_left(text.starts, one) + 1 : bisect_left(text.starts, other)]
+    before, day = where.days.values[number - 1 : number + 1]
+    if before == NOW or before[:2].isdigit() != day[:2].isdigit():
         return False  # "Saturday, June 20" is one day
-    return 0 < len(between) <= 2 and not _GROUPING.isdisjoint(between) and between[0] in _GROUPING
-
-
-def _listed(where: Where, quantity: Quantity, following: Quantity) -> bool:
-    return where.text.plain[quantity.end : following.start].strip(" *") in ("and", ",", ", and", "or", "/", "then")
+    return 0 < len(between) <= 2 and between[0] in _GROUPING
 
 
 def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[Statement]:

@@ -184,6 +184,7 @@ def _digits(text: Text) -> Iterator[Figure]:
     plain = text.plain
     bare = not text.said.isdisjoint(NAMING)
     below = "below" in text.said
+    other = _OTHER_QUANTITY, _GOES_ON
     for found in _NUMBER.finditer(plain):
         first, first_unit, joint, second, second_unit = found.groups()
         pair = False
@@ -210,15 +211,11 @@ def _digits(text: Text) -> Iterator[Figure]:
             end = found.end() if ranged else found.end(1)
             if below and _below_zero(plain, end):
                 yield Figure((value,), "", start, end)
-            elif pair or _NO_UNIT.match(plain, end) or not _something_else(plain, end, start < found.start()):
+            # A sign rules out most other quantities.
+            elif pair or _NO_UNIT.match(plain, end) or not other[start < found.start()].match(plain, end):
                 yield Figure((value, value_of(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield Figure((value_of(second),), _scale(second_unit), found.start(4), found.end())
-
-
-def _something_else(plain: str, end: int, signed: bool) -> bool:
-    """Say whether what follows a number without a unit makes it another quantity; a sign rules most of them out."""
-    return (_GOES_ON if signed else _OTHER_QUANTITY).match(plain, end) is not None
 
 
 def _below_zero(plain: str, end: int) -> bool:
