@@ -78,7 +78,8 @@ _IN_COMPANY = re.compile(
 )
 # "I'd take the train", "you could take a walk"
 _BY_THE_SPEAKER = re.compile(
-    r" (?:i would (?!need |keep |use |try |go (?!to |for ))|(?:you|we) (?:should|could|can|might|may) (?!try |use |get ))"
+    r" (?:i would (?!need |keep |use |try |go (?!to |for ))"
+    r"|(?:you|we) (?:should|could|can|might|may) (?!try |use |get ))"
     rf"(?P<act>{any_of(BEGINNING)})(?= )(?! \S{{1,64}} any )"
 )
 # "a walk would be nice"

@@ -38,7 +38,8 @@ _FEELING = (
 )
 # "since you dislike rain", "you don't like rain"; "you like that it rains"
 _LIKED = re.compile(
-    rf" (?:(?:you|your|i|my|we|not|who|mentioned|a) (?:\S{{1,64}} ){{0,3}}?{_FEELING}|(?:you|i|not|would) like) {_WORD}{{0,4}}$"
+    rf" (?:(?:you|your|i|my|we|not|who|mentioned|a) (?:\S{{1,64}} ){{0,3}}?{_FEELING}|(?:you|i|not|would) like)"
+    rf" {_WORD}{{0,4}}$"
 )
 _DENIES = re.compile(rf" {any_of(NEGATORS)} (?P<what>(?:(?!{any_of(NEGATORS)} ){_WORD}){{0,7}})$")
 _ENDLESS = re.compile(

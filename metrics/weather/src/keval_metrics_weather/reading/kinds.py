@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from keval_metrics_weather.reading.tables import Span
-from keval_metrics_weather.reading.words import Text, any_of, matches, word_set
+from keval_metrics_weather.reading.words import Text, after, any_of, before, matches, word_set
 
 Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]
 """A `bound` is none that it is said to have ("below 10 °C"); `usual` is what is normal for the season."""
@@ -21,13 +21,6 @@ _AFTER = re.compile(
     r"|(?P<feels_like>feels like|wind chill|heat index)|(?P<dew_point>dew point)"
     r"|(?P<usual>is typical|is normal|on average))(?! (?:of|is|near|around|about|pressure|:|will|at|\d\S{0,9}) )(?= )"
 )
-_KINDS: Mapping[str, Kind] = {
-    "high": "high",
-    "low": "low",
-    "feels_like": "feels_like",
-    "dew_point": "dew_point",
-    "usual": "usual",
-}
 
 
 def of_the_air(kind: Kind | None) -> bool:
@@ -66,17 +59,19 @@ _CUE = re.compile(
     rf"|(?P<fall>down|(?:drop|drops|dropping|dips?|dipping|falls?|falling|cools?|cooling|easing|eases|sinks|sinking){_TO})"
     r"|(?P<plain>temperatures?|temps?|actual|actually|(?<! the )air|thermometer)"
     r"|(?<! below )(?<! above )(?<! than )(?P<record>records?)(?! (?:your|my|it|how) )"
-    r"|(?<! below )(?<! above )(?<! than )(?P<usual>average(?! temp)|averages|averaging|typical(?! (?:for|of) )|typically"
-    r"|usually|normally|(?:normal|usual)(?= (?:highs?|lows?|temperatures?|range|for|value|max|min) ))"
+    r"|(?<! below )(?<! above )(?<! than )(?P<usual>average(?! temp)|averages|averaging|typical(?! (?:for|of) )"
+    r"|typically|usually|normally|(?:normal|usual)(?= (?:highs?|lows?|temperatures?|range|for|value|max|min) ))"
     r"|(?P<water>water|sea|ocean|lake|pool|thermostat|freezes)"
     r"(?= (?:to|temp|temperatures?|is|at|:|surface|around|about|stays|reaches|\d\S{0,9}) )"
     r"|(?P<dew>dew|dewpoint)|(?P<now>now|currently|presently))(?= )"
 )
 _MADE_TO_FEEL = word_set("humidity wind winds breeze gusts chill swear skin damp feel feels feeling muggy")
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
+_MARKS = frozenset({"end", "comma", "open", "close"})
 _FIRM = word_set("high highs max maximum low lows min minimum h l hi lo")
 _BOUND = re.compile(
-    r"(?<! just)(?<! slightly)(?<! little)(?<! bit) (?:below|above|under|over|than) (?:(?:about|around|roughly|a|the) )?$"
+    r"(?<! just)(?<! slightly)(?<! little)(?<! bit) (?:below|above|under|over|than)"
+    r" (?:(?:about|around|roughly|a|the) )?$"
 )
 
 
@@ -106,10 +101,9 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
     """
     cues: list[tuple[int, str]] = []
     for name, at, _ in matches(text, _CUE):
-        joined = text.padded[at - 1] == "like" or (
-            bool(cues) and cues[-1][0] == at - 1 and text.words[at - 1].isalpha()
-        )
-        cues.append((at, "beside" if name == "plain" and joined else name.rstrip("_")))  # "feels-like temperature"
+        known = cues[-1:] and cues[-1][0] == at - 1 and cues[-1][1] not in _MARKS
+        joined = name == "plain" and (known or text.padded[at - 1] == "like")
+        cues.append((at, "beside" if joined else name.rstrip("_")))  # "feels-like temperature"
     found: list[Seen] = []
     state, outside = _NOTHING, _NOTHING
     done = 0
@@ -129,16 +123,15 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
             else:
                 state = _step(text, at, name, state)
         says = state
-        if state.kind != "felt" and _BOUND.search(f" {' '.join(text.words[max(first - 3, 0) : first])} "):
+        if state.kind != "felt" and _BOUND.search(before(text, first, 3)):
             says = state._replace(kind="plain", whole="bound")
-        told = _AFTER.match(f" {' '.join(text.words[last + 1 : last + 8])} ")
-        after = _KINDS[told.lastgroup or ""] if told else None
-        found.append(says._replace(after=after))
+        told = _AFTER.match(after(text, last, 7))
+        kind_after = cast(Kind, told.lastgroup) if told else None
+        found.append(says._replace(after=kind_after))
         done = bisect_left(cues, (last + 1,))
-        while (
-            after and done < len(cues) and cues[done][0] <= last + 4 and text.words[cues[done][0]] not in ",.!?;\n|()"
-        ):
-            done += 1
+        if kind_after:  # those words say nothing of what follows
+            while done < len(cues) and cues[done][0] <= last + 4 and cues[done][1] not in _MARKS:
+                done += 1
         joined = text.padded[last + 1] in ("and", "or", "to", "then", "-", "–") and text.padded[last + 2][:1].isdigit()
         if not joined:  # "highs of 33 °C and 34 °C"
             state = Seen(whole=state.whole)
@@ -172,14 +165,4 @@ def _step(text: Text, at: int, name: str, state: Seen) -> Seen:
     if state.firm and state.kind != name and text.padded[at - 1] in _FIRM and word in _FIRM:
         return Seen("plain", True, whole=state.whole)  # "High / Low: 30 °C / 14 °C"
     firm = name in ("water", "dew") or word in _FIRM or (state.firm and name in ("high", "low"))
-    return Seen(_SAID[name], firm, whole=state.whole)
-
-
-_SAID: Mapping[str, _Word] = {
-    "high": "high",
-    "low": "low",
-    "rise": "rise",
-    "fall": "fall",
-    "water": "water",
-    "dew": "dew",
-}
+    return Seen(cast(_Word, name), firm, whole=state.whole)

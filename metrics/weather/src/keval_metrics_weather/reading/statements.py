@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import attrs
 
@@ -230,8 +230,8 @@ def _kind(where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], pr
         return says.whole
     if says.after is not None and not says.firm:
         return says.after
-    if says.kind == "high" or says.kind == "low":
-        return says.kind
+    if says.kind in ("high", "low"):
+        return cast(Kind, says.kind)
     if says.kind not in ("rise", "fall") or _has_an_hour(where, quantity, hours):
         return "temperature"
     after_a_high = previous is not None and previous.kind == "high"
