@@ -77,38 +77,36 @@ _FUNCTION_WORDS = word_set(
 )
 _WEATHER_WORDS = word_set(
     "weather forecast forecasts temperature temperatures temp temps conditions condition rain rainy snow snowy"
-    " snowing raining sun sunny cloud cloudy clouds wind windy humid humidity hot cold warm cool chilly freezing"
-    " celsius fahrenheit degrees degree umbrella jacket coat outdoor outdoors indoor indoors uv api openweather high"
-    " low highs lows general english c f weekdays index feels current fog foggy storm stormy clear overcast dry wet"
-    " heat ice icy climate"
+    " snowing raining sunny cloud cloudy clouds wind windy humid humidity hot cold warm cool chilly freezing celsius"
+    " fahrenheit degrees degree umbrella jacket coat outdoor outdoors indoor indoors uv api openweather high low"
+    " highs lows general english c f weekdays index feels current fog foggy storm stormy clear overcast dry wet heat"
+    " ice icy climate"
 )
 NO_NAMES = TIME_WORDS | _FUNCTION_WORDS | _WEATHER_WORDS
 """Capitalised words that are no name of a place."""
 
 NEVER_PLACES = NO_NAMES | word_set(
     "pls plz thx tmrw tmr lol hiya anybody someone anyone kids kid sister brother mom dad mum wedding trip wear"
-    " help info information anything question questions details update advice ideas outside assist"
-    " support plans suggestions picnic beach hike hiking jog jogging barbecue bbq outdoor"
-    " bring pack nah yep yup sure joke fun fact hmm gonna wanna gotta im ive dont cant isnt time date"
+    " help info information anything question questions details update advice ideas outside assist support plans"
+    " suggestions picnic beach hike hiking jog jogging barbecue bbq bring pack nah yep yup sure joke fun fact hmm"
+    " gonna wanna gotta im ive dont cant isnt time date"
 )
 """Words of a question that are never a place, though the table may list one of that name."""
 
 NO_UNKNOWN_PLACES = NEVER_PLACES | word_set(
-    "town city area place places case advance detail details short person school work office home house bed garden"
-    " garage boots shoes sandals shorts jeans suit dress skirt jacket jackets tee shirt trainers sneakers heels"
-    " gloves general particular mind order fact total practice theory public private class college university"
-    " hospital church hotel tent car bus train plane boat traffic transit holiday vacation love danger trouble doubt"
-    " need water air space nature park parks pool gym beach woods forest mountains mountain hills hill countryside"
-    " country region state north south east west centre center downtown suburbs village valley lake river sea island"
-    " coast city's town's camp camping hiking running cycling walking swimming skiing sailing fishing golf tennis"
-    " football match game race marathon run walk hike ride swim picnic bbq barbecue party parties concert festival"
-    " event events wedding meeting workshop lunch dinner breakfast brunch drinks commute school's child children"
-    " baby dog dogs cat people everyone everything anything something nothing all each every other others another"
-    " many few several little bit lot lots one two three four five six seven eight nine ten half quarter couple"
-    " while moment present past future meantime end beginning middle start front back top bottom side left least"
-    " most once twice first second third sake real life layers advice outdoors sandal plants garden laundry washing"
-    " clothes outside inside sunday's my our your his her their its spring autumn winter celsius english metric"
-    " imperial kelvin f c question response answer reply words plain simple table list bullet bullets points json"
+    "town city area place places case advance detail short person school work office home house bed garden garage"
+    " boots shoes sandals shorts jeans suit dress skirt jackets tee shirt trainers sneakers heels gloves particular"
+    " mind order total practice theory public private class college university hospital church hotel tent car bus"
+    " train plane boat traffic transit holiday vacation love danger trouble doubt water air space nature park parks"
+    " pool gym woods forest mountains mountain hills hill countryside country region state north south east west"
+    " centre center downtown suburbs village valley lake river sea island coast city's town's camp camping running"
+    " cycling walking swimming skiing sailing fishing golf tennis football match game race marathon run walk ride"
+    " swim party parties concert festival event events meeting workshop lunch dinner breakfast brunch drinks commute"
+    " school's child children baby dog dogs cat people everyone everything something nothing all each every other"
+    " others another many few several little bit lot lots one two three four five six seven eight nine ten half"
+    " quarter couple while moment present past future meantime end beginning middle start front back top bottom side"
+    " left least once twice first second third sake real life layers sandal plants laundry washing clothes inside"
+    " sunday's metric imperial kelvin response answer reply words plain simple table list bullet bullets points json"
     " text markdown format french german spanish italian finnish swedish"
 )
 """Words in lower case that follow "in" or "for" without being a place that the table does not list."""
