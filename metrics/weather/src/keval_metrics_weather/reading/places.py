@@ -250,8 +250,7 @@ def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> in
     if capital:
         count = name_at(text, at)
         return count if count and _unknown_name_stands(text, at, count, found) else 0
-    placed = before in ("in", "near") or (before in ("for", "at") and text.padded[at - 2] in _TOPICS)
-    if not placed:
+    if before not in ("in", "near", "for", "at") or text.padded[at - 2] not in _TOPICS:
         return 0
     end = at
     while end - at <= 3 and text.padded[end].isalpha() and text.padded[end] not in NO_UNKNOWN_PLACES:
