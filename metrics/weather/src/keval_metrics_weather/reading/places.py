@@ -92,21 +92,11 @@ def _stands_in_prose(text: Text, at: int, count: int) -> bool:
 def _part_of_a_name(text: Text, at: int, count: int) -> bool:
     """Say whether a name is only part of a longer one: "Lake Geneva", "Paris Agreement"."""
     end = at + count
-    after = end < len(text.words) and text.starts[end] == text.starts[end - 1] + len(text.words[end - 1]) + 1
-    if (
-        after
-        and text.capitalised(end)
-        and text.words[end] not in NO_NAMES
-        and text.words[end] not in gazetteer().regions
-    ):
+    goes_on = end < len(text.words) and text.starts[end] == text.ends[end - 1] + 1 and text.capitalised(end)
+    if goes_on and text.words[end] not in NO_NAMES and text.words[end] not in gazetteer().regions:
         return True
-    return (
-        at > 0
-        and text.capitalised(at - 1)
-        and text.words[at - 1] not in NO_NAMES
-        and text.padded[at - 1].isalpha()
-        and text.padded[at - 2] not in ("", ".", "\n", "!", "?", ":")
-    )
+    begins = text.padded[at - 2] in ("", ".", "\n", "!", "?", ":")
+    return at > 0 and is_name(text, at - 1) and not begins
 
 
 def _unknown_in_prose(text: Text, at: int) -> int:
@@ -133,6 +123,7 @@ _AFTER_A_PLACE = (
     | ANOTHER
     | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
 )
+_AFTER_AN_OPENING = _TOPICS | _DAYS - {"now", "on", "again", "please"}
 _ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
 _NAMING = frozenset({"meant", "mean", "compare", "with", "love", "about", "visit", "not", "why"})
 _ADJECTIVES = frozenset({"nice", "normal", "fine", "boring", "surprise", "reading"})
@@ -184,8 +175,8 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     if count and name in known.regions and name not in known.names:
         return count if before in LOCATING or before in ("for", "of") or capital else 0
     if count and name not in known.words and (count > 1 or word not in OPENINGS):
-        longer = name_at(text, at) if capital else 0
-        return max(count, longer) if longer > count and not _capital_topic(text, at + count) else count
+        topic = text.padded[at + count] in _TOPICS or text.padded[at + count] in known.regions
+        return max(count, name_at(text, at)) if capital and not topic else count
     if count and _a_word_as_a_place(text, at, count, capital, found):
         return count
     return _unknown_asked(text, at, capital, found)
@@ -198,10 +189,6 @@ def _declined(text: Text, at: int) -> bool:
     if before in (["instead", "of"], ["rather", "than"]):
         return True
     return before[-1:] == ["not"] and before[0] not in ("or", "why")
-
-
-def _capital_topic(text: Text, at: int) -> bool:
-    return text.padded[at] in _TOPICS or text.padded[at] in gazetteer().regions
 
 
 def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
@@ -233,12 +220,9 @@ def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) ->
     before, following = text.padded[at - 1], text.padded[at + count]
     if before in BEFORE_A_PLACE or (before in CONTRASTING and following in SAYING):
         return True
-    begins = text.words[at] in OPENINGS or at == after_opening(text)
-    if begins:
-        region = following == "," and is_name(text, at + count + 1)
-        ends = following in ("", ".", "?") and at + count + 1 >= len(text.words)
-        alone = ends and text.words[at] not in OPENINGS
-        return following in _TOPICS or following in _DAYS - {"now", "on", "again", "please"} or region or alone
+    if text.words[at] in OPENINGS or at == after_opening(text):
+        alone = following in ("", ".", "?") and at + count + 1 >= len(text.words) and text.words[at] not in OPENINGS
+        return alone or following in _AFTER_AN_OPENING
     if before in _TOPICS or (before in ANOTHER and found):
         return True
     return following in _TOPICS or following in _DAYS or (before in _NAMING and following in _AFTER_A_PLACE)
@@ -258,11 +242,11 @@ def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> in
             break
         end += 1
     following = text.padded[end]
-    stands = (
-        following in _AFTER_A_PLACE or following == "like" or following in gazetteer().regions or following in SAYING
-    )
+    if following in gazetteer().regions:
+        return end - at
     inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
-    return end - at if stands and (not inflected or following in gazetteer().regions) else 0
+    stands = following in _AFTER_A_PLACE or following == "like" or following in SAYING
+    return end - at if stands and not inflected else 0
 
 
 def places_in_question(text: str) -> tuple[str, ...]:
