@@ -58,7 +58,6 @@ def _band(words: Sequence[str]) -> tuple[float, float]:
 
 
 _AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
-_INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
 NAMING = word_set(
     "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
     " thermometer maxi mini hi lo"
@@ -83,15 +82,14 @@ _NO_UNIT = re.compile(
 
 def is_named(text: Text, start: int) -> bool:
     """Say whether a word such as "high" makes a number a temperature, unless it is an index: "UV is high at 7"."""
-    if _NAMED.search(before(text, bisect_left(text.starts, start), _MOST_LINKS + 2)) is None:
-        return False
-    return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, max(start - 48, 0), start)
+    named = _NAMED.search(before(text, bisect_left(text.starts, start), _MOST_LINKS + 2))
+    return named is not None and not _AN_INDEX.search(text.plain, max(start - 48, 0), start)
 
 
 def is_day_and_night(text: Text, start: int) -> bool:
     """Say whether a pair such as "Mon 17/24" in a list of degrees is a day's span."""
-    before = text.padded[bisect_left(text.starts, start) - 1]
-    return (before in _WEEKDAYS or before.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
+    day = text.padded[bisect_left(text.starts, start) - 1]
+    return (day in _WEEKDAYS or day.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
 
 
 UNIT = (
@@ -122,10 +120,6 @@ _NEVER_AN_AIR_TEMPERATURE = re.compile(
     r"\bby(?: (?:about|around|some|nearly|up to|roughly|minus))? ?[-–−]?$"
     r"|\b(?:within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at)"
     r"|(?:difference|rise|drop|swing|jump|increase|decrease|change) of)\b[^\d]{0,12}$"
-)
-_BEFORE_NO_AIR_TEMPERATURE = word_set(
-    "by within direction bearing latitude longitude angle coordinates wind winds difference rise drop swing jump"
-    " increase decrease change"
 )
 _SIGNS = ("minus ", "negative ", "−", "− ")
 _SPOKEN_SIGNS = ("minus ", "negative ")
@@ -182,8 +176,6 @@ def figures(text: Text) -> list[Figure]:
 def _digits(text: Text) -> Iterator[Figure]:
     """Read the temperatures written with digits: with a unit, with "minus", or after a word such as "high"."""
     plain = text.plain
-    bare = not text.said.isdisjoint(NAMING)
-    below = "below" in text.said
     other = _OTHER_QUANTITY, _GOES_ON
     for found in _NUMBER.finditer(plain):
         first, first_unit, joint, second, second_unit = found.groups()
@@ -191,8 +183,8 @@ def _digits(text: Text) -> Iterator[Figure]:
         has_first = _is_unit(text, found.end(1), first_unit)
         has_second = second is not None and _is_unit(text, found.end(4), second_unit)
         named = not has_first and (
-            (bare and is_named(text, found.start()))
-            or (below and _below_zero(plain, found.end(1)))
+            is_named(text, found.start())
+            or _below_zero(plain, found.end(1))
             or plain.endswith(_SPOKEN_SIGNS, 0, found.start())
             or (pair := joint is not None and "/" in joint and is_day_and_night(text, found.start()))
         )
@@ -209,7 +201,7 @@ def _digits(text: Text) -> Iterator[Figure]:
             yield Figure((value,), _scale(first_unit), start, found.end(2))
         elif named:
             end = found.end() if ranged else found.end(1)
-            if below and _below_zero(plain, end):
+            if _below_zero(plain, end):
                 yield Figure((value,), "", start, end)
             # A sign rules out most other quantities.
             elif pair or _NO_UNIT.match(plain, end) or not other[start < found.start()].match(plain, end):
@@ -232,8 +224,7 @@ def _kept(text: Text, figure: Figure) -> Figure | None:
         return below_zero if after["below_zero"] else None
     if not figure.unit and (max(figure.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, figure.end)):
         return None
-    suspect = not text.said.isdisjoint(_BEFORE_NO_AIR_TEMPERATURE)
-    if suspect and _NEVER_AN_AIR_TEMPERATURE.search(plain, max(figure.start - 24, 0), figure.start):
+    if _NEVER_AN_AIR_TEMPERATURE.search(plain, max(figure.start - 24, 0), figure.start):
         return None
     return figure
 
