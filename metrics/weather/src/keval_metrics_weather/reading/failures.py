@@ -76,6 +76,9 @@ _PATTERNS = (
     r"(?P<missing>beyond) (?:what|my) (?:i|we|reach|tools)",
 )
 _TOLD = tuple([re.compile(rf" {pattern} ") for pattern in _PATTERNS])
+# Most answers tell of no failure, which their set of words says at once.
+_HINTS = BROKEN | TROUBLES | word_set("not unable timed timing times wrong status returned code http no lack lacking")
+_HINTS |= {"without", "beyond"}
 
 
 @attrs.frozen
@@ -100,7 +103,7 @@ def failures(text: Text, error_words: tuple[str, ...] = (), missing_words: tuple
     """
     missing: dict[int, Hit] = {}
     errors: dict[int, Hit] = {}
-    for pattern in _TOLD:
+    for pattern in () if text.said.isdisjoint(_HINTS) else _TOLD:
         for kind, first, last in matches(text, pattern):
             hit = (first, last, text.plain[text.starts[first] : text.ends[last]])
             if _of_another(text, first, first + 1) if kind in ("both", "missing") else denied(text, hit):
