@@ -138,10 +138,8 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
     if _COMPARING_WITH.isdisjoint(text.words[max(place - 3, 0) : place]):
         return sentence_end
     commas = text.index.get(",", ())
-    at = bisect_right(commas, place)
-    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.padded[commas[at] + 1] != "when":
-        return text.starts[commas[at]]
-    return sentence_end
+    comma = (*commas[bisect_right(commas, place) :][:1], len(text.words))[0]
+    return sentence_end if text.padded[comma + 1 :][:1] == ["when"] else min(text.start_of(comma), sentence_end)
 
 
 _USUAL = re.compile(r" (?P<usual>typically|usually|normally|averages?|typical(?! (?:for|of) ))(?= )")
@@ -328,7 +326,6 @@ _NAMED = re.compile(
     r"\b(?:humidity|wind|winds|pressure|uv index)(?: speed)?(?: (?:is|of|at|around))?:? "
     r"(\d{1,4}(?:[.,]\d{1,3})?)(?![.,]?\d|[:/-])"
 )
-_NAMES = frozenset({"humidity", "wind", "winds", "pressure", "uv"})
 
 
 @attrs.frozen
@@ -345,10 +342,9 @@ def weather_data(text: Text) -> WeatherData:
     """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
     measured = [(each.start, each.said, each.end) for each in quantities(text, False)]
     measured += [(match.start(), match.group(), match.end()) for match in _MEASURED.finditer(text.plain)]
-    if not text.said.isdisjoint(_NAMES):
-        known = {start for start, _, _ in measured}
-        named = _NAMED.finditer(text.plain)
-        measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
+    known = {start for start, _, _ in measured}
+    named = _NAMED.finditer(text.plain)
+    measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
     measured.sort()
     spoken = [each for each in conditions(text) if each.stance != "possible"]
     figures = [Said(said, text, start, end) for start, said, end in measured]

@@ -23,7 +23,6 @@ HOURS = PARTS_OF_DAY | word_set(
     "later midday daytime dawn sunrise dusk sunset breakfast lunchtime mornings afternoons evenings o'clock"
 )
 _CLOCK = re.compile(r"(\d(?<![\w:.,]\d)\d?)(?:[:.h](\d{2}))? ?(?:([ap])\.?m\b|(?<=[:h]\d\d)(?!\d)|o'clock\b)")
-_CLOCK_MARKS = (":", "am", "pm", "a.m", "p.m", "h0", "h1", "h3")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAYS = {
     name: number
@@ -96,9 +95,9 @@ def _meant(text: Text, name: str, place: int) -> str:
         return f"weekday {_WEEKDAYS.index(text.words[place])}"
     if name == "nth":
         return f"+{_ORDINALS[text.words[place - 1]]}"
-    if name in ("ahead", "numbered"):
+    if name in ("ahead", "numbered"):  # "in 2 days", but "day 2" is tomorrow
         word = text.words[place - 1 if name == "ahead" else place + 1]
-        return f"+{_SMALL.get(word) or int(word)}" if name == "ahead" else f"+{(_SMALL.get(word) or int(word)) - 1}"
+        return f"+{(_SMALL.get(word) or int(word)) - (name == 'numbered')}"
     return _MEANT[name]
 
 
@@ -150,10 +149,7 @@ def _greets(text: Text, place: int) -> bool:
 def hours_named(text: Text) -> list[int]:
     """Return the offsets at which a text names an hour or a part of a day."""
     found = [text.starts[place] for place in text.places_of(HOURS)]
-    if any(mark in text.plain for mark in _CLOCK_MARKS):  # most texts name no time by the clock
-        found += [match.start() for match in _CLOCK.finditer(text.plain)]
-    found.sort()
-    return found
+    return sorted([*found, *(match.start() for match in _CLOCK.finditer(text.plain))])
 
 
 def _abbreviates(text: Text, place: int) -> bool:
