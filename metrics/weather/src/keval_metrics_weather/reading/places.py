@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
@@ -25,7 +26,7 @@ from keval_metrics_weather.reading.gazetteer import (
     place_at,
 )
 from keval_metrics_weather.reading.times import HOURS, PARTS_OF_DAY
-from keval_metrics_weather.reading.words import Text, read, word_set
+from keval_metrics_weather.reading.words import Text, any_of, before as words_before, read, word_set
 
 OPENINGS = word_set(
     "actually again ah alas alright amazing anyway apologies awesome back brilliant bye cheers congrats cool"
@@ -127,6 +128,10 @@ _AFTER_AN_OPENING = _TOPICS | _DAYS - {"now", "on", "again", "please"}
 _ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
 _NAMING = frozenset({"meant", "mean", "compare", "with", "love", "about", "visit", "not", "why"})
 _ADJECTIVES = frozenset({"nice", "normal", "fine", "boring", "surprise", "reading"})
+# somebody's name, or "not Oslo", "not in Oslo", "instead of Oslo"
+_NO_PLACE_AFTER = re.compile(
+    rf"(?: am| name is|(?:(?<! or)(?<! why) not| instead of| rather than)(?: {any_of(LOCATING)})?) $"
+)
 _GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
 
 
@@ -170,8 +175,8 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     before = text.padded[at - 1]
     if before in _GREETINGS and at < 3 and capital and text.padded[at + 1] not in _TOPICS:
         return 0
-    if before == "am" or text.words[max(at - 2, 0) : at] == ["name", "is"] or _declined(text, at):
-        return 0  # somebody's name, or "not Oslo"
+    if _NO_PLACE_AFTER.search(words_before(text, at, 4)):
+        return 0
     if count and name in known.regions and name not in known.names:
         return count if before in LOCATING or before in ("for", "of") or capital else 0
     if count and name not in known.words and (count > 1 or word not in OPENINGS):
@@ -180,15 +185,6 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     if count and _a_word_as_a_place(text, at, count, capital, found):
         return count
     return _unknown_asked(text, at, capital, found)
-
-
-def _declined(text: Text, at: int) -> bool:
-    """Say whether the words before a name rule it out: "not Oslo", "not in Oslo", "instead of Oslo"."""
-    first = at - 1 if text.padded[at - 1] in LOCATING else at
-    before = text.words[max(first - 2, 0) : first]
-    if before in (["instead", "of"], ["rather", "than"]):
-        return True
-    return before[-1:] == ["not"] and before[0] not in ("or", "why")
 
 
 def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
