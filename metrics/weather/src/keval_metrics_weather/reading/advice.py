@@ -34,27 +34,13 @@ _FIRM_BEGINS = frozenset({"", ".", "!", "?", "\n", ";", ":", "—", "|", "("}) |
 )
 _FIRMER_STILL = frozenset({"please", ":", "so", "therefore", "—", "definitely", "also", ";"})
 _LOOSE_BEGINS = frozenset({"and", ",", "or", "but", "-", "–"}) | word_set("then instead maybe perhaps therefore")
-_COURTESY = word_set("safe tuned warm dry cool cozy cosy well care happy healthy")
-_NO_ADVICE_AFTER = {
-    "stay": _COURTESY,
-    "keep": word_set("in warm well cool"),
-    "take": word_set("care place"),
-    "enjoy": word_set("your the it ! . every"),
-    "go": word_set("ahead on"),
-    "get": word_set("back in"),
-    "try": word_set("again asking me windy accuweather a another searching later"),
-    "visit": word_set("their weather"),
-    "watch": word_set("this"),
-    "use": word_set("your"),
-    "drive": word_set("time times"),
-    "walk": word_set("along in around through on with is was would by or up"),
-    "plan": word_set("b : your"),
-    "mind": word_set("you"),
-    "layer": word_set("of"),
-    "bundle": word_set("of"),
-    "put": word_set("simply another"),
-    "leave": word_set("it"),
-}
+_NO_ORDER = re.compile(
+    r" (?:stay (?:safe|tuned|warm|dry|cool|cozy|cosy|well|care|happy|healthy)|keep (?:in|warm|well|cool)"
+    r"|take (?:care|place)|enjoy (?:your|the|it|!|\.|every)|go (?:ahead|on)|get (?:back|in)"
+    r"|try (?:again|asking|me|windy|accuweather|a|another|searching|later)|visit (?:their|weather)|watch this|use your"
+    r"|drive times?|walk (?:along|in|around|through|on|with|is|was|would|by|or|up)|plan (?:b|:|your)|mind you"
+    r"|layer of|bundle of|put (?:simply|another)|leave it|\w{2,12} (?::|me|\))) "
+)
 _WEBSITES = word_set("website site app com org accuweather weather.com meteo service online again later")
 _TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait see swim ride eat run")
 _SUITING = word_set(
@@ -117,9 +103,9 @@ def acts_advised(text: Text) -> tuple[Hit, ...]:
 
 def _is_said_otherwise(text: Text, at: int) -> bool:
     """Say whether a verb is a courtesy ("Stay safe!") or points to another source ("Try a weather app")."""
-    word, following = text.words[at], text.padded[at + 1]
-    elsewhere = word in ("visit", "try", "use", "go", "get") and not _WEBSITES.isdisjoint(text.words[at + 1 : at + 7])
-    return elsewhere or following in _NO_ADVICE_AFTER.get(word, ()) or following in (":", "me", ")")
+    elsewhere = text.words[at] in ("visit", "try", "use", "go", "get")
+    elsewhere = elsewhere and not _WEBSITES.isdisjoint(text.words[at + 1 : at + 7])
+    return elsewhere or _NO_ORDER.match(after(text, at - 1, 2)) is not None
 
 
 _SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
