@@ -113,9 +113,6 @@ _OTHER_QUANTITY = re.compile(
     r"\s?(?:[a-z]\S|%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock"
     r"|[:/]\d|st\b|nd\b|rd\b|th\b|ft|inch|out of|times|[a-z]\b)"
 )
-_GOES_ON = re.compile(
-    r"\s?(?:%|(?:percent|km|kph|mph|m/s|mm|cm|m|hpa|mbar|a\.?m|p\.?m|days?|hours?|minutes?)\b|[a-z:/])"
-)
 _NEVER_AN_AIR_TEMPERATURE = re.compile(
     r"\bby(?: (?:about|around|some|nearly|up to|roughly|minus))? ?[-–−]?$"
     r"|\b(?:within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at)"
@@ -176,7 +173,6 @@ def figures(text: Text) -> list[Figure]:
 def _digits(text: Text) -> Iterator[Figure]:
     """Read the temperatures written with digits: with a unit, with "minus", or after a word such as "high"."""
     plain = text.plain
-    other = _OTHER_QUANTITY, _GOES_ON
     for found in _NUMBER.finditer(plain):
         first, first_unit, joint, second, second_unit = found.groups()
         pair = False
@@ -203,8 +199,7 @@ def _digits(text: Text) -> Iterator[Figure]:
             end = found.end() if ranged else found.end(1)
             if _below_zero(plain, end):
                 yield Figure((value,), "", start, end)
-            # A sign rules out most other quantities.
-            elif pair or _NO_UNIT.match(plain, end) or not other[start < found.start()].match(plain, end):
+            elif pair or _NO_UNIT.match(plain, end) or not _OTHER_QUANTITY.match(plain, end):
                 yield Figure((value, value_of(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield Figure((value_of(second),), _scale(second_unit), found.start(4), found.end())
