@@ -96,6 +96,7 @@ COMPLETE = "It's 8 °C in Dublin. I recommend a warm coat and an umbrella, as it
         ([("I'm in Dublin.", "Fine."), ("Wear what?", COMPLETE)], "Wear what in Dublin?", COMPLETE, 1.0),
         ([("Wear what?", COMPLETE), ("Wear what?", ASKING_BACK)], "Wear what?", COMPLETE, 1.0),
         ([("Is Dublin windy?", COMPLETE)], "Do I need gloves in Dublin?", COMPLETE, None),
+        ([("Tell me a joke?", COMPLETE)], "What is it?", COMPLETE, None),
     ],
 )
 def test_repeatability_compares_answers_to_like_questions_about_one_place(
