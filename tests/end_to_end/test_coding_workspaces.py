@@ -152,7 +152,7 @@ def test_the_sections_that_matter_are_found(project: Project, temporary: Path) -
     found = _worse(project, "with_agents_md", "verify/all")
     assert {"with_agents_md without Changelog", "with_agents_md without Registry", "placebo", "baseline"} == found
     assert (
-        "sections with no measured effect: About, Style, Reviews"
+        "this run cannot tell what leaving out these sections changes: About, Style, Reviews"
         in project.keval("report", str(project.run_directory())).stdout
     )
     assert [] == list(temporary.iterdir())

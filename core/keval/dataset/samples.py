@@ -109,11 +109,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if not isinstance(question, str):
         hint = suggestion(file.question_key, record) or f"; the record has {', '.join(map(repr, record)) or 'nothing'}"
         raise ValueError(f"no question under {file.question_key!r}{hint} (dataset.question_key names the key)")
-    answer = record.get(file.answer_key)
-    if answer is not None and not isinstance(answer, str):
-        answer = json.dumps(answer, ensure_ascii=False)
-    elif answer is not None and not answer.strip():
-        answer = None  # as in a CSV file, where an empty cell is no value
+    answers = _answers(record.get(file.answer_key))
     if not isinstance(record.get("accepted", True), bool):
         raise ValueError(f"'accepted' is true or false, got {record['accepted']!r}")
     metadata = {**_mapping(record.get("metadata"), "metadata")}
@@ -124,7 +120,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     return Sample(
         id=_id(record),
         question=question,
-        answer=answer,
+        answer=answers[0] if answers else None,
         history=history_of(record.get("history")),
         turns=turns,
         facts=_mapping(record.get("facts"), "facts"),
@@ -133,7 +129,16 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         workspace=None if record.get("workspace") is None else _mapping(record["workspace"], "workspace"),
         verify=_listed(record.get("verify"), "verify"),
         solution=record.get("solution"),
+        other_answers=tuple(answers[1:]),
     )
+
+
+def _answers(value: Any) -> list[str]:
+    """Return the golden answers of a record: one, or each of a list. What is no text is written as JSON."""
+    items = value if isinstance(value, list) else [value]
+    told = (item if isinstance(item, str | None) else json.dumps(item, ensure_ascii=False) for item in items)
+    # As in a CSV file, where an empty cell is no value.
+    return list(dict.fromkeys(text for text in told if text is not None and text.strip()))
 
 
 def _id(record: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import Any
 
 import attrs
 
@@ -13,7 +14,7 @@ from keval.config.evaluation import size
 from keval.errors import PluginError, PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, Stopwatch, run_attempt
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.trial.reconciliation import check, held_to, merge, shorten
+from keval.execute.trial.reconciliation import check, check_text, held_to, merge, shorten
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
 from keval.records.cassettes import Traffic
@@ -38,6 +39,7 @@ class OpenConversation:
     _conversation: Conversation
     _stopwatch: Stopwatch
     _seconds: float
+    _tools: Mapping[str, Mapping[str, Any] | None]
     _pause: ExitStack
     _exchanges: int = attrs.field(default=0, init=False)
 
@@ -53,6 +55,7 @@ class OpenConversation:
         transcript = self.transcript
         try:
             check(transcript, self.context)
+            check_text(transcript, self._tools)
         except TrialError as error:
             return AttemptOutcome.failed(error)
         return AttemptOutcome(transcript.output)
@@ -98,7 +101,8 @@ async def open_conversation(
     async with opened as context, plugin.open(context) as conversation:
         with ExitStack() as pause:
             pause.enter_context(attempt.stopwatch.paused())
-            yield OpenConversation(context, conversation, attempt.stopwatch, seconds, pause)
+            tools = worker.offered_tools(attempt.key.condition)
+            yield OpenConversation(context, conversation, attempt.stopwatch, seconds, tools, pause)
 
 
 @attrs.define(eq=False)

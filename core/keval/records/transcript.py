@@ -73,11 +73,15 @@ def is_sha256(name: str) -> bool:
 
 @attrs.frozen
 class Message:
-    """One message of a conversation. `turn` counts from 0 within a trial."""
+    """One message of a conversation. `turn` counts from 0 within a trial.
+
+    `reasoning` is what the model wrote into the same text before its answer, between tags such as `<think>`.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     turn: int = 0
+    reasoning: str = attrs.field(default="", metadata={"sparse": True})
 
 
 @attrs.frozen

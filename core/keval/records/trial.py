@@ -33,10 +33,10 @@ class Sample:
     """One question with what is known about it.
 
     `question` is asked first and `turns`, the follow-up messages of the same user, after it in the same session.
-    `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier. `withheld`
-    names the facts that hooks added. No prompt shows these, nor what is expected of the answers (`expect`), because
-    answers are compared with them. `workspace` and `verify` are as a config writes them, for this sample alone, and
-    `solution` is what `keval check` does in place of an agent.
+    `answer` is the golden answer to the last of them, and `other_answers` are as good. `history` is what user and
+    assistant said earlier. `withheld` names the facts that hooks added. No prompt shows these, nor what is expected of
+    the answers (`expect`), because answers are compared with them. `workspace` and `verify` are as a config writes
+    them, for this sample alone, and `solution` is what `keval check` does in place of an agent.
     """
 
     id: str
@@ -51,6 +51,12 @@ class Sample:
     workspace: Mapping[str, Any] | None = None
     verify: tuple[Any, ...] = ()
     solution: Any = None
+    other_answers: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The golden answers, of which any counts."""
+        return () if self.answer is None else (self.answer, *self.other_answers)
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -65,8 +71,16 @@ class Sample:
         return attrs.evolve(self, history=history, facts={**self.facts, **(transcript.facts or {})})
 
 
+PLACEHOLDER = "replace-me-"
+"""How the ids of questions begin that `keval init` writes to be replaced."""
 LIMIT = "limit"
 """The kind of the failure of a trial that reached one of `execution.limits`."""
+WRITTEN_CALL = "tool_call_as_text"
+"""The kind of the failure of a trial whose answer is a call of a tool that no parser read."""
+WRITTEN_CALL_REMEDY = (
+    "switch on the parser of tool calls where the model is served (vLLM: --enable-auto-tool-choice and"
+    " --tool-call-parser; llama.cpp: --jinja), or take a model that calls tools"
+)
 
 
 @attrs.frozen

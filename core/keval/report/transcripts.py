@@ -121,6 +121,8 @@ def print_trial(
             for shown in call_lines(calls):
                 console.print(shown)
             for message in said[1:]:
+                if message.reasoning:
+                    console.print(Text.assemble(("reasoning: ", "dim cyan"), safe(message.reasoning, "dim")))
                 told = safe(message.text)
                 if message.text == trial.output and len(told) == len(message.text):
                     for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):

@@ -268,7 +268,8 @@ class Judge(Protocol):
 
     A class attribute `providers` is a tuple of model providers. A config that names a model and no judge gets the judge
     that lists the model's provider; `"*"` stands for every provider that no other judge lists. A class attribute
-    `kinds` names the kinds of rubrics that it grades by (see `keval.Rubric`), by default `("levels",)`.
+    `kinds` names the kinds of rubrics that it grades by (see `keval.Rubric`), by default `("levels",)`. A class
+    attribute `sees_tool_calls` says that its model is shown the tool calls of a trial, too.
     """
 
     async def grade(

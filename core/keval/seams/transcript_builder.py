@@ -31,6 +31,7 @@ from keval.records.usage import Usage
 from keval.seams.blank_text import is_blank
 from keval.seams.finish_reason import SILENCE, FinishReason
 from keval.seams.live_events import EmitEvent, EventKind
+from keval.seams.model_text import split_reasoning
 
 if TYPE_CHECKING:  # few runs have limits
     from keval.tasks.trial_limits import TrialMeter
@@ -143,15 +144,17 @@ class TranscriptBuilder:
     def said(self, text: str, *, truncated: bool = False) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
 
-        `truncated` says that a limit of length ended it before the model did.
+        Reasoning that the text begins with is kept apart from the answer; see `split_reasoning`. `truncated` says that
+        a limit of length ended the text before the model did.
         """
         if text:
             self._truncated = truncated or (self._finish is not None and self._finish.truncates)
             if self._logs and not self._writes:
                 self._messages += self._take_tapped()
             self._writes = False
-            self._messages.append(Message("assistant", text, max(self._turn, 0)))
-            self._tell("said", turn=max(self._turn, 0), text=text)
+            reasoning, answer = split_reasoning(text)
+            self._messages.append(Message("assistant", answer, max(self._turn, 0), reasoning))
+            self._tell("said", turn=max(self._turn, 0), text=answer)
 
     def writes(self) -> None:
         """Report that the agent begins to write a text: calls that a tap records before it is `said` come after it."""

@@ -101,7 +101,7 @@ def but(entry: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        ("I find four claims.", "it is no JSON"),
+        ("I find four claims.", "it holds no JSON object"),
         ({}, "in claims, there is no list of objects"),
         ({**GOOD, "claims": None}, "in claims, there is no list of objects"),
         ({**GOOD, "claims": ["it will snow"]}, "in claims, there is no list of objects"),

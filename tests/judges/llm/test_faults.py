@@ -96,6 +96,8 @@ def anthropic(*blocks: dict[str, Any], stop: str = "tool_use", **rest: Any) -> d
 USE = {"type": "tool_use", "id": "1", "name": "grade", "input": GOOD}
 TEXT = {"type": "text", "text": json.dumps(GOOD)}
 CALL = {"function": {"name": "grade", "arguments": json.dumps(GOOD)}}
+BAD = {**GOOD, "accuracy": {"reasoning": "x", "score": 1}}
+OTHER = {"function": {"name": "grade", "arguments": json.dumps(BAD)}}
 PARSED = {"function": {"name": "grade", "arguments": GOOD}}
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
 HALVES = [{"type": "text", "text": half} for half in (TEXT["text"][:20], TEXT["text"][20:])]
@@ -108,12 +110,22 @@ HALVES = [{"type": "text", "text": half} for half in (TEXT["text"][:20], TEXT["t
         ("openai", chat(finish="length"), "it was cut off: the judge reached its limit", json.dumps(GOOD)),
         ("openai", chat(finish="content_filter"), "it was cut off by the endpoint's content filter", json.dumps(GOOD)),
         ("openai", chat(None), "it is empty", ""),
-        ("openai", chat(None, tool_calls=[CALL, CALL]), "it is no JSON", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}"),
+        (
+            "openai",
+            chat(None, tool_calls=[CALL, OTHER]),
+            "it holds 2 objects",
+            f"{json.dumps(GOOD)}\n{json.dumps(BAD)}",
+        ),
         ("anthropic", anthropic(TEXT, stop="refusal"), "the judge refused to grade", json.dumps(GOOD)),
         ("anthropic", anthropic(USE, stop="max_tokens"), "it was cut off: the judge reached", json.dumps(GOOD)),
         ("anthropic", anthropic(USE, stop="model_context_window_exceeded"), "it was cut off", json.dumps(GOOD)),
         ("anthropic", anthropic(stop="end_turn"), "it is empty", ""),
-        ("anthropic", anthropic(USE, USE), "it is no JSON", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}"),
+        (
+            "anthropic",
+            anthropic(USE, {**USE, "input": BAD}),
+            "it holds 2 objects",
+            f"{json.dumps(GOOD)}\n{json.dumps(BAD)}",
+        ),
     ],
 )
 def test_a_reply_that_the_api_itself_calls_none_is_no_verdict(

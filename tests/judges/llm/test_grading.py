@@ -16,7 +16,7 @@ BAD: list[Any] = [
     "I would say 3.",
     '{"accuracy": {"reasoning": "x", "score": 3',
     {},
-    {**GOOD, "accuracy": {"reasoning": "x", "score": 4}, "acme_tone": {"reasoning": "x", "score": "10"}},
+    {**GOOD, "accuracy": {"reasoning": "x", "score": 4}, "acme_tone": {"reasoning": "x", "score": "ten"}},
 ]
 
 both = pytest.mark.parametrize("vendor", ["openai", "anthropic"])

@@ -1,4 +1,4 @@
-"""Reading replies, strictly."""
+"""Reading replies: what is unambiguous, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,9 +27,38 @@ def test_a_verdict_is_read() -> None:
     assert {} == verdict.faults
 
 
-@pytest.mark.parametrize("wrap", ["```json\n{}\n```", "```\n{}\n```\n", "  \n```JSON \n{}\n ```", "\n{}  \n"])
-def test_a_verdict_may_stand_in_one_markdown_fence(wrap: str) -> None:
-    assert {} == read_verdict(wrap.replace("{}", reply()), SHEET).faults
+WRAPS = [
+    *("```json\n{}\n```", "```\n{}\n```\n", "  \n```JSON \n{}\n ```", "\n{}  \n", "`{}`", "```json {}```"),
+    *("Here it is: {}", "```json\n{}\n```\nDone.", "Sure:\n```json\n{}\n```", "{}\n{}", "{}\n\nLet me know!"),
+    *(
+        "<think>\nA 1? {x}\n</think>\n\n{}",
+        "I think it is a 1.\n</think>{}",
+        "[{}]",
+        '{"verdict": {}}',
+        "**Verdict**\n{}",
+    ),
+    '{"thoughts": "a"}\n{}',
+]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_verdict_is_read_whatever_stands_around_it(wrap: str) -> None:
+    verdict = read_verdict(wrap.replace("{}", reply()), SHEET)
+
+    assert ({}, [5.0, 0.0]) == (verdict.faults, [score.value for score in verdict.scores.values()])
+
+
+@pytest.mark.parametrize("score", [5, 5.0, "5", " 5 "])
+def test_a_level_is_read_however_it_is_written(score: object) -> None:
+    assert Score(5.0, "well") == read_verdict(reply(a={"reasoning": "well", "score": score}), SHEET).scores["a"]
+
+
+def test_the_only_rubric_may_be_without_its_key() -> None:
+    sheet = Sheet.of([Rubric("a", "?", {1: "No.", 5: "Yes."})], answered=True)
+    flat = json.dumps({"reasoning": "well", "score": 5, "unverified_claims": []})
+
+    assert {"a": Score(5.0, "well")} == read_verdict(flat, sheet).scores
+    assert {} == read_verdict(flat, SHEET).scores
 
 
 @pytest.mark.parametrize(
@@ -41,11 +70,11 @@ def test_a_verdict_may_stand_in_one_markdown_fence(wrap: str) -> None:
         "null",
         '"text"',
         "5 out of 5",
-        f"Here it is: {reply()}",
-        f"```json\n{reply()}\n```\nDone.",
-        f"Sure:\n```json\n{reply()}\n```",
-        f"```json\n{reply()}\n```\n```json\n{reply()}\n```",
-        f"{reply()}\n{reply()}",
+        f"The response says {reply()}, but: {reply(b={'reasoning': 'so', 'score': 1})}",
+        f'{{"a": {{"reasoning": "It says "{reply()}".", "score": 1}}}}',
+        f"{{as asked}} {reply()}",
+        f"<think>{reply()}</think>",
+        f"<think>{reply()}",
         reply()[:-5],
         "[" * 100_000,
         '{"a": ' + "9" * 5000 + "}",
@@ -67,8 +96,8 @@ def test_anything_else_is_no_verdict_about_anything(text: str) -> None:
         (None, "there is no object with reasoning and score"),
         (5, "there is no object with reasoning and score"),
         ({}, "the score is no whole number but NoneType"),
-        ({"reasoning": "x", "score": 5.0}, "the score is no whole number but float"),
-        ({"reasoning": "x", "score": "5"}, "the score is no whole number but str"),
+        ({"reasoning": "x", "score": 4.5}, "the score is no whole number but float"),
+        ({"reasoning": "x", "score": "5 of 5"}, "the score is no whole number but str"),
         ({"reasoning": "x", "score": True}, "the score is no whole number but bool"),
         ({"reasoning": "x", "score": [5]}, "the score is no whole number but list"),
         ({"reasoning": "x", "score": float("nan")}, "the score is no whole number but float"),

@@ -150,6 +150,8 @@ def describe_run(
         seed=evaluation.execution.seed,
         baseline=evaluation.baseline,
         neutral=evaluation.header.neutral,
+        failed=evaluation.header.failed,
+        unscored=evaluation.header.unscored,
         primary=_primary(evaluation, plan.scorers),
         config=config,
         config_file=evaluation.source.name,

@@ -14,7 +14,9 @@ from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.execute.attempts import AttemptOutcome, failure_of
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, ToolCall, Transcript, given_arguments
+from keval.records.trial import WRITTEN_CALL, WRITTEN_CALL_REMEDY
 from keval.seams.contexts import Context
+from keval.seams.model_text import written_calls
 
 
 def check(transcript: Transcript, context: Context) -> None:
@@ -47,6 +49,20 @@ def check(transcript: Transcript, context: Context) -> None:
         parts = [f"the framework reports {_names(unseen)}, which no server ran"] if unseen else []
         parts += [f"the servers ran {_names(unreported)}, which the framework does not report"] if unreported else []
         raise TrialError("; ".join(parts), stage="mcp", kind="calls_disagree")
+
+
+def check_text(transcript: Transcript, tools: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Raise TrialError if the answer, as a whole, is a call of a tool, written as a text.
+
+    `tools` are those that were offered, each with the schema of its arguments, if that is known.
+    """
+    if calls := written_calls(transcript.output, tools):
+        raise TrialError(
+            f"the answer is a call of {', '.join(dict.fromkeys(calls))} that was written as a text, so no server ran"
+            f" it; {WRITTEN_CALL_REMEDY}",
+            stage="model",
+            kind=WRITTEN_CALL,
+        )
 
 
 def merge(transcript: Transcript, context: Context) -> Transcript:

@@ -18,7 +18,7 @@ from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, failure_of, run_attempt
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
-from keval.execute.trial.reconciliation import asks_again, check, held_to, merge, shorten
+from keval.execute.trial.reconciliation import asks_again, check, check_text, held_to, merge, shorten
 from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
@@ -33,6 +33,7 @@ from keval.seams.contexts import Context, Provision, ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
+from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
 
 if TYPE_CHECKING:  # few runs have limits
@@ -61,6 +62,7 @@ class PlanWorker:
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
     _result_shuffling: ResultShuffling = attrs.field(init=False)
+    _tools: dict[str, Mapping[str, Mapping[str, Any] | None]] = attrs.field(factory=dict, init=False)
     _requests_kept: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -208,6 +210,17 @@ class PlanWorker:
             builder=builder,
         )
 
+    def offered_tools(self, condition: str) -> Mapping[str, Mapping[str, Any] | None]:
+        """Return the tools of a condition's servers by the names that agents have for them, each with its schema."""
+        if condition not in self._tools:
+            listings = (listing for opened in self.ready.contexts[condition] for listing in opened.tool_listings)
+            found: dict[str, Mapping[str, Any] | None] = {}
+            for listing in listings:
+                found |= dict.fromkeys(listing.tools)
+                found |= {str(tool.get("name")): tool.get("inputSchema") for tool in listing.definitions}
+            self._tools[condition] = found
+        return self._tools[condition]
+
     def _place(self, name: str, most: int | None) -> AbstractAsyncContextManager[object]:
         """Return a place among the `most` of this name in the whole run; as many as one wants if that is `None`."""
         return nullcontext() if most is None else self.ready.exchange.limits.place(name, most)
@@ -248,7 +261,15 @@ class PlanWorker:
         context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
         agent = self.ready.agents[key.agent]
         outcome = await run_attempt(lambda: agent.run(attempt.sample, context), seconds=None, late=self._late)
-        return _transcript_of(outcome)
+        transcript, outcome = _transcript_of(outcome)
+        if transcript is not None:
+            transcript = without_reasoning(transcript)
+            outcome = AttemptOutcome(transcript)
+            try:
+                check_text(transcript, dict.fromkeys(transcript.tools or ()))
+            except TrialError as error:
+                outcome = AttemptOutcome.failed(error)
+        return transcript, outcome
 
     async def _attempt(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Attempt a trial once: live, or from the cassette of the attempt."""
@@ -281,7 +302,7 @@ class PlanWorker:
                 try:
                     told = await self.ready.agents[attempt.key.agent].run(attempt.sample, context)
                     # While the context is open, as closing it may end calls that the tap still records.
-                    told = merge(told, context) if _is_transcript(told) else told
+                    told = merge(without_reasoning(told), context) if _is_transcript(told) else told
                 finally:
                     if context.workspace is not None:
                         with attempt.stopwatch.paused():
@@ -308,6 +329,7 @@ class PlanWorker:
         if outcome.failure is None and transcript is not None:
             try:
                 check(transcript, context)
+                check_text(transcript, self.offered_tools(attempt.key.condition))
             except TrialError as error:
                 outcome = AttemptOutcome.failed(error)
         transcript = builder.settled(transcript or merge(builder.transcript(), context))

@@ -20,6 +20,7 @@ from keval_judges.prompt import (
     Sheet,
     asked,
     by_key,
+    golden_answer,
     message,
     object_schema,
     shown,
@@ -136,7 +137,7 @@ class ClaimsRequest:
         calls = trial.transcript.tool_calls if held and trial.transcript else ()
         sources = [f"{encodable(call.name)} #{number}" for number, call in enumerate(calls, start=1)]
         texts = [_result(call, longest) for call in calls]
-        answer, response = trial.sample.answer, shown(trial.output)
+        answer, response = golden_answer(trial.sample), shown(trial.output)
         reason = _no_source(trial)
         unscored = {each.name: Score(None, reason) for each in rubrics if reason and each.share != "covered"}
         wanted = by_key([each for each in rubrics if each.name not in unscored])
@@ -166,7 +167,7 @@ class ClaimsRequest:
     def read(self, reply: str) -> Verdict:
         """Read a reply: the score of each rubric, or what is wrong with its list; and the claims without a source."""
         try:
-            data = read_object(reply)
+            data = read_object(reply, [*self.lists])
         except ValueError as error:
             return Verdict.unusable(str(error), self.sheet)
         scores: dict[str, Score] = {}

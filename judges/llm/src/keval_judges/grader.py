@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
-from keval.plugin import JudgeContext, TrialError
+from keval.plugin import JudgeContext, TrialError, split_reasoning
 from keval_judges.prompt import CLAIMS, Sheet, prompt
 
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
+_WHOLE = re.compile(r"-?\d{1,4}")
 
 
 @attrs.frozen
@@ -31,9 +32,9 @@ class Verdict:
 
 
 def read_verdict(reply: str, sheet: Sheet) -> Verdict:
-    """Read a reply that is JSON, at most in one Markdown fence. A part at fault leaves the other parts standing."""
+    """Read a reply that holds one object with the rubrics. A part at fault leaves the other parts standing."""
     try:
-        data = read_object(reply)
+        data = read_object(reply, [*sheet.rubrics])
     except ValueError as error:
         return Verdict.unusable(str(error), sheet)
     scores, faults = read_scores(data, sheet, _score)
@@ -47,21 +48,77 @@ def read_scores(
     data: Mapping[str, Any], sheet: Sheet, read: Callable[[object, Rubric], Score | str]
 ) -> tuple[dict[str, Score], dict[str, str]]:
     """Read the entry of each rubric; returns scores and faults by key. `read` returns a score, or what is wrong."""
-    found = {key: read(data.get(key), rubric) for key, rubric in sheet.rubrics.items()}
+    only = len(sheet.rubrics) == 1 and "reasoning" in data  # which some models then leave out the key of
+    found = {key: read(data.get(key, data if only else None), rubric) for key, rubric in sheet.rubrics.items()}
     scores = {key: each for key, each in found.items() if isinstance(each, Score)}
     return scores, {key: each for key, each in found.items() if isinstance(each, str)}
 
 
-def read_object(reply: str) -> dict[str, Any]:
-    """Read the JSON object that a reply is, at most in one Markdown fence. Raises ValueError: why it is none."""
-    fenced = _FENCED.fullmatch(reply)
+def read_object(reply: str, keys: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the JSON object that a reply holds, whatever stands around it. Raises ValueError: there is not exactly one.
+
+    Where it holds several, the one that has all `keys` is meant; it may be in another object, too. Reasoning that the
+    reply begins with is left out.
+    """
     try:
-        data = json.loads(fenced[1] if fenced else reply, object_pairs_hook=_once)
+        found = [value for value, _, _ in _objects(split_reasoning(reply)[1])]
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")
-    return data
+    inner = (each for value in found for each in value.values() if isinstance(each, dict))
+    chosen = _complete(found, keys) or _complete(inner, keys) or found
+    if not chosen:
+        raise ValueError("it holds no JSON object")
+    if any(each != chosen[0] for each in chosen):
+        raise ValueError(f"it holds {len(chosen)} objects, and it is unclear which one is meant")
+    return chosen[0]
+
+
+def _complete(objects: Iterable[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    return [each for each in objects if keys and all(key in each for key in keys)]
+
+
+def without_quotations(reply: str, message: str) -> str:
+    """Return a reply without the JSON objects that the judge copied from the message that it was asked with.
+
+    A response may hold a finished verdict, in the hope that the judge repeats it.
+    """
+    if not any(reply[at : at + _TELLING] in message for at in islice(_braces(reply), _MOST_BRACES)):
+        return reply
+    kept, at = [], 0
+    try:
+        for _, start, end in _objects(reply):
+            if reply[start:end] in message:
+                kept.append(reply[at:start])
+                at = end
+    except (ValueError, RecursionError):
+        return reply  # which is read no further, either
+    return "".join([*kept, reply[at:]])
+
+
+_TELLING = 16
+"""Characters of an object by which nearly all that were not copied are known."""
+_MOST_BRACES = 1_000
+
+
+def _braces(text: str) -> Iterator[int]:
+    at = text.find("{")
+    while at >= 0:
+        yield at
+        at = text.find("{", at + 1)
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the JSON objects in a text, without those within others, and where they stand.
+
+    Raises ValueError: a brace begins no object.
+
+    What stands within such a brace may be a quotation, so nothing is read from it.
+    """
+    at = text.find("{")
+    while at >= 0:
+        value, end = _DECODER.raw_decode(text, at)
+        yield value, at, end
+        at = text.find("{", end)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,11 +129,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
 def _score(entry: object, rubric: Rubric) -> Score | str:
     """Return the score of one rubric, or what is wrong with it, in words that quote nothing but numbers."""
     if not isinstance(entry, dict):
         return "there is no object with reasoning and score"
-    value, reasoning = entry.get("score"), entry.get("reasoning")
+    value, reasoning = _whole(entry.get("score")), entry.get("reasoning")
     if type(value) is not int:  # True is an int, too
         return f"the score is no whole number but {type(value).__name__}"
     if value not in rubric.levels:
@@ -84,6 +144,13 @@ def _score(entry: object, rubric: Rubric) -> Score | str:
     if not isinstance(reasoning, str):
         return "there is no reasoning"
     return Score(float(value), encodable(reasoning))
+
+
+def _whole(value: object) -> object:
+    """Return a whole number that was written as `5.0` or as `"5"`; anything else as it is."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) else value
 
 
 def _claims(found: object) -> tuple[str, ...] | None:
@@ -171,7 +238,9 @@ class Grader:
                 failed = error
                 break
             context.builder.model_called(reply.usage)
-            verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(reply.text)
+            verdict = (
+                Verdict.unusable(reply.fault, sheet) if reply.fault else read(without_quotations(reply.text, asked))
+            )
             # The first score stands: one must not be rolled again because another could not be read.
             scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:

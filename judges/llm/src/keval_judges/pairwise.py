@@ -169,7 +169,7 @@ def comparison(first: Trial, second: Trial) -> str:
 def read_preferences(reply: str, sheet: Sheet) -> Verdict:
     """Read a reply that is JSON: scores are 1 for the first response, -1 for the second, and 0 for a tie."""
     try:
-        data = read_object(reply)
+        data = read_object(reply, [*sheet.rubrics])
     except ValueError as error:
         return Verdict.unusable(str(error), sheet)
     return Verdict(*read_scores(data, sheet, _preference))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval import Rubric, Trial
+from keval import Rubric, Sample, Trial
 
 _CODE_LENGTH = 8
 
@@ -158,7 +158,15 @@ def spoken_before(trial: Trial) -> Spoken:
 
 def asked(trial: Trial) -> dict[str, str | None]:
     """Return the question and the golden answer, as sections of a message."""
-    return {"question": trial.question, "golden_answer": trial.sample.answer}
+    return {"question": trial.question, "golden_answer": golden_answer(trial.sample)}
+
+
+def golden_answer(sample: Sample) -> str | None:
+    """Return the golden answer; of several, each with a number, of which any is one. `None` if there is none."""
+    if not sample.other_answers:
+        return sample.answer
+    listed = "\n".join(f"{number}. {text}" for number, text in enumerate(sample.answers, start=1))
+    return f"Any one of these {len(sample.answers)} is a golden answer:\n{listed}"
 
 
 def message(sections: Mapping[str, str | Spoken | None], task: str) -> str:

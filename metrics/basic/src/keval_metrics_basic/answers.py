@@ -71,7 +71,8 @@ _LISTS = ("all_of", "any_of", "none_of")
 class Contains:
     """Scores 1 if the answer contains all of `all_of`, one of `any_of` and none of `none_of`.
 
-    With none of the three, all texts of the reference. `whole_words` keeps `rain` from being found in `train`.
+    With none of the three, all texts of the reference, or one of several golden answers. `whole_words` keeps `rain`
+    from being found in `train`.
     """
 
     all_of: tuple[str, ...] = ()
@@ -98,6 +99,7 @@ class Contains:
         if trial.transcript is None:
             return NO_TRANSCRIPT
         all_of: Sequence[str] = self.all_of
+        any_of: Sequence[str] = self.any_of
         if not (self.all_of or self.any_of or self.none_of):
             all_of = texts_at(trial.sample, self.reference)
             if not all_of or not all(self._normal.phrase(text).strip() for text in all_of):
@@ -105,13 +107,15 @@ class Contains:
                 return no_reference(
                     trial.sample, self.reference, "a text with words in it or a list of such texts", options
                 )
+            if self.reference == "answer" and len(all_of) > 1:
+                all_of, any_of = (), all_of
         answer = self._bounds(self._normal.apply(trial.output))
         missing = [text for text in all_of if not self._found(text, answer)]
         found = [text for text in all_of if text not in missing]
-        one_of = [text for text in self.any_of if self._found(text, answer)]
+        one_of = [text for text in any_of if self._found(text, answer)]
         forbidden = [text for text in self.none_of if self._found(text, answer)]
         faults = [f"missing: {quoted(missing)}"] if missing else []
-        faults += [f"none of {quoted(self.any_of)}"] if self.any_of and not one_of else []
+        faults += [f"none of {quoted(any_of)}"] if any_of and not one_of else []
         faults += [f"must not be there: {quoted(forbidden)}"] if forbidden else []
         held = [*found, *one_of]
         merits = [f"contains {quoted(held)}"] if held else []

@@ -119,9 +119,12 @@ def is_place(instance: object, attribute: attrs.Attribute[str], value: str) -> N
 
 
 def value_at(sample: Sample, place: str) -> Any:
-    """Return what stands at `answer`, or at the keys of `facts.a.b`; `None` when nothing does."""
+    """Return what stands at `answer`, or at the keys of `facts.a.b`; `None` when nothing does.
+
+    Of several golden answers, it is a tuple.
+    """
     if place == "answer":
-        return sample.answer
+        return sample.answers if sample.other_answers else sample.answer
     root, *keys = place.split(".")
     value: Any = sample.facts if root == "facts" else sample.metadata
     for key in keys:

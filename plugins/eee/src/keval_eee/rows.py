@@ -18,7 +18,7 @@ from keval_eee.results import is_correct, result_id
 def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
     """What the rows of a trial have in common."""
     sample = trial.sample
-    asked, reference = _asked(sample), [] if sample.answer is None else [sample.answer]
+    asked, reference = _asked(sample), [*sample.answers]
     kind, messages = _kind(trial), conversation(trial)
     single = kind == "single_turn"
     prompt = trial.transcript.instructions if trial.transcript else None

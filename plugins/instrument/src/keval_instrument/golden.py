@@ -221,7 +221,12 @@ def _unnoticed_kinds(scored: Sequence[_Scored]) -> Iterator[Defect]:
     for condition, values in _noticed(scored).items():
         if len(values) >= FEWEST and not any(values.values()):
             told = f"no scorer notices {condition!r} in any of {len(values)} answers"
-            yield Defect(f"{told}; add one that compares answers with the golden one, such as a judge")
+            judges = list(dict.fromkeys(each.entry.judge for each in scored if each.entry.judge))
+            if judges:
+                whose = f"the judge {judges[0]}" if len(judges) == 1 else f"the judges {', '.join(judges)}"
+                yield Defect(f"{told}, {whose} included: take a more capable model for it, or another rubric")
+            else:
+                yield Defect(f"{told}; add one that compares answers with the golden one, such as a judge")
 
 
 def _defects(scored: _Scored, figures: Sequence[Figure]) -> Iterator[Defect]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ConfigError, DatasetFile, Problem, read_dataset
+from keval.plugin import PLACEHOLDER, ConfigError, DatasetFile, Problem, read_dataset
 from keval_start.workplace import Workplace
 
 FILE = "questions.jsonl"
@@ -60,7 +60,7 @@ def sample_questions(tools: Sequence[str] = ()) -> Questions:
         ("What is the chemical symbol of gold?", "Au."),
     ]
     records = [
-        {"id": f"replace-me-{number}", "question": question, "answer": answer}
+        {"id": f"{PLACEHOLDER}{number}", "question": question, "answer": answer}
         for number, (question, answer) in enumerate(asked, start=1)
     ]
     return Questions({"path": FILE}, len(records), records=records)

@@ -204,7 +204,7 @@ def _record(sample: Sample, file: DatasetFile) -> dict[str, Any]:
         file.question_key: sample.question,
         "turns": [*turns],
         "history": history,
-        file.answer_key: sample.answer,
+        file.answer_key: [*sample.answers] if sample.other_answers else sample.answer,
         "facts": {**sample.facts},
         "metadata": {**sample.metadata},
     }
