@@ -3,7 +3,7 @@
 Prints the table of `docs/statistics.md`: people and a planted judge grade the answers of two arms, and people's levels
 of some answers are known. A cell has how many per cent of the intervals hold the true effect, by the judge alone → and
 corrected, and how wide they are on average; `none` is how often labels were too much alike for a corrected one.
-`corrected_coverage.py 2000` draws each so often, as for the documentation.
+`corrected_coverage.py 300` draws each so often, as for the documentation.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ FOR_THE_TRUTH = 400_000
 EVEN = (-1.5, -0.7, 0.2, 0.9)
 PASS = (-0.5,)
 NEARLY_ALL_PASS = (-1.5,)
+MOSTLY_BEST = (-3.0, -2.5, -2.0, -1.0)
 """Where levels begin, in standard deviations of how good answers are: five levels, or two."""
 
 
 @attrs.frozen
 class Judge:
-    """What is planted: by how many levels the judge is kinder to each of two arms, and where it draws levels by lot."""
+    """What is planted: by how many levels the judge is kinder to each of two arms, and where it draws levels by lot.
+
+    Of the second arm, so many answers are worth nothing, and the judge is `blind` to that: it gives the best level.
+    """
 
     name: str
     kinder: tuple[float, float] = (0.0, 0.0)
     random: float = 0.0
+    blind: float = 0.0
 
 
 JUDGES = (
@@ -40,6 +45,7 @@ JUDGES = (
     Judge("+0.60 on one arm", (0.0, 0.60)),
     Judge("-0.43 on one arm, +0.60 on the other", (-0.43, 0.60)),
     Judge("random on a tenth", random=0.1),
+    Judge("off by one on a tenth, and blind to 3 % disasters", (0.1, 0.1), blind=0.03),
 )
 
 
@@ -67,6 +73,7 @@ DESIGNS = (
     Design("15 answers of each arm", drawn="apart"),
     Design("pass or fail, 69 and 84 % pass, 15 pairs", PASS, better=0.5),
     Design("pass or fail, 93 and 98 % pass, 30 pairs", NEARLY_ALL_PASS, questions=100, labels=30, better=0.5),
+    Design("84 % on the best level, 80 answers of each arm", MOSTLY_BEST, questions=200, labels=80, drawn="apart"),
 )
 
 
@@ -81,6 +88,8 @@ def graded(rng: np.random.Generator, judge: Judge, design: Design, questions: in
     levels = np.clip(people + kinder, 0, most)
     by_lot = rng.uniform(size=people.shape) < judge.random
     levels = np.where(by_lot, rng.integers(0, most + 1, size=people.shape), levels)
+    disaster = rng.uniform(size=questions) < judge.blind
+    people[1], levels[1] = np.where(disaster, 0, people[1]), np.where(disaster, most, levels[1])
     return people.astype(np.float64), levels.astype(np.float64)
 
 
@@ -99,7 +108,7 @@ def labelled(rng: np.random.Generator, design: Design, levels: FloatArray) -> tu
 def truth(judge: Judge, design: Design) -> float:
     """Return the true effect: that of people's levels on very many questions."""
     people, _ = graded(np.random.default_rng(0), judge, design, FOR_THE_TRUTH)
-    return float(np.mean(people[1] - people[0])) if design.better else 0.0
+    return float(np.mean(people[1] - people[0])) if design.better or judge.blind else 0.0
 
 
 @attrs.frozen
@@ -127,14 +136,14 @@ def coverage(judge: Judge, design: Design, times: int, seed: Sequence[int]) -> C
             Labelled(people[row, chosen], levels[row, chosen], chosen)
             for row, chosen in enumerate(labelled(rng, design, levels))
         )
-        if refusal(arm, against) is None:
+        if refusal(arm, against, float(len(design.begins))) is None:
             judged = Judged(levels[1] - levels[0], np.arange(design.questions), float(len(design.begins)))
             found = corrected(judged, arm, against)
             ends.append((found.low, found.high))
     alone = np.array([(each.low, each.high) for each in paired_effects(every)])
     (by_judge, width), (better, wider) = (
         (float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low)))
-        for low, high in (alone.T, np.array(ends).T)
+        for low, high in (alone.T, np.array(ends or [(np.nan, np.nan)]).T)
     )
     return Coverage(by_judge, width, better, wider, 1 - len(ends) / times)
 
