@@ -106,6 +106,7 @@ from keval.seams.finish_reason import (
     SILENCE as SILENCE,
     FinishReason as FinishReason,
 )
+from keval.seams.model_text import split_reasoning as split_reasoning
 from keval.seams.transcript_builder import (
     JudgementBuilder as JudgementBuilder,
     TextLog as TextLog,
@@ -114,7 +115,7 @@ from keval.seams.transcript_builder import (
     reporting_requests as reporting_requests,
 )
 from keval.seams.live_events import Feed as Feed, LiveEvent as LiveEvent, EmitEvent as EmitEvent, FeedItem as FeedItem
-from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey
+from keval.records.trial import PLACEHOLDER as PLACEHOLDER, Expectation as Expectation, TrialKey as TrialKey
 
 # MCP servers and the tap
 from keval.records.servers import (
@@ -225,6 +226,7 @@ from keval.seams.results import (
 
 # Metrics, judges and rubrics
 from keval.records.scores import (
+    SMALL_SHARE as SMALL_SHARE,
     Mark as Mark,
     Scorer as Scorer,
     marks_of as marks_of,
@@ -252,7 +254,6 @@ from keval.findings.summary import (
     ToolUse as ToolUse,
 )
 from keval.findings.effects import (
-    SMALL_SHARE as SMALL_SHARE,
     SURE as SURE,
     Arm as Arm,
     Effect as Effect,

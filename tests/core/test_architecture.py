@@ -47,7 +47,7 @@ ROOMS = [
     "__main__",
 ]
 KERNEL = ROOMS[: ROOMS.index("crew")]
-KERNEL_LINES = 16_700
+KERNEL_LINES = 17_200
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
 # They play what a run does with a plugin, by the parts of the core that do it.

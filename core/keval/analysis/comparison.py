@@ -44,11 +44,12 @@ class SampleChange:
 
 @attrs.frozen
 class RunArms:
-    """The arms of one run, as far as they are compared."""
+    """The arms of one run, as far as they are compared. `graded_only` says that only judges' models are simulated."""
 
     run: str
     evaluation: str
     simulated: tuple[str, ...]
+    graded_only: bool
     replay: ReplayEntry | None
     arms: tuple[ArmScore, ...]
 
@@ -109,10 +110,10 @@ def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None
     )
 
 
-def drops_between(run: Run, against: Run, allowed: float) -> tuple[list[Drop], tuple[ScorerScale, ...]]:
+def drops_between(run: Run, against: Run, allowed: float | None) -> tuple[list[Drop], tuple[ScorerScale, ...]]:
     """Return by how much each arm of a run is worse than in another by each scorer, and their scales. Raises RunError.
 
-    Each drop is held against one that is `allowed`, in the units of its scale.
+    Each drop is held against one that is `allowed`, in the units of its scale, or against the margin of this.
     """
     from keval.analysis.stats.effects import drops_of  # NumPy takes a tenth of a second to import
 
@@ -183,7 +184,8 @@ def _findings(run: Run, numbers: dict[str, int]) -> Findings:
 
 
 def _run(manifest: Manifest, found: Findings) -> RunArms:
-    return RunArms(manifest.run, manifest.evaluation, manifest.simulated, manifest.replay, found.arms())
+    graded_only = bool(manifest.simulated) and not any(agent.simulated for agent in manifest.agents.values())
+    return RunArms(manifest.run, manifest.evaluation, manifest.simulated, graded_only, manifest.replay, found.arms())
 
 
 def _gain(change: SampleChange, scale: Scale) -> float:

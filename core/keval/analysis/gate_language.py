@@ -37,7 +37,9 @@ SHARES = ("failures", "compliance", "truncated")
 _OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
 _EXAMPLE = "such as 'basic/contains >= 0.8'"
 _OPERATOR = re.compile(r">=|<=|==|!=|=|>|<")
-_NUMBER = re.compile(r"(?P<sign>[+-]?)\s*(?P<digits>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%?)")
+_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)\s*(?:(?P<digits>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%?)|(?P<margin>margin))"
+)
 _CALL = re.compile(r"(?P<function>\w+)\s*\((?P<inner>.*)\)", re.DOTALL)
 
 
@@ -127,13 +129,16 @@ def parse(text: str, names: Names) -> Gate:
     number = _NUMBER.fullmatch(right)
     if number is None:
         raise ValueError(f"the gate {written!r} has no number after {op}: {right!r}; write one, {_EXAMPLE}")
-    threshold = float(number["sign"] + number["digits"]) / (100 if number["percent"] else 1)
+    threshold = 0.0 if number["margin"] else float(number["sign"] + number["digits"])
+    threshold /= 100 if number["percent"] else 1
     if not math.isfinite(threshold):
         raise ValueError(f"the gate {written!r} has a number that is too large; write a smaller one")
     if not subject:
         raise ValueError(f"the gate {written!r} names no metric before {op}; write one, {_EXAMPLE}")
     function, inner = _call(subject, names)
     agent, condition, metric, judge = _reference(inner, names)
+    if number["margin"]:
+        threshold = _margin(number["sign"], metric, written, names)
     gate = Gate(
         written=written,
         function=function,
@@ -149,6 +154,17 @@ def parse(text: str, names: Names) -> Gate:
     )
     _check(gate, names)
     return gate
+
+
+def _margin(sign: str, metric: str, written: str, names: Names) -> float:
+    """Return the margin of a metric as a threshold. Raises ValueError: the gate is of no effect, or there is none."""
+    if not sign:
+        raise ValueError(f"the gate {written!r} holds a mean against a margin, which is of effects; write -margin")
+    scale = names.scale(metric)
+    if metric not in names.metrics or (scale is not None and math.isinf(scale.least)):
+        raise ValueError(f"the gate {written!r} is of {metric!r}, which has no margin; name it under `margin:`")
+    least = 0.0 if scale is None else scale.least
+    return -least if sign == "-" else least
 
 
 def _call(subject: str, names: Names) -> tuple[Function, str]:
@@ -305,6 +321,26 @@ def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest |
         run = Names.of(manifest)
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)
     return read_gates(written, names)[1]
+
+
+def gate_notices(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
+    """Yield the gates that are to show an effect of less than the margin, and that chance holds where there is none."""
+    written = [(gate.text, gate.place) for gate in evaluation.gates if not gate.is_checked]
+    names = names_of(evaluation, scorers)
+    for text, place in written:
+        for gate in read_gates([(text, place)], names)[0]:
+            rises = gate.op in (">", ">=")
+            wanted, scale = gate.threshold if rises else -gate.threshold, names.scale(gate.metric)
+            least = 0.0 if scale is None or math.isinf(scale.least) else scale.least
+            if gate.is_effect and gate.function == "mean" and (wanted == 0 or 0 < wanted < least):
+                end = attrs.evolve(gate, function="low" if rises else "high")
+                subject = gate.written[: gate.written.index(gate.op)].strip()
+                often = "holds it in half of the runs" if gate.threshold == 0 else "may hold it"
+                yield Problem(
+                    place,
+                    f"the gate {gate.written!r} decides on the mean, so that chance {often} without any effect;"
+                    f" {end.text(subject)!r} is held by an effect that is sure",
+                )
 
 
 def primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:

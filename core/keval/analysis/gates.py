@@ -14,7 +14,7 @@ from keval.analysis.gate_figures import Figure, of_drift, of_effect, of_expense,
 from keval.analysis.gate_language import DRIFT, SHARES, Gate, Names, Operator, parse
 from keval.errors import RunError
 from keval.findings.anchors import ANCHOR_SCORES
-from keval.findings.effects import SURE, Effect
+from keval.findings.effects import SURE, Effect, allowed_drop
 from keval.findings.formats import number, short_number
 from keval.findings.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary
 from keval.records.scores import Scale, Scorer
@@ -278,10 +278,13 @@ def _undecided(written: str, reason: str) -> GateResult:
 
 @attrs.frozen
 class Regression:
-    """The run that another is held against, and the largest drop that is allowed, in the units of each scale."""
+    """The run that another is held against, and the largest drop that is allowed, in the units of each scale.
+
+    `most` is `None` for the margin of each scale.
+    """
 
     against: Run
-    most: float = 0.0
+    most: float | None = 0.0
 
     def results(self, run: Run) -> list[GateResult]:
         """Compare every arm and scorer that both runs have; undecided if there are none, or a run cannot be read."""
@@ -298,13 +301,13 @@ class Regression:
         return decide_regressions(drops, scales, self.most)
 
 
-def decide_regressions(drops: Iterable[Drop], scales: Mapping[Scorer, Scale], most: float) -> list[GateResult]:
-    """Decide for each drop between two runs whether it is more than `most`.
+def decide_regressions(drops: Iterable[Drop], scales: Mapping[Scorer, Scale], most: float | None) -> list[GateResult]:
+    """Decide for each drop between two runs whether it is more than `most`, or than its scale's margin.
 
     Where neither run has a score, there is no gate.
     """
-    compared = (drop for drop in drops if drop.effect.n or drop.effect.dropped)
-    return [_decide(drop, scales[drop.effect.scorer], most) for drop in compared]
+    compared = [(drop, scales[drop.effect.scorer]) for drop in drops if drop.effect.n or drop.effect.dropped]
+    return [_decide(drop, scale, allowed_drop(scale, most)) for drop, scale in compared]
 
 
 def _decide(drop: Drop, scale: Scale, most: float) -> GateResult:

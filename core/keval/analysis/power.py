@@ -159,8 +159,13 @@ class PowerTarget:
     power: float = 0.8
 
     def on(self, scale: Scale) -> float | None:
-        """Return the effect in the units of a scale; `None` without one, or for a share of a scale without an end."""
-        if self.effect is None or not self.is_share:
+        """Return the effect in the units of a scale; `None` without one, or for a share of a scale without an end.
+
+        Without an effect, it is the margin that the config names for the metric.
+        """
+        if self.effect is None:
+            return scale.margin
+        if not self.is_share:
             return self.effect
         span = scale.high - scale.low
         return None if math.isinf(span) else self.effect * span

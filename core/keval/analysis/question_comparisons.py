@@ -12,9 +12,9 @@ import attrs
 
 from keval.analysis.outline import Arm, Outline
 from keval.analysis.stats.contrasts import ablated
-from keval.findings.effects import SMALL_SHARE, better_share
+from keval.findings.effects import better_share
 from keval.records.manifest import Manifest
-from keval.records.scores import Scale, Scorer
+from keval.records.scores import SMALL_SHARE, Scale, Scorer
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
 """Shares of a scale from which a difference has the next darker colour."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -86,11 +87,14 @@ results_option = click.option(
 
 @attrs.frozen
 class GateFlags:
-    """What the flags of a command say about gates: further ones, another run, and whether an undecided one fails."""
+    """What the flags of a command say about gates: further ones, another run, and whether an undecided one fails.
+
+    `max_regression` is `None` for the margin of each metric.
+    """
 
     gates: tuple[str, ...]
     against: str | None
-    max_regression: float
+    max_regression: float | None
     strict: bool
 
     def regression(self, root: Path, run: Run | None = None) -> Regression | None:
@@ -118,6 +122,24 @@ class _GateText(click.ParamType[str]):
         return str(value).strip()
 
 
+class _Drop(click.ParamType[float | None]):
+    """How far a mean may drop: a number in the units of its scale, or `margin`, which becomes `None`."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        """Return the number."""
+        if str(value).strip() == "margin":
+            return None
+        try:
+            size = float(value)
+        except ValueError:
+            size = -1.0
+        if not 0 <= size < math.inf:
+            self.fail(f"expected a number of at least 0, or margin for the margin of each metric, got {value!r}")
+        return size
+
+
 _GATES = [
     click.option(
         "--fail-under",
@@ -133,9 +155,10 @@ _GATES = [
     ),
     click.option(
         "--max-regression",
-        type=click.FloatRange(min=0),
-        metavar="N",
-        help="Let means drop so far, in the units of their scales.  [default: 0]",
+        type=_Drop(),
+        default=0.0,
+        metavar="N|margin",
+        help="Let means drop so far, in the units of their scales, or by the margin of each.  [default: 0]",
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 also if a gate is undecided."),
 ]
@@ -153,9 +176,9 @@ def gate_options(function: F) -> F:
         strict: bool,
         **rest: Any,
     ) -> Any:
-        if max_regression is not None and fail_on_regression is None:
+        if fail_on_regression is None and max_regression != 0:
             raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
-        flags = GateFlags(fail_under, fail_on_regression, max_regression or 0.0, strict)
+        flags = GateFlags(fail_under, fail_on_regression, max_regression, strict)
         return function(gate_flags=flags, **rest)
 
     for option in reversed(_GATES):

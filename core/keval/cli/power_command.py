@@ -38,7 +38,10 @@ class _Size(click.ParamType[tuple[float, bool]]):
 @click.command("power")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option(
-    "--effect", type=_Size(), metavar="X|X%", help="The difference to be seen, in the scale's units, or in % of it."
+    "--effect",
+    type=_Size(),
+    metavar="X|X%",
+    help="The difference to be seen, in the scale's units, or in % of it.  [default: the margin of each metric]",
 )
 @click.option("--pilot", metavar="RUN", help="An earlier run that tells how much scores scatter, and what trials cost.")
 @click.option(

@@ -23,10 +23,10 @@ from keval.findings.seal import SealCheck
 from keval.findings.summary import Summary
 from keval.records.cassettes import REPLAY_MISS
 from keval.redaction import MARK
-from keval.report.claims import Level
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.origin import decided_on
 from keval.report.remedies import remedy
+from keval.report.statement import Level
 from keval.report.terminal.console import data_console, message_console, print_json, safe
 from keval.report.terminal.messages import log_as_json, logs_json, tell
 from keval.report.terminal.overview import print_report

@@ -14,6 +14,7 @@ import attrs
 from attrs.validators import ge, gt, le, optional
 
 from keval.config.source import KeyPath, Source
+from keval.config.variation import Varied
 from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Price
@@ -249,8 +250,12 @@ class CheckSettings:
 class Header:
     """The keys of an evaluation that stand alone. `public` names variables whose values are no secret.
 
+    `failed` and `unscored` say whether trials that failed, and answers without a score, are left out of effects, or
+    count as the worst score (intention to treat).
     `primary` names the metrics and rubrics that the run is to decide; the others are explored.
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
+    `varies` is what conditions are meant to differ from the baseline in; any other difference is an error then.
+    `margin` maps one to the smallest difference that matters, in points of the scale, or as a share of it such as 5%.
     `ablate` names conditions to run without each of their tools, sections and skills, too; `ablated` has the labels
     that this added. `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists
     the checks of what a trial leaves. `check` is for `keval check`. `anchors` is a file of answers that people have
@@ -262,8 +267,12 @@ class Header:
     description: str | None = None
     baseline: str | None = None
     neutral: Literal["omit", "count"] = "omit"
+    failed: Literal["omit", "worst"] = "omit"
+    unscored: Literal["omit", "worst"] = "omit"
     primary: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = attrs.field(factory=dict)
+    margin: Mapping[str, float | str] = attrs.field(factory=dict)
+    varies: tuple[Varied, ...] = ()
     public: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()
     ablated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)

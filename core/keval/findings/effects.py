@@ -19,8 +19,6 @@ EXPENSES: Sequence[Expense] = get_args(Expense)
 
 SURE = 0.05
 """The largest adjusted p of an effect that is called better or worse."""
-SMALL_SHARE = 0.05
-"""The share of a scale within which means are called equivalent."""
 
 
 @attrs.frozen
@@ -33,16 +31,42 @@ class Arm:
 
 
 @attrs.frozen
-class PerProtocol:
-    """An effect over the trials alone that used tools as their condition requires.
+class PartialEffect:
+    """An effect over some of the trials, which are chosen by what happened in them; `n` counts samples.
 
-    It is biased, because which trials comply is no random choice. `n` counts samples.
+    It is biased, because that is no random choice.
     """
 
     n: int
     difference: float | None
     ci_low: float | None
     ci_high: float | None
+
+
+@attrs.frozen
+class Ratio:
+    """How many times as much the answers of one arm take as those of another, with its 95 % interval.
+
+    `value` is the geometric mean over the effect's samples of the ratio of the two arms' means. `p` is that of a ratio
+    of 1, and `p_adjusted` is adjusted in the family of the effect, which has the ratios as well.
+    """
+
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_adjusted: float | None = None
+
+
+@attrs.frozen
+class WithoutLost:
+    """An effect as it is without the trials that count as the worst score because they have none."""
+
+    n: int
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: Verdict
 
 
 @attrs.frozen
@@ -55,22 +79,28 @@ class Effect(Scored):
     that nobody asked could change by the whole scale; `None` for a scale without an end. `d` is Cohen's d for paired
     data. `p` is that of no effect; it is below 0.05 where the interval excludes 0.
 
-    `p_adjusted` is Holm's over the `family`, which has `family_size` effects of this kind in the run: `primary` those
-    on the metrics that the config names so, and `exploratory` the others; `all` if it names none. An effect that is 0
-    on every question is in no family.
+    `p_adjusted` is Holm's over the `family_size` effects of this kind that are judged together: those on the metrics
+    that the config names as primary, or on the others, or on all if it names none. An effect that is 0 on every
+    question is not judged. `family` is `primary` or `all` for what the run is to decide: the effects of conditions, or
+    of agents where there is one condition, or of runs, on the primary metrics, or on all if none is named. All other
+    effects are `exploratory`: each kind of them holds its level, but the kinds do not hold it together. `ratio` is that
+    of an effect on what an answer takes, unless an answer of either arm takes nothing. `without_lost` is there if the
+    config counts failed trials or unscored answers as the worst score. `per_protocol` is over the trials that used
+    tools as their condition requires, and `where_called`, of an arm that lacks a tool, over the samples in which the
+    agent called that tool where it had it.
 
     `mde` is the smallest difference that this many samples show with 80 % power at the level of the first one in the
     family, and no less than half the interval; `needed_samples` is between how many and how many samples would show a
-    difference of a twentieth of the scale, `None` below 10 samples, if all differ by the same, or without an end.
+    difference of the scale's margin, `None` below 10 samples, if all differ by the same, or without a margin.
     `bound_low` and `bound_high` are the effect if every score that is lost had been the worst or the best; `None` where
     none is lost, or the scale has no end. A score without a value is lost where the other arm has one for the sample.
     `neutral_low` and `neutral_high` are the same if every neutral score had been, where the shares of neutral scores in
-    the two arms differ by more than 5 points.
+    the two arms differ by more than 5 points. `p_lost` is the p if all of these had been the worst for the effect; 1 if
+    it then is 0 or another way round.
 
-    `verdict` is `interim` in a run that is unfinished. Else it is `better` or `worse` if `p_adjusted` is at most 0.05
-    and scores that are lost, or neutral, could not turn the effect round,
-    `same` if the interval and the worst case lie within a twentieth of the scale around 0, else `unclear`; `unknown`
-    without an interval.
+    `verdict` is `interim` in a run that is unfinished. Else it is `better` or `worse` if `p_adjusted` is at most 0.05,
+    with `p_lost` in place of `p` as well, `same` if the interval and the worst case lie within the scale's margin
+    around 0, else `unclear`; `unknown` without an interval.
     """
 
     metric: str
@@ -100,14 +130,20 @@ class Effect(Scored):
     bound_high: float | None = None
     neutral_low: float | None = None
     neutral_high: float | None = None
-    per_protocol: PerProtocol | None = None
+    p_lost: float | None = None
+    per_protocol: PartialEffect | None = None
+    where_called: PartialEffect | None = None
+    ratio: Ratio | None = None
+    without_lost: WithoutLost | None = None
     verdict: Verdict = "unknown"
 
     @property
     def hangs_on_lost(self) -> bool:
-        """Whether the effect may be 0 or the other way round, with the scores that are lost or neutral."""
-        ends = (self.bound_low, self.bound_high, self.neutral_low, self.neutral_high)
-        return any(end is not None and end * (self.difference or 0.0) <= 0 for end in ends)
+        """Whether the effect is sure only if the scores that are lost or neutral are like the others."""
+        if self.p_lost is None or self.p is None or self.p_adjusted is None:
+            return False
+        together = self.p_adjusted / self.p if self.p else float(self.family_size)
+        return self.p_lost * max(1.0, together) > SURE
 
 
 @attrs.frozen
@@ -137,6 +173,7 @@ class Interaction(Scored):
     """How much more a condition does for an agent than for another: the difference of two effects.
 
     Both effects are against `baseline`, and the interaction is over the `n` samples that all four arms have scores for.
+    `effect` and `against_effect` are the two effects over these. Interactions are exploratory.
     """
 
     metric: str
@@ -152,6 +189,8 @@ class Interaction(Scored):
     ci_high: float | None
     p: float | None
     p_adjusted: float | None
+    effect: float | None = None
+    against_effect: float | None = None
 
 
 @attrs.frozen
@@ -288,6 +327,13 @@ def better_share(difference: float, scale: Scale) -> float | None:
         return None
     share = difference / (scale.high - scale.low)
     return -share if scale.better == "lower" else share
+
+
+def allowed_drop(scale: Scale, most: float | None) -> float:
+    """Return how far a mean may drop: `most`, or else by the scale's margin, which is nothing if it has none."""
+    if most is not None:
+        return most
+    return 0.0 if math.isinf(scale.least) else scale.least
 
 
 def is_flat(effect: Effect) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from keval.findings.effects import Effect
+from keval.findings.effects import Effect, Ratio
 from keval.records.models import dollars
 
 EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
 """The units of what an answer takes, by the name that effects on it have as their metric."""
+_RESOURCES = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars", "tool_calls": "tool calls"}
 _EXPENSE_PLACES = {"seconds": 2, "tokens": 0, "tool_calls": 1}
 
 
@@ -123,6 +124,12 @@ def expense(name: str, value: float, *, signs: bool = False, unit: bool = True) 
         return _with_sign(told, value) if signs else told
     told = (signed if signs else number)(value, _EXPENSE_PLACES[name])
     return f"{told} {EXPENSE_UNITS[name]}" if unit else told
+
+
+def times_as_much(name: str, ratio: Ratio) -> str:
+    """Return how many times as much an answer takes, with the interval: `1.20 times the tokens [1.00, 1.50]`."""
+    ends = interval(ratio.ci_low, ratio.ci_high)
+    return f"{number(ratio.value)} times the {_RESOURCES[name]} {ends}".rstrip()
 
 
 def expense_interval(name: str, low: float | None, high: float | None) -> str:

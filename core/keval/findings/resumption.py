@@ -307,14 +307,23 @@ class Resumption:
             "restore it, start a new run, or resume with --force, which is noted in the manifest"
         )
 
-    def manifest(self, before: Manifest, now: Manifest, retried: int, changed: tuple[str, ...]) -> Manifest:
-        """Return the manifest of the resumed run: as it was, with what was added and when."""
+    def manifest(
+        self, before: Manifest, now: Manifest, retried: int, changed: tuple[str, ...], looked_at: int | None = None
+    ) -> Manifest:
+        """Return the manifest of the resumed run: as it was, with what was added and when.
+
+        `looked_at` is how many questions it had, if all its trials were run, so that somebody may go on because of what
+        they found.
+        """
         assert now.started is not None  # noqa: S101 - a manifest that is made now says when
         entry = ResumeEntry(now.started, retried, changed)
         extra = {**before.extra, **now.extra}
         looking = before.looking
         if looking is not None and before.trials != now.trials:  # what was declared is no longer what is done
-            looking = LookingEntry(looking.effect, questions=looking.questions)
+            looking = LookingEntry(looking.effect, questions=looking.questions, before=looking.before)
+        if looked_at is not None and now.trials > before.trials:
+            looking = looking or LookingEntry()
+            looking = attrs.evolve(looking, before=(*looking.before, looked_at))
         resumed = (*before.resumed, entry)
         return attrs.evolve(
             now,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -217,7 +217,8 @@ class ArmTrials:
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
     has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
-    the answers that a limit of length ended.
+    the answers that a limit of length ended. `uncalled` counts the trials in which the agent is known to have called no
+    tool of the condition's servers; `None` where these offer none.
     """
 
     agent: str
@@ -238,6 +239,7 @@ class ArmTrials:
     failure_messages: Mapping[str, str] = attrs.field(factory=dict)
     dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
     truncated: int = 0
+    uncalled: int | None = None
 
 
 @attrs.frozen
@@ -367,7 +369,9 @@ class Summary(Entry):
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     and `activations` how often each text was read, arm by arm. `contrasts` are conditions that differ from another one
     in what the config changes of their contexts. `replay` says from which recording a replayed run's answers are, and
-    `play` that a person asked the questions.
+    `play` that a person asked the questions. `mixed` has the conditions that differ from the baseline in more than one
+    thing, and in what, unless the config says that they are meant to. `placeholders` counts the questions that `keval
+    init` wrote to be replaced.
     `reviews` is what people said of answers. `primary` names the metrics that the run is to decide, and `properties`
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
@@ -418,6 +422,8 @@ class Summary(Entry):
     changed: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
     win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()
+    mixed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    placeholders: int = attrs.field(default=0, metadata={"sparse": True})
     same_vendor: tuple[SameVendor, ...] = ()
     looking: LookingEntry | None = None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -13,14 +15,18 @@ from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.construct import Constructor, contexts_of
+from keval.plan.design_notices import design_notices
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan, kinds_of
 from keval.records.manifest import Manifest
+from keval.records.scores import Scale
 from keval.records.trial import Sample
 from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
 from keval.seams.workspaces import TextContext
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 
 
 def make_plan(
@@ -46,7 +52,7 @@ def make_plan(
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
     dataset = dataset or _dataset(evaluation, problems, constructor.notices)
-    scorers = constructor.scorers(needed=scored, checks=dataset.checks)
+    scorers = _with_margins(constructor, constructor.scorers(needed=scored, checks=dataset.checks))
     constructor.check_models(agents)
     _check_characteristics(constructor, agents, scorers.metrics)
     samples = _samples(evaluation, dataset, problems)
@@ -95,7 +101,15 @@ def make_plan(
         hooks=hooks,
         scorers=scorers,
         executor=executors[0],
-        notices=(*evaluation.notices, *constructor.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
+        notices=(
+            *evaluation.notices,
+            *constructor.notices,
+            *unanswered,
+            *notices,
+            *idle,
+            *secret_notices(evaluation),
+            *design_notices(evaluation, dataset, samples, scorers),
+        ),
         tasks=tasks,
         anchors=anchors,
     )
@@ -117,7 +131,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     """
     needed = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, primary=(), thresholds={}),
+        header=attrs.evolve(evaluation.header, primary=(), thresholds={}, margin={}),
         dataset=None,
         metrics=(),
         judges=(),
@@ -157,7 +171,7 @@ def _without(problems: Iterable[Problem], *messages: str) -> list[Problem]:
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
     constructor = Constructor(evaluation, list(evaluation.problems))
-    scorers = constructor.scorers(checks=manifest.dataset.checks)
+    scorers = _with_margins(constructor, constructor.scorers(checks=manifest.dataset.checks))
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
@@ -228,16 +242,47 @@ def _check_characteristics(
 def _check_thresholds(constructor: Constructor, scorers: Scorers) -> None:
     """Check that each threshold is for a metric or rubric that exists, and on its scale."""
     scales = {metric: scale for (metric, _), scale in scorers.scales().items()}
+    for name, value in constructor.evaluation.header.thresholds.items():
+        if not _is_scorer(constructor, "thresholds", name, scales):
+            continue
+        if name in scales and not scales[name].low <= value <= scales[name].high:
+            told = f"the scale of {name!r} is from {scales[name].low:g} to {scales[name].high:g}, got {value:g}"
+            constructor.problem(("thresholds", name), told)
+
+
+def _with_margins(constructor: Constructor, scorers: Scorers) -> Scorers:
+    """Return scorers with the margins of the config, in the units of each scale."""
+    scales, margins = {metric: scale for (metric, _), scale in scorers.scales().items()}, dict[str, float]()
+    for name, written in constructor.evaluation.header.margin.items():
+        if not _is_scorer(constructor, "margin", name, scales) or name not in scales:
+            continue
+        try:
+            margins[name] = _margin(written, scales[name])
+        except ValueError as error:
+            constructor.problem(("margin", name), str(error))
+    return attrs.evolve(scorers, margins=margins)
+
+
+def _margin(written: float | str, scale: Scale) -> float:
+    """Return a margin in the units of a scale. Raises ValueError: it is no number or share, or not on the scale."""
+    found = _SHARE.fullmatch(str(written).strip())
+    if found is None:
+        raise ValueError(f"a margin is a number, or a share of the scale such as 5%: {written!r}")
+    if found[2] and math.isinf(scale.high):
+        raise ValueError(f"the scale has no end that {written!r} could be a share of; write a number")
+    value = float(found[1]) / 100 * (scale.high - scale.low) if found[2] else float(found[1])
+    return attrs.evolve(scale, margin=value).least
+
+
+def _is_scorer(constructor: Constructor, key: str, name: str, scales: Mapping[str, Scale]) -> bool:
+    """Return whether a metric or rubric exists that an entry of a key is for; if none does, that is a problem."""
     # A flag may have narrowed what scores.
     installed = [item.name for group in ("keval.metrics", "keval.rubrics") for item in registry.components(group)]
     known = {*scales, *installed, *(spec.label for spec in constructor.evaluation.rubrics)}
-    for name, value in constructor.evaluation.header.thresholds.items():
-        if name not in known:
-            hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
-            constructor.problem(("thresholds", name), f"no metric or rubric named {name!r}{hint}", at_key=True)
-        elif name in scales and not scales[name].low <= value <= scales[name].high:
-            told = f"the scale of {name!r} is from {scales[name].low:g} to {scales[name].high:g}, got {value:g}"
-            constructor.problem(("thresholds", name), told)
+    if name not in known:
+        hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
+        constructor.problem((key, name), f"no metric or rubric named {name!r}{hint}", at_key=True)
+    return name in known
 
 
 def _check_clusters(constructor: Constructor, samples: Iterable[Sample]) -> None:
@@ -346,6 +391,12 @@ def _missing_answers(
     needy = [rubric.name for rubric in scorers.rubrics if rubric.needs_answer] if scorers.judges else []
     if not needy or evaluation.dataset is None:
         return [], []
+    if single := [rubric.name for rubric in scorers.rubrics if rubric.share == "covered"]:
+        told = f"several golden answers, of which {' and '.join(single)} takes one; keep one, or leave out the rubric"
+        several = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.other_answers]
+        if several:
+            rest = [Problem(str(dataset.path), "more records like these")] if len(several) > _PLACES else []
+            return [*(Problem(dataset.place(name), told) for name in several[:_PLACES]), *rest], []
     lacking = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.answer is None]
     if not lacking:
         return [], []

@@ -100,12 +100,16 @@ class Arm:
 
 @attrs.frozen
 class Scorers:
-    """All scorers, in the order of the config; `shipped` are the plugins that ship rubrics."""
+    """All scorers, in the order of the config; `shipped` are the plugins that ship rubrics.
+
+    `margins` are those that the config names, by metric or rubric.
+    """
 
     metrics: tuple[ResolvedPlugin, ...] = ()
     judges: tuple[ResolvedPlugin, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
     shipped: tuple[Component, ...] = ()
+    margins: Mapping[str, float] = attrs.field(factory=dict)
 
     def scales(self) -> dict[Scorer, Scale]:
         """Return the scale of every scorer: a metric alone, or a rubric with its judge."""
@@ -114,7 +118,11 @@ class Scorers:
         scales.update(
             ((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.graded_by(item)
         )
-        return scales
+        margins = self.margins
+        return {
+            scorer: attrs.evolve(scale, margin=margins[scorer[0]]) if scorer[0] in margins else scale
+            for scorer, scale in scales.items()
+        }
 
     def graded_by(self, judge: ResolvedPlugin) -> list[Rubric]:
         """Return the rubrics that a judge grades by: those of its kinds."""
@@ -265,6 +273,11 @@ def kinds_of(judge: Any) -> tuple[RubricKind, ...]:
     """Return the kinds of rubrics that a judge grades by; its class attribute `kinds` names them."""
     kinds: tuple[RubricKind, ...] = getattr(judge, "kinds", ("levels",))
     return kinds
+
+
+def sees_tools(judge: Any) -> bool:
+    """Return whether a judge is shown the tool calls of a trial; its class attribute `sees_tool_calls` says so."""
+    return bool(getattr(judge, "sees_tool_calls", False))
 
 
 def trial_seed(seed: int, sample: str, repetition: int, resample: int = 0) -> int:

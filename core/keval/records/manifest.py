@@ -294,13 +294,15 @@ class ReplayEntry(Entry):
 class LookingEntry(Entry):
     """How a run was looked at while it ran: its `effect`, after every question, or at so many declared `looks`.
 
-    `questions` is how many were to be asked. A run that `ended` early says why; `asked` are the ids of the questions
-    that its figures are of, and `look` is the declared look at which it ended.
+    `before` is after how many questions the whole run was looked at, each time before it was extended; a run that was
+    only extended has no `effect`. `questions` is how many were to be asked. A run that `ended` early says why; `asked`
+    are the ids of the questions that its figures are of, and `look` is the declared look at which it ended.
     """
 
-    effect: str
+    effect: str = ""
     looks: int | None = None
     questions: int = 0
+    before: tuple[int, ...] = ()
     ended: str | None = None
     look: int | None = None
     asked: tuple[str, ...] = ()
@@ -352,6 +354,8 @@ class Manifest(Entry):
     config_file: str | None = None
     seed: int = 0
     neutral: Literal["omit", "count"] = "omit"
+    failed: Literal["omit", "worst"] = "omit"
+    unscored: Literal["omit", "worst"] = "omit"
     selection: SelectionEntry = attrs.field(factory=SelectionEntry)
     judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
     rubrics: Mapping[str, Rubric] = attrs.field(factory=dict)

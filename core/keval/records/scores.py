@@ -44,12 +44,23 @@ def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value
         raise ValueError(f"a scale's bands are named lowest first, each with the number it begins at, got {value}")
 
 
+def _within(scale: Scale, attribute: attrs.Attribute[float | None], value: float | None) -> None:
+    if value is not None and not 0 < value < scale.high - scale.low:
+        raise ValueError(
+            f"a margin is above 0 and less than the length of the scale, {scale.high - scale.low:g}, got {value:g}"
+        )
+
+
+SMALL_SHARE = 0.05
+"""The share of a scale within which means are called equal, if the scale has no `margin`."""
+
+
 @attrs.frozen
 class Scale:
     """The range a metric or rubric scores in; `high` may be `math.inf`.
 
     `better` is the better direction, and `unit` the unit, such as `s`. `bands` are names for parts of the range, each
-    with the value it begins at, lowest first.
+    with the value it begins at, lowest first. `margin` is the smallest difference that matters.
     """
 
     low: float = attrs.field(default=0.0, validator=_finite)
@@ -57,6 +68,12 @@ class Scale:
     better: Literal["higher", "lower"] = "higher"
     unit: str = ""
     bands: Mapping[str, float] = attrs.field(factory=dict, validator=_rising)
+    margin: float | None = attrs.field(default=None, validator=_within)
+
+    @property
+    def least(self) -> float:
+        """The smallest difference that matters: `margin`, or else 5 % of the scale, infinite for one without an end."""
+        return SMALL_SHARE * (self.high - self.low) if self.margin is None else self.margin
 
 
 def _described(rubric: Rubric, attribute: attrs.Attribute[Mapping[int, str]], value: Mapping[int, str]) -> None:

@@ -8,8 +8,8 @@ from itertools import islice
 from keval.findings.formats import number, percent, short_number
 from keval.findings.summary import Activation, Summary
 from keval.report.blocks import grouped
-from keval.report.claims import READ_OR_NOT
 from keval.report.end_state import way_words
+from keval.report.run_claims import READ_OR_NOT
 from keval.report.words import display_names, one_line
 
 HEADS = ("text", "agent", "condition", "given by", "read in trials", "of trials, 95 %", "model call", "returned by")

@@ -14,7 +14,8 @@ from keval.findings.effects import Arm, ArmAverage, AverageDifference, Averages
 from keval.findings.formats import aligned, interval, number, signed
 from keval.findings.summary import ArmScore, Summary
 from keval.records.scores import Scale
-from keval.report.claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
+from keval.report.claims import EXPLORATORY
+from keval.report.run_claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
 from keval.report.totals import lost_scores
 from keval.report.words import display_names, folded, one_line, padded
 
@@ -71,7 +72,7 @@ def average_lines(summary: Summary) -> list[str]:
         return []
     count, every = len(found.metrics), len(found.metrics) + len(found.left_out)
     of = f" of {every}" if found.left_out else ""
-    lines = [f"Average over {count}{of} metrics as shares of their scales, no more than a summary:"]
+    lines = [f"Average over {count}{of} metrics as shares of their scales ({EXPLORATORY.says}):"]
     best = [] if summary.unfinished else [*winners(found)]
     by_agent = {each.within: each for each in best if each.among == "condition"}
     for agent in dict.fromkeys(arm.agent for arm in found.arms):

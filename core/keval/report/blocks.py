@@ -9,7 +9,15 @@ from typing import Literal, TypeVar
 import attrs
 
 from keval.findings.effects import Effect, WinRate
-from keval.findings.formats import expense, expense_interval, number, percent, percent_interval
+from keval.findings.formats import (
+    expense,
+    expense_interval,
+    number,
+    percent,
+    percent_interval,
+    short_number,
+    times_as_much,
+)
 from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ArmScore, ScorerScale, Summary
 from keval.records.scores import Scorer
@@ -17,9 +25,9 @@ from keval.report.claims import (
     AMONG_MANY,
     BETTER,
     CANNOT_TELL,
-    COSTS,
     COULD_SEE,
     DROPPED,
+    EXPLORATORY,
     FEW_QUESTIONS,
     HANGS_ON_LOST,
     JUDGE_COULD_DECIDE,
@@ -30,16 +38,16 @@ from keval.report.claims import (
     NOTHING_SHARED,
     ONE_SOURCE,
     RESTS_ON_OTHERS,
-    SAVES,
     SMALLER,
     UNCHANGED,
+    WITHOUT_LOST,
     WORSE,
     Claim,
-    Level,
-    Statement,
     least_seen,
     said,
 )
+from keval.report.run_claims import COSTS, SAVES, TAKES
+from keval.report.statement import Level, Statement
 from keval.report.totals import lost_scores
 from keval.report.words import display_names, one_line, with_units
 
@@ -156,15 +164,18 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
         undecided = sorted(rows, key=lambda claim: claim.effect.ci_low is None)
         rows = [claim for claim in rows if claim.level == level] or undecided[:_MOST_OPEN]
     chosen = set(map(id, rows))
-    shared: dict[tuple[int, str], list[Claim]] = {}
+    shared: dict[tuple[int, Statement[Claim], str], list[Claim]] = {}
     for claim in claims:
         # At first, what has a row without a verdict is told with the others of its reason, too.
         if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
-            shared.setdefault(_heading(claim, level) or (-1, CANNOT_TELL.says), []).append(claim)
-    remarks = [_remark(heading, shared[place, heading], claims, several) for place, heading in sorted(shared)]
+            shared.setdefault(_heading(claim, level) or (-1, CANNOT_TELL, CANNOT_TELL.says), []).append(claim)
+    headings = sorted(shared, key=lambda heading: (heading[0], heading[2]))
+    remarks = [_remark(*heading[1:], shared[heading], claims, several) for heading in headings]
     for statement, told in ((RESTS_ON_OTHERS, _nothing), (NEUTRAL_BOUNDS, _neutral), (DROPPED, _dropped)):
         if level == statement.level and (some := [claim for claim in rows if statement.holds(claim)]):
             remarks.append((statement.says, _listed(some, claims, several, told)))
+    if kept := [claim for claim in rows if claim.without_lost]:
+        remarks.append((WITHOUT_LOST.says, _listed(kept, claims, several, lambda claim: claim.without_lost)))
     return Block(title, tuple(rows), tuple(remarks), several, level=level)
 
 
@@ -178,34 +189,39 @@ _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
 """What claims without a row share a line for, at each level; what tells least comes last."""
 
 
-def _heading(claim: Claim, level: Level) -> tuple[int, str] | None:
-    """Return the heading of the line that a claim shares with others, if it needs no row, and its place."""
+def _heading(claim: Claim, level: Level) -> tuple[int, Statement[Claim], str] | None:
+    """Return the statement that a claim shares a line for with others, if it needs no row, and what it says.
+
+    Before them comes the place of the line.
+    """
     if JUDGE_COULD_DECIDE.holds(claim):
         return None
     # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
     for place, statement in reversed([*enumerate(_SHARED[level])]):
         if statement.holds(claim):
-            return place, said(statement, claim)
+            return place, statement, said(statement, claim)
     return None
 
 
-def _remark(heading: str, group: Sequence[Claim], every: Sequence[Claim], several: bool) -> tuple[str, str]:
+def _remark(
+    statement: Statement[Claim], heading: str, group: Sequence[Claim], every: Sequence[Claim], several: bool
+) -> tuple[str, str]:
     """Return a line of claims, each with the figure that its heading is about."""
-    if heading == COULD_SEE.says and len(seen := set(map(least_seen, group))) == 1:
+    if statement is COULD_SEE and len(seen := set(map(least_seen, group))) == 1:
         return f"{heading} {seen.pop()} or more", _listed(group, every, several)
-    spans = {name: _span(heading, claims) for name, claims in grouped(group, _name).items()}
-    told = least_seen if heading == COULD_SEE.says else (lambda claim: spans[claim.name])
+    spans = {name: _span(statement, claims) for name, claims in grouped(group, _name).items()}
+    told = least_seen if statement is COULD_SEE else (lambda claim: spans[claim.name])
     return heading, _listed(group, every, several, told)
 
 
-def _span(heading: str, claims: Sequence[Claim]) -> str:
-    """Return the figure that a heading is about, from the least to the most of some claims; empty if it has none."""
-    if heading == SMALLER.says:
+def _span(statement: Statement[Claim], claims: Sequence[Claim]) -> str:
+    """Return the figure that a statement is about, from the least to the most of some claims; empty if it has none."""
+    if statement is SMALLER:
         seen = sorted(claims, key=lambda claim: claim.effect.mde or 0.0)
         return " to ".join(dict.fromkeys((least_seen(seen[0]), least_seen(seen[-1]))))
-    if heading == FEW_QUESTIONS.says:
+    if statement is FEW_QUESTIONS:
         counts = [(claim.effect.n, claim.effect.n) for claim in claims]
-    elif heading == MORE_QUESTIONS.says:
+    elif statement is MORE_QUESTIONS:
         counts = [claim.needed for claim in claims if claim.needed is not None]
     else:
         return ""
@@ -282,13 +298,21 @@ def with_costs(block: Block, expenses: Iterable[tuple[str, Effect]]) -> Block:
     At the level `first` it says only what is sure.
     """
     by_label: dict[str, list[str]] = {}
+    explained = block.level == "explained"
     for label, effect in expenses:
-        if effect.difference and (block.level == "explained" or COSTS.holds(effect) or SAVES.holds(effect)):
-            told = expense(effect.metric, effect.difference, signs=True)
-            if block.level == "explained":
-                told = f"{told} {expense_interval(effect.metric, effect.ci_low, effect.ci_high)}".rstrip()
-            by_label.setdefault(label, []).append(told)
+        told = []
+        if effect.difference and (explained or COSTS.holds(effect) or SAVES.holds(effect)):
+            told.append(expense(effect.metric, effect.difference, signs=True))
+            if explained:
+                told[0] = f"{told[0]} {expense_interval(effect.metric, effect.ci_low, effect.ci_high)}".rstrip()
+        if effect.ratio is not None and (explained or TAKES.holds(effect)):
+            if told:
+                told[0] += f" (× {short_number(effect.ratio.value, 2)})"
+            if explained or not told:
+                told.append(times_as_much(effect.metric, effect.ratio))
+        if told:
+            by_label.setdefault(label, []).extend(told)
     if not by_label:
         return block
-    told = "; ".join(f"{label} {', '.join(amounts)}".lstrip() for label, amounts in by_label.items())
-    return attrs.evolve(block, remarks=(*block.remarks, ("cost of an answer", told)))
+    every = "; ".join(f"{label} {', '.join(amounts)}".lstrip() for label, amounts in by_label.items())
+    return attrs.evolve(block, remarks=(*block.remarks, (f"cost of an answer ({EXPLORATORY.says})", every)))

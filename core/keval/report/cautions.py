@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keval.config.variation import mixed_words
 from keval.findings.effects import Contrast
 from keval.findings.formats import counted, interval, number, signed
 from keval.findings.reviews import JudgeAgreementWithPeople
 from keval.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
-from keval.records.trial import LIMIT
+from keval.records.trial import LIMIT, WRITTEN_CALL, WRITTEN_CALL_REMEDY
 from keval.report.blocks import Block, claims_of, grouped
 from keval.report.claims import (
     BETTER,
     HANGS_ON_LOST,
-    HOLDS,
     INFORMATION_HARMS,
     JUDGE_COULD_DECIDE,
-    JUDGE_DRIFT,
     LOST_COULD_DECIDE,
     NO_CLEAR_INFORMATION,
     ONE_COULD_DECIDE,
     UNLIKE_QUESTIONS,
-    interim_words,
 )
 from keval.report.contrasts import placebo_words
 from keval.report.origin import replay_sentences
+from keval.report.run_claims import JUDGE_DRIFT, interim_words, looks_words
 from keval.report.totals import compliance_text, favours, remark_sentences, unrun_text
-from keval.report.words import joined, one_line, rubric_name
+from keval.report.words import display_names, joined, one_line, rubric_name
 
 MANY_FAILED = 0.05
 """The share of an arm's trials from which on failures are a caution."""
+MOSTLY_UNCALLED = 0.5
+"""The share of an arm's trials without a call of a tool that it has, from which on that is a caution."""
 LEAST_ALPHA = 2 / 3
 """Krippendorff (2004), Content Analysis, 11.4: below it not even tentative conclusions are to be drawn."""
 LEAST_KAPPA = 0.4
@@ -50,14 +51,19 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
         yield told
     if summary.unfinished and summary.effects:
         yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
-    elif summary.effects and HOLDS.holds(summary):
-        yield HOLDS.says
+    elif summary.effects and (told := looks_words(summary)):
+        yield told
     yield from (
         f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
         for arm in summary.trials
         if many_failed(arm)
     )
+    yield from _unscored(summary)
     yield from _lost_to_limits(summary)
+    yield from _uncalled(summary)
+    if summary.placeholders:
+        yield f"questions of `keval init` that are yet to be replaced by your own: {summary.placeholders:,}"
+    yield from (mixed_words(label, summary.baseline, varied) for label, varied in summary.mixed.items())
     yield from _verdicts(blocks)
     yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
     yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
@@ -74,12 +80,37 @@ def many_failed(arm: ArmTrials) -> bool:
     return arm.failed > MANY_FAILED * arm.trials
 
 
+def _unscored(summary: Summary) -> Iterator[str]:
+    """Yield which arms have far more answers without a score by a metric than the arm that has the fewest."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    for scorer, arms in grouped(summary.arms, lambda arm: arm.scorer).items():
+        made = {id(arm): arm.scored + arm.neutral + arm.unscored for arm in arms}
+        shares = {id(arm): arm.unscored / made[id(arm)] for arm in arms if made[id(arm)]}
+        least = min(shares.values(), default=0.0)
+        for arm in arms:
+            if shares.get(id(arm), 0.0) - least > MANY_FAILED:
+                whose = f"{arm.unscored:,} of {made[id(arm)]:,} answers of {arm.agent} {arm.condition}"
+                yield f"{names[scorer]} gives {whose} no score; effects are of the others"
+
+
 def _lost_to_limits(summary: Summary) -> Iterator[str]:
     """Yield which arms lost trials to a limit, however few: what takes most is not lost by chance."""
     for arm in summary.trials:
         if count := sum(count for failure, count in arm.failures.items() if failure.endswith(f": {LIMIT}")):
             told = f"{count} of {arm.trials} trials of {arm.agent} {arm.condition} reached a limit of execution.limits"
             yield f"{told} and are lost, which favours the arm if these are its hard questions"
+
+
+def _uncalled(summary: Summary) -> Iterator[str]:
+    """Yield which arms hardly used their tools: whether these help is not what their scores tell."""
+    for arm in summary.trials:
+        who, written = f"{arm.agent} {arm.condition}", arm.failures.get(f"model: {WRITTEN_CALL}", 0)
+        if written:
+            told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
+            yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
+        silent = (arm.uncalled or 0) - written
+        if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
+            yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
 
 
 def _impossible_usage(summary: Summary) -> Iterator[str]:

@@ -1,40 +1,20 @@
-"""What a report may say, and when: one table of statements, each with the condition under which it is printed.
+"""What a report may say of effects on scores, and when: each statement with the condition under which it is printed.
 
-Terminal, Markdown and page say nothing of an effect that is not in this table.
+Terminal, Markdown and page say nothing of an effect that is not here or in `keval.report.run_claims`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
 
 import attrs
 
-from keval.findings.anchors import JudgeDrift
-from keval.findings.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
-from keval.findings.formats import counted, decimals, interval, number, percent, short_number, signed
+from keval.findings.effects import SURE, Effect, is_flat
+from keval.findings.formats import decimals, interval, number, percent, short_number, signed
 from keval.findings.reviews import CorrectedEffect
-from keval.findings.summary import ScoreByReading, Summary
-from keval.records.scores import Scale, named_band
-
-About = TypeVar("About")
-
-Level: TypeAlias = Literal["first", "explained"]
-"""How much a report says: what one decides by, or everything, with the sentences that explain it."""
-
-
-@attrs.frozen
-class Statement(Generic[About]):
-    """A sentence, or a part of one, with `{}` for what it is about, and the condition under which it may be printed.
-
-    `when` has the condition in words, and `holds` tests it. A short report says it only if its `level` is `first`.
-    """
-
-    says: str
-    when: str
-    holds: Callable[[About], bool]
-    level: Level = "explained"
+from keval.records.scores import SMALL_SHARE, Scale, named_band
+from keval.report.statement import Level, Statement
 
 
 @attrs.frozen
@@ -42,7 +22,8 @@ class Claim:
     """An effect with all that its row shows: the metric's name, the label of what it is for, and its scale.
 
     `lost` tells in words which scores of the two arms are lost, `scored` whether any of them has a score. `corrected`
-    is the same effect, corrected by people's labels, if there are any.
+    is the same effect, corrected by people's labels, if there are any, and `primary` says that it is on a primary
+    metric, though the run is not to decide it.
     """
 
     effect: Effect
@@ -52,6 +33,7 @@ class Claim:
     lost: str = ""
     scored: bool = True
     corrected: CorrectedEffect | None = None
+    primary: bool = False
 
     @property
     def size(self) -> float:
@@ -84,9 +66,11 @@ class Claim:
         return now if now != named_band(self.scale.bands, against) else None
 
     @property
-    def margin(self) -> float:
-        """How far from 0 a difference may be to be called none; infinite for a scale without an end."""
-        return SMALL_SHARE * (self.scale.high - self.scale.low)
+    def margin(self) -> str:
+        """The smallest difference that matters, in words."""
+        if self.scale.margin is None:
+            return f"{percent(SMALL_SHARE)} of the scale"
+        return f"{short_number(self.scale.margin, 2)}{f' {self.scale.unit}' if self.scale.unit else ''}"
 
     @property
     def exploratory(self) -> bool:
@@ -105,6 +89,15 @@ class Claim:
         if LOST_BOUNDS.holds(self):
             found.append(LOST_BOUNDS.says.format(self._between(effect.bound_low, effect.bound_high)))
         return found
+
+    @property
+    def without_lost(self) -> str:
+        """The effect and the verdict without the trials that count as the worst score; empty if none do."""
+        found = self.effect.without_lost
+        if found is None or found.difference is None:
+            return ""
+        told = word(attrs.evolve(self, effect=attrs.evolve(self.effect, **attrs.asdict(found))))
+        return f"{signed(found.difference, decimals(self.effect))} {self._between(found.ci_low, found.ci_high)} {told}"
 
     @property
     def correction(self) -> str:
@@ -169,6 +162,12 @@ def _judge_decides(claim: Claim) -> bool:
     return (_is_undecided(claim) or NO_DIFFERENCE.holds(claim)) and not _includes_0(found.ci_low, found.ci_high)
 
 
+def _is_small(claim: Claim) -> bool:
+    if math.isinf(claim.scale.least):
+        return claim.size < SMALL_SHARE
+    return abs(claim.effect.difference or 0.0) < claim.scale.least
+
+
 def _includes_0(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and low <= 0 <= high
 
@@ -181,13 +180,12 @@ def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
 FEW = 10
 """Questions below which their number stands beside a figure, and nothing is said of how many would decide."""
 _SURE_WORDS = (
-    f"the p that is adjusted in its family is at most {SURE:g}, the run is finished, and the effect with all lost or"
-    " neutral scores the worst or the best is of the same sign"
+    f"the p that is adjusted in its family is at most {SURE:g}, also if every lost or neutral score had been the worst"
+    " for the effect, and the run is finished"
 )
-_MARGIN = f"{percent(SMALL_SHARE)} of the scale"
 _MARGIN_WORDS = (
-    f"the 95 % interval lies within {_MARGIN} around 0, also if a question that nobody asked could change by the whole"
-    " scale, and the run is finished"
+    f"the 95 % interval lies within the metric's margin ({percent(SMALL_SHARE)} of the scale if the config names none)"
+    " around 0, also if a question that nobody asked could change by the whole scale, and the run is finished"
 )
 
 BETTER = Statement[Claim]("better", _SURE_WORDS, lambda claim: claim.effect.verdict == "better", "first")
@@ -232,7 +230,7 @@ ADJUSTED = Statement[Claim](
     lambda claim: _cannot_tell(claim) and _excludes_0(claim.effect) and claim.effect.p_adjusted is not None,
 )
 NEEDED = Statement[Claim](
-    f"{{:,}} to {{:,}} questions would show {_MARGIN}",
+    "{:,} to {:,} questions would show {margin}",
     "it cannot tell, from 10 questions on; the ends are those of the interval of the standard deviation",
     lambda claim: (
         _cannot_tell(claim)
@@ -242,22 +240,20 @@ NEEDED = Statement[Claim](
 )
 COULD_SEE = Statement[Claim](
     "cannot tell; 80 of 100 such runs would see",
-    f"it cannot tell, and the difference is below {percent(SMALL_SHARE)} of the scale; at the level of the family",
-    lambda claim: _cannot_tell(claim) and claim.effect.mde is not None and claim.size < SMALL_SHARE,
+    "it cannot tell, and the difference is below the metric's margin; at the level of the family",
+    lambda claim: _cannot_tell(claim) and claim.effect.mde is not None and _is_small(claim),
 )
 NOT_SHARED = Statement[Claim]("nothing to compare", NOTHING_SHARED.when, NOTHING_SHARED.holds, "first")
 HANGS_ON_LOST = Statement[Claim](
     "cannot tell, as lost scores could decide",
-    f"the p that is adjusted in its family is at most {SURE:g}, and the effect with all lost or neutral scores the"
-    " worst or the best may be 0 or of the other sign",
+    f"the p that is adjusted in its family is at most {SURE:g}, but not if every lost or neutral score had been the"
+    " worst for the effect",
     _hangs_on_lost,
     "first",
 )
 SMALLER = Statement[Claim]("cannot tell differences of less than", COULD_SEE.when, COULD_SEE.holds, "first")
 AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.when, ADJUSTED.holds, "first")
-MORE_QUESTIONS = Statement[Claim](
-    f"cannot tell; questions needed to see {percent(SMALL_SHARE)}", NEEDED.when, NEEDED.holds, "first"
-)
+MORE_QUESTIONS = Statement[Claim]("cannot tell; questions needed to see {margin}", NEEDED.when, NEEDED.holds, "first")
 FEW_QUESTIONS = Statement[Claim](
     "cannot tell from so few questions",
     f"it cannot tell, and fewer than {FEW} questions are compared, or too few for an interval that holds at every look",
@@ -277,6 +273,12 @@ RESTS_ON_OTHERS = Statement[Claim](
 EXPLORATORY = Statement[Claim](
     "exploratory", "the config names primary metrics, and this is none", lambda claim: claim.exploratory
 )
+WITHOUT_LOST = Statement[Claim](
+    "without the trials that count as the worst score, as they have none",
+    "the config says `failed: worst` or `unscored: worst`, and there are such trials",
+    lambda claim: claim.effect.without_lost is not None,
+    "first",
+)
 DROPPED = Statement[Claim](
     "questions left out, because only one arm has a score for them",
     "an arm has scores for questions that the other has none for",
@@ -290,14 +292,14 @@ LOST_BOUNDS = Statement[Claim](
 UNLIKE_QUESTIONS = Statement[Claim](
     "{metrics}: judged on far fewer answers of one arm than of the other, which could decide",
     "the adjusted p would make the verdict sure, the shares of neutral scores differ by more than 5 points between the"
-    " arms, and the effect with all of them the worst or the best may be 0 or of the other sign",
+    " arms, and it would not if all of them had been the worst for the effect",
     lambda claim: _hangs_on_lost(claim) and claim.effect.neutral_low is not None,
     "first",
 )
 LOST_COULD_DECIDE = Statement[Claim](
     "{metrics}: so many scores are lost that they could decide",
-    "the adjusted p would make the verdict sure, scores are lost, and the effect with all of them the worst or the best"
-    " may be 0 or of the other sign",
+    "the adjusted p would make the verdict sure, scores are lost, and it would not if all of these had been the worst"
+    " for the effect",
     lambda claim: _hangs_on_lost(claim) and claim.effect.bound_low is not None,
     "first",
 )
@@ -329,7 +331,7 @@ NOT_DECIDED = Statement[Sequence[Claim]](
     "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL)
 )
 EQUIVALENT = Statement[Sequence[Claim]](
-    f"{{between}}: no difference as large as {_MARGIN} in {{metrics}}.",
+    "{between}: no difference as large as {margin} in {metrics}.",
     NO_DIFFERENCE.when,
     _all(NO_DIFFERENCE),
 )
@@ -347,16 +349,6 @@ INCOMPARABLE = Statement[Sequence[Claim]](
     _all(NOTHING_SHARED),
 )
 SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM))
-COSTS = Statement[Effect](
-    "{who} costs {amounts} more per answer.",
-    "the 95 % interval of the cost is above 0",
-    lambda effect: _excludes_0(effect) and (effect.difference or 0.0) > 0,
-)
-SAVES = Statement[Effect](
-    "{who} costs {amounts} less per answer.",
-    "the 95 % interval of the cost is below 0",
-    lambda effect: _excludes_0(effect) and (effect.difference or 0.0) < 0,
-)
 IS_THAN = Statement[Sequence[Claim]](
     "{agent} is {traits} than {against} ({where}).",
     _SURE_WORDS,
@@ -392,52 +384,23 @@ PARTS_IN_THE_WAY = Statement[Sequence[Claim]](
     "scores without the tool, section or skill are surely better",
     _all(BETTER),
 )
+PARTS_OPEN = Statement[Sequence[Claim]](
+    "this run cannot tell what leaving out these {parts} changes",
+    "no score without the tool, section or skill is surely worse or better",
+    lambda claims: not any(WORSE.holds(claim) or BETTER.holds(claim) for claim in claims),
+    "first",
+)
+WHERE_CALLED = Statement[Claim](
+    "only the questions in which {of} called the tool (chosen by the data)",
+    "an arm lacks a tool that the whole arm called for some questions",
+    lambda claim: claim.effect.where_called is not None and claim.effect.where_called.difference is not None,
+    "first",
+)
 PARTS_NOT_MISSED = Statement[Sequence[Claim]](
-    "Leaving out {parts} has no clear effect in this run.",
+    "This run cannot tell what leaving out {parts} changes.",
     "no score without the tool, section or skill is surely worse or better",
     lambda claims: not any(WORSE.holds(claim) or BETTER.holds(claim) for claim in claims),
 )
-READ_OR_NOT = Statement[ScoreByReading](
-    "{metric} is {read} in trials that read it and {unread} in those that did not. This is not causal: the trials"
-    " themselves chose whether to read it.",
-    "the text was read in some trials with a score, and not read in others",
-    lambda found: found.read is not None and found.unread is not None,
-)
-HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
-    "{winner} is highest, by {lead}",
-    "the interval of its lead over each other arm is above 0, and the run is finished",
-    lambda leads: bool(leads) and all(lead.ci_low is not None and lead.ci_low > 0 for lead in leads),
-)
-NO_HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
-    "none is surely highest: {lead}",
-    "the interval of a lead includes 0, and the run is finished",
-    lambda leads: not HIGHEST_AVERAGE.holds(leads),
-)
-PRIMARY_WOULD = Statement[Summary](
-    "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {}."
-    " One metric under `primary:` would see it in {}.",
-    "the config names no primary metric, and several metrics are compared",
-    lambda summary: summary.family_power is not None,
-)
-
-JUDGE_DRIFT = Statement[JudgeDrift](
-    "judge drift {drift} on {anchors} since {run}: {rubric} by {judge}{changes}",
-    "the 95 % interval over the anchors that both runs have excludes 0",
-    lambda drift: drift.is_sure,
-    "first",
-)
-
-HOLDS = Statement[Summary](
-    "intervals hold at every look",
-    "the run was looked at before its end, as it may end early or is unfinished, and no person asks",
-    lambda summary: not summary.play and (summary.looking is not None or summary.unfinished),
-    "first",
-)
-
-STATEMENTS: Mapping[str, Statement[Any]] = {
-    name: value for name, value in list(globals().items()) if isinstance(value, Statement)
-}
-"""Every statement by its name."""
 
 
 def least_seen(claim: Claim) -> str:
@@ -455,7 +418,7 @@ def said(statement: Statement[Claim], claim: Claim) -> str:
     """Return what a statement says of a claim: its margin, or how many questions there are."""
     unit = f" {claim.scale.unit}" if claim.scale.unit else ""
     every = "the only question" if claim.effect.n == 1 else f"all {claim.effect.n:,} questions"
-    return statement.says.format(f"{short_number(claim.margin, 2)}{unit}", questions=every)
+    return statement.says.format(f"{short_number(claim.scale.least, 2)}{unit}", questions=every, margin=claim.margin)
 
 
 _VERDICTS = (
@@ -470,10 +433,3 @@ _VERDICTS = (
     TOO_EARLY,
     NOTHING_SHARED,
 )
-
-
-def interim_words(summary: Summary) -> str:
-    """Return that a run is unfinished, and how far it has come."""
-    done = sum(arm.trials for arm in summary.trials)
-    of = f"{done:,} of {counted(summary.planned, 'trial')}" if done < summary.planned else counted(done, "trial")
-    return f"{INTERIM.says}, {of}"

@@ -22,11 +22,13 @@ from keval.report.claims import (
     PARTS_IN_THE_WAY,
     PARTS_MISSED,
     PARTS_NOT_MISSED,
+    PARTS_OPEN,
+    WHERE_CALLED,
     WORSE,
     Claim,
-    Level,
 )
 from keval.report.contexts import call_words, intervention_words
+from keval.report.statement import Level
 from keval.report.words import joined, one_line
 
 _MOST = 3
@@ -104,23 +106,25 @@ def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
 def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level) -> Block:
     """Return the parts of a condition, by metric, those first whose absence costs most.
 
-    Metrics that no left-out part measurably changes have no rows, unless none is changed: then the first has. At the
-    level `first`, only parts whose absence is measured have rows.
+    Primary metrics have rows, and others that a left-out part measurably changes; if there are neither, the first has.
+    At the level `first`, parts whose absence is not measured have rows of primary metrics alone.
     """
     several, noun = len({entry.agent for entry in summary.trials}) > 1, part_noun(group)
     claims = (claim for each in group for claim in _of_part(summary, each, several=several))
     by_name = grouped(claims, lambda claim: claim.name)
-    telling = [name for name, found in by_name.items() if any(map(_is_sure, found))]
+    telling = [name for name, found in by_name.items() if any(_is_sure(each) or _is_primary(each) for each in found)]
     shown = telling or list(by_name)[:1]
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
     if level == "first":
-        rows = [claim for claim in rows if claim.level == level]
+        rows = [claim for claim in rows if claim.level == level or _is_primary(claim)]
     remarks: list[tuple[str, str]] = []
     if level == "explained" and (others := [name for name in by_name if name not in shown]):
         remarks.append((f"metrics that no left-out {noun} measurably changes", ", ".join(others)))
+    if where := [_where_called(claim) for claim in rows if WHERE_CALLED.holds(claim)]:
+        remarks.append((WHERE_CALLED.says.format(of=one_line(of)), "; ".join(where)))
     unmissed = _idle(summary, group)
     if unmissed and not summary.unfinished:
-        remarks.append((f"{noun}s with no measured effect", ", ".join(unmissed)))
+        remarks.append((PARTS_OPEN.says.format(parts=f"{noun}s"), ", ".join(unmissed)))
     title = f"{one_line(of)} without one of its {noun}s, compared with {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without", level=level)
 
@@ -131,7 +135,20 @@ def _of_part(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
 
     # What matters of a rank is its order; how many questions would decide each is among the data.
     effects = [attrs.evolve(effect, needed_samples=None) for effect in contrast.effects]
-    return claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
+    found = claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
+    return [attrs.evolve(claim, primary=claim.effect.metric in summary.primary) for claim in found]
+
+
+def _is_primary(claim: Claim) -> bool:
+    return claim.primary
+
+
+def _where_called(claim: Claim) -> str:
+    """Return the effect on the questions in which a tool was called, of the tool that an arm lacks."""
+    found = claim.effect.where_called
+    assert found is not None  # noqa: S101 - for mypy: the statement holds
+    ends = interval(found.ci_low, found.ci_high, signs=True)
+    return f"{claim.label} {claim.name} {signed(found.difference)} {ends}".rstrip() + f" n={found.n}"
 
 
 def _worth(claim: Claim) -> float:

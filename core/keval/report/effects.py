@@ -11,17 +11,8 @@ from rich.text import Text
 
 from keval.findings.formats import aligned, decimals, interval_of, number, percent, short_number, signed
 from keval.report.blocks import Block
-from keval.report.claims import (
-    ADJUSTED,
-    BETTER,
-    CANNOT_TELL,
-    EXPLORATORY,
-    NEEDED,
-    WORSE,
-    Claim,
-    Level,
-    word,
-)
+from keval.report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
+from keval.report.statement import Level
 from keval.report.words import flowed, folded, padded
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -201,7 +192,7 @@ def _beyond(claim: Claim, wording: int) -> str:
     if wording > 1 and ADJUSTED.holds(claim):
         return f": {ADJUSTED.says.format(number(claim.effect.p_adjusted))}"
     if wording > 1 and claim.needed is not None and NEEDED.holds(claim):
-        return f": {NEEDED.says.format(*claim.needed)}"
+        return f": {NEEDED.says.format(*claim.needed, margin=claim.margin)}"
     if claim.band and wording and (BETTER.holds(claim) or WORSE.holds(claim)):
         return f", now {claim.band}"
     return ""

@@ -12,7 +12,7 @@ from rich.text import Text
 from keval.analysis.gate_language import SHARES
 from keval.findings.formats import counted, number, percent, short_number, signed
 from keval.findings.summary import GateResult, GateVerdict, UnmetExpectation
-from keval.report.claims import Level
+from keval.report.statement import Level
 from keval.report.words import LABEL, folded, one_line, padded
 
 _ORDER = ("failed", "undecided", "held")

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.findings.effects import Effect, better_share
-from keval.findings.formats import EXPENSE_UNITS, counted, expense, interval_of, number, signed
+from keval.findings.formats import EXPENSE_UNITS, counted, expense, interval_of, number, signed, times_as_much
 from keval.findings.summary import Summary
 from keval.records.scores import Scale, Scorer
 from keval.report.blocks import grouped
 from keval.report.claims import (
     BETTER,
     CANNOT_TELL,
-    COSTS,
     COULD_SEE,
     EQUIVALENT,
     EXPLORATORY,
     FEW,
     GOT_WORSE,
-    HOLDS,
     IMPROVES,
     INCOMPARABLE,
     INTERIM,
@@ -32,17 +30,16 @@ from keval.report.claims import (
     NOT_DECIDED,
     NOTHING_SHARED,
     ONE_QUESTION,
-    SAVES,
     SO_FAR,
     TOO_EARLY,
     TOO_FEW,
     UNCHANGED,
     WORSE,
     Claim,
-    interim_words,
 )
 from keval.report.contrasts import contrast_sentences
 from keval.report.origin import replay_sentences
+from keval.report.run_claims import COSTS, HOLDS, SAVES, TAKES, interim_words, looks_words
 from keval.report.totals import remark_sentences
 from keval.report.words import display_names, joined
 
@@ -70,7 +67,7 @@ def findings(summary: Summary) -> list[str]:
     found = [f"{_capital(interim_words(summary))}."] if summary.unfinished and summary.effects else []
     if HOLDS.holds(summary) and summary.effects:
         ended = summary.looking.ended if summary.looking is not None else None
-        found.append(f"{_capital('; '.join(filter(None, (ended, HOLDS.says))))}.")
+        found.append(f"{_capital('; '.join(filter(None, (ended, looks_words(summary)))))}.")
     found += [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
     found += [] if summary.unfinished else contrast_sentences(summary)
     found += told.agents([group for group in groups if group[0].kind == "agent"])
@@ -121,14 +118,16 @@ class _Told:
             yield INCOMPARABLE.says.format(between=_capital(_between(first)))
         if so_far := self._grouped(claim for claim in every if INTERIM.holds(claim)):
             yield SO_FAR.says.format(between=_capital(_between(first)), metrics=self._so_far(so_far))
-        yield from self._costs(first, "It" if better else first.condition)
+        yield from (f"{_capital(EXPLORATORY.says)}: {told}" for told in self._costs(first))
         undecided = [claim for claim in decisive if CANNOT_TELL.holds(claim)]
         # Of small ones, a sentence tells only if there is nothing larger to tell of.
         large = [claim for claim in undecided if not COULD_SEE.holds(claim)]
         if told_open := large or ([] if better or worse else undecided):
             yield NOT_DECIDED.says.format(whether=_whether(first), metrics=self._open(self._grouped(told_open)))
-        if same := self._grouped(claim for claim in decisive if NO_DIFFERENCE.holds(claim)):
-            yield EQUIVALENT.says.format(between=_capital(_between(first)), metrics=joined(self._few(same)))
+        same = [claim for claim in decisive if NO_DIFFERENCE.holds(claim)]
+        for margin, claims in grouped(same, lambda claim: claim.margin).items():
+            metrics = joined(self._few(self._grouped(claims)))
+            yield EQUIVALENT.says.format(between=_capital(_between(first)), margin=margin, metrics=metrics)
         flat = [claim for claim in every if UNCHANGED.holds(claim)]
         if flat and len(flat) == len([claim for claim in every if not NOTHING_SHARED.holds(claim)]):
             unmoved = self._grouped(flat)
@@ -228,7 +227,8 @@ class _Told:
             needed = [claim.needed for claim in claims if claim.needed is not None and NEEDED.holds(claim)]
             if needed:
                 ends = zip(*needed, strict=True)
-                notes.append(NEEDED.says.format(*(pick(end) for pick, end in zip((min, max), ends, strict=True))))
+                most = (pick(end) for pick, end in zip((min, max), ends, strict=True))
+                notes.append(NEEDED.says.format(*most, margin=claims[0].margin))
             parts.append(f"{self._names[scorer]}{_in_brackets(notes)}")
         return joined([*parts, *_more(len(metrics))], last="or")
 
@@ -236,8 +236,8 @@ class _Told:
         names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
         return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
 
-    def _costs(self, like: Effect, who: str) -> Iterator[str]:
-        """Yield what the condition costs more, and what it saves; `who` names it."""
+    def _costs(self, like: Effect) -> Iterator[str]:
+        """Yield what the condition costs more, what it saves, and how many times as much it takes."""
         if self._summary.unfinished:
             return
         alike = [e for e in self._summary.expenses if (e.kind, e.condition) == (like.kind, like.condition)]
@@ -248,7 +248,15 @@ class _Told:
                 if (found := [each for each in alike if each.metric == name and statement.holds(each)])
             ]
             if amounts:
-                yield statement.says.format(who=who, amounts=joined(amounts))
+                yield statement.says.format(who=like.condition, amounts=joined(amounts))
+        ratios = [
+            f"{times_as_much(each.metric, each.ratio)}{_in_brackets(self._agent(each))}"
+            for name in EXPENSE_UNITS
+            for each in alike
+            if each.metric == name and each.ratio is not None and TAKES.holds(each)
+        ]
+        if ratios:
+            yield TAKES.says.format(who=like.condition, ratios=joined(ratios))
 
 
 def _size(claim: Claim) -> float:

@@ -67,6 +67,7 @@ async def resume_run(
             run.working = attrs.evolve(run.working, earlier=before.elapsed)
             recorded = options.record or before.recording is not None
             done = run.run.known_trials
+            looked_at = len(frozen.ids) if len(done) >= before.trials else None
             done = done.answered if resumption.retry_failed else done
             await steps.bring_up(run, recorded=recorded, before=before, done=done)
             del done  # which may be large
@@ -80,7 +81,7 @@ async def resume_run(
             if new:
                 await steps.add_samples(run, new)
             retried = set_failures_aside(run.run) if resumption.retry_failed else 0
-            run.manifest = resumption.manifest(before, run.manifest, retried, changed)
+            run.manifest = resumption.manifest(before, run.manifest, retried, changed, looked_at)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
             async with _crew(run):

@@ -72,8 +72,10 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
         ranked[0],
         ranked[1][:4],
     ]
-    assert "  tools with no measured effect: open/page" in outcome.stdout.splitlines()
-    sentence = "Leaving out these tools of with\\_pages makes scores worse: without search contains by 0.92"
+    assert "  this run cannot tell what leaving out these tools changes: open/page" in outcome.stdout.splitlines()
+    sentence = (
+        "Leaving out these tools of with\\_pages makes scores worse: without search contains (exploratory) by 0.92"
+    )
     assert sentence in page.stdout
     html = (pages.root / "page.html").read_text(encoding="utf-8")
     assert "scripted: with_pages without search against with_pages" in html
@@ -144,3 +146,30 @@ def test_a_condition_that_a_config_names_wrongly_has_its_place(pages: Project) -
     outcome = pages.keval("validate", "eval.yaml")
 
     assert (2, True) == (outcome.code, "eval.yaml:1:22: no condition named 'nobody'" in outcome.stderr)
+
+
+def test_the_effect_on_the_questions_in_which_a_tool_was_called_stands_beside(project: Project) -> None:
+    """Of twelve questions, four call the tool; their answers alone say that it is missing."""
+    calls = {"tells_context": True, "calls": [{"name": "search", "error": "gone", "sent": False}]}
+    asked = [{"id": f"q{n}", "question": "How?", **(calls if n < 4 else {})} for n in range(12)]
+    config = f"""
+        dataset: {{path: questions.jsonl}}
+        agents: {{scripted: {{}}}}
+        contexts:
+          pages: {{type: stdio, command: {sys.executable}, args: [server.py, search, open]}}
+          fewer: {{from: pages, without: [search]}}
+        conditions: {{baseline: {{}}, with_pages: {{contexts: [pages]}}, without_search: {{contexts: [fewer]}}}}
+        primary: [basic/contains]
+        metrics: [basic/turns, basic/contains: {{none_of: [without_search]}}]
+    """
+    project.write(eval_yaml=config, questions_jsonl="\n".join(map(json.dumps, asked)), server_py=SERVER)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert 0 == outcome.code, outcome.stderr
+    (contrast,) = (each for each in outcome.data["contrasts"] if each["kind"] == "ablation")
+    effect = next(each for each in contrast["effects"] if each["metric"] == "basic/contains")
+    assert (12, pytest.approx(-1 / 3), "exploratory") == (effect["n"], effect["difference"], effect["family"])
+    assert (4, -1.0) == (effect["where_called"]["n"], effect["where_called"]["difference"])
+    told = " ".join(project.keval("report", outcome.data["run"]).stdout.split())
+    assert "only the questions in which with_pages called the tool (chosen by the data): search contains -1.00" in told

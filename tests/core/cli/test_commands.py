@@ -628,3 +628,51 @@ def _wait_for_lines(root: Path, wanted: int) -> None:
             return
         time.sleep(0.02)
     raise TimeoutError(f"no {wanted} trials within 30 s")
+
+
+def test_several_runs_of_one_config_are_counted(project: Project) -> None:
+    project.write(q_jsonl='{"id": "a", "question": "?"}', eval_yaml=ALIKE)
+    told = [project.keval("run", "eval.yaml", *args).stdout for args in ((), (), ("--limit", "1"), ("--seed", "5"))]
+
+    assert ["2 of this config are here" in text for text in told][:2] == [False, True]
+    assert "runs     " not in told[3]
+
+
+ALIKE = """
+dataset: {path: q.jsonl}
+agents: {scripted: {}}
+metrics: [basic/latency]
+"""
+
+
+def test_a_primary_metric_stands_out_before_a_larger_effect_on_another(project: Project) -> None:
+    answers = [
+        json.dumps({"id": f"q{n}", "condition": condition, "response": "x" * length})
+        for n in range(8)
+        for condition, length in (("baseline", 1), ("long", 2))
+    ]
+    project.write(
+        q_jsonl="\n".join(json.dumps({"id": f"q{n}", "question": "?", "answer": "x"}) for n in range(8)),
+        answers_jsonl="\n".join(answers),
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents: {recorded: {path: answers.jsonl}}
+            conditions: {baseline: {}, long: {system_prompt: Hm.}}
+            primary: [basic/contains]
+            metrics: [basic/equals, basic/contains: {any_of: [x]}]
+        """,
+    )
+
+    assert 0 == project.keval("run", "eval.yaml").code
+
+    (listed,) = project.keval("list", "--json").data
+    assert "basic/contains" == listed["largest_effect"]["metric"]
+
+
+def test_questions_of_init_are_named_until_they_are_replaced(project: Project) -> None:
+    project.write(q_jsonl='{"id": "replace-me-1", "question": "?"}', eval_yaml=ALIKE)
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert "1 of 1 questions are those that `keval init` wrote; replace them by your own" in outcome.stderr
+    assert "caution  questions of `keval init` that are yet to be replaced by your own: 1" in outcome.stdout

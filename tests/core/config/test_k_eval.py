@@ -114,7 +114,9 @@ def test_a_dataset_beside_the_config_comes_first_and_is_all_that_kevals_own_conf
     both = project.keval("validate", "configs/eval.yaml")
 
     assert (2, True) == (missing.code, "the dataset cannot be read" in missing.stderr), missing.stderr
-    assert (0, "") == (both.code, both.stderr)
+    notes = both.stderr.splitlines()
+    assert (0, 1) == (both.code, len(notes)), both.stderr
+    assert "with_notes differs from baseline in contexts and system_prompt" in notes[0]
 
 
 def test_a_prompt_is_sent_as_written_unless_it_is_said_to_be_a_template(project: Project) -> None:

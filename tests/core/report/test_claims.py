@@ -11,11 +11,22 @@ import pytest
 
 from keval import Scale, Summary
 from keval.findings.anchors import JudgeDrift
-from keval.findings.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.findings.effects import (
+    Arm,
+    AverageDifference,
+    Effect,
+    FamilyPower,
+    Interaction,
+    PartialEffect,
+    Ratio,
+    Verdict,
+    WithoutLost,
+)
 from keval.findings.reviews import CorrectedEffect
 from keval.findings.summary import ScoreByReading
 from keval.records.manifest import LookingEntry
-from keval.report.claims import STATEMENTS, Claim, said, word
+from keval.report.claims import Claim, said, word
+from keval.report.run_claims import STATEMENTS, Difference
 
 SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}
 LOST: dict[str, Any] = {"difference": -0.3, "ci_low": -0.4, "ci_high": -0.2, "p_adjusted": 0.001, "verdict": "worse"}
@@ -49,8 +60,16 @@ def lead(low: float) -> AverageDifference:
     return AverageDifference("one", "docs", Arm("one", "none"), 0.1, low, 0.2)
 
 
-def cost(low: float, high: float) -> Effect:
-    return attrs.evolve(claim(SURE).effect, difference=(low + high) / 2, ci_low=low, ci_high=high)
+def cost(verdict: Verdict, ratio: float | None = None) -> Effect:
+    """A cost whose interval is above 0, with the adjusted p of its ratio."""
+    of = None if ratio is None else Ratio(1.2, 1.1, 1.3, 0.01, ratio)
+    return attrs.evolve(claim(SURE).effect, difference=0.2, ci_low=0.1, ci_high=0.3, verdict=verdict, ratio=of)
+
+
+def apart(effect: float, against: float, p: float = 0.01, *, unfinished: bool = False) -> Difference:
+    """Two agents' effects on a metric of which less is better."""
+    ends = (effect - against, 0.1, None, None, p, p, effect, against)
+    return Difference(Interaction("m", None, "docs", "none", "ada", "bob", 30, *ends), "lower", unfinished)
 
 
 RUN = Summary(run="r", evaluation="e", baseline="none", neutral="omit", planned=1)
@@ -109,6 +128,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
         ],
     ),
     "EXPLORATORY": ([claim(SURE, family="exploratory")], [claim(SURE, family="primary"), claim(SURE, family="all")]),
+    "WITHOUT_LOST": ([claim(SURE, without_lost=WithoutLost(9, 0.1, -0.1, 0.3, "unclear"))], [claim(SURE)]),
     "DROPPED": ([claim(SURE, dropped=2)], [claim(SURE)]),
     "LOST_BOUNDS": ([claim(SURE, bound_low=0.0, bound_high=0.5)], [claim(SURE)]),
     "CORRECTED": ([corrected(OPEN, -0.1, 0.3)], [claim(OPEN), corrected(OPEN, None, None)]),
@@ -130,16 +150,27 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "TOO_FEW": ([[claim(ONE), claim(SOURCE)]], [[], [claim(ONE), claim(OPEN)]]),
     "INCOMPARABLE": ([[claim(ABSENT)]], [[], [claim(ABSENT), claim(ONE)]]),
     "SO_FAR": ([[claim(PART)]], [[], [claim(PART), claim(SURE)]]),
-    "COSTS": ([cost(0.1, 0.3)], [cost(-0.1, 0.3), cost(-0.3, -0.1)]),
-    "SAVES": ([cost(-0.3, -0.1)], [cost(-0.3, 0.1), cost(0.1, 0.3)]),
+    "COSTS": ([cost("worse")], [cost("unclear"), cost("better"), cost("interim")]),
+    "SAVES": ([cost("better")], [cost("unclear"), cost("worse"), cost("interim")]),
+    "TAKES": ([cost("unclear", 0.04)], [cost("worse"), cost("worse", 0.06), cost("interim", 0.04)]),
     "IS_THAN": ([[claim(SURE), claim(LOST)]], [[], [claim(SURE), claim(OPEN)]]),
     "NO_CLEAR_DIFFERENCE": ([[claim(OPEN), claim(NONE)]], [[claim(OPEN), claim(LOST)]]),
+    "DOES_MORE": (
+        [apart(-0.5, -0.1)],
+        [apart(0.1, 0.5), apart(-0.5, 0.1), apart(-0.5, -0.1, 0.06), apart(-0.5, -0.1, unfinished=True)],
+    ),
+    "DIFFERS_BY_AGENT": (
+        [apart(0.1, 0.5), apart(-0.5, 0.1)],
+        [apart(-0.5, -0.1), apart(0.1, 0.5, 0.06), apart(0.1, 0.5, unfinished=True)],
+    ),
     "INFORMATION_HELPS": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
     "INFORMATION_HARMS": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
     "NO_CLEAR_INFORMATION": ([[claim(OPEN)]], [[claim(OPEN), claim(SURE)]]),
     "PARTS_MISSED": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
     "PARTS_IN_THE_WAY": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
     "PARTS_NOT_MISSED": ([[claim(OPEN)]], [[claim(OPEN), claim(LOST)], [claim(OPEN), claim(SURE)]]),
+    "PARTS_OPEN": ([[claim(OPEN)]], [[claim(OPEN), claim(LOST)], [claim(OPEN), claim(SURE)]]),
+    "WHERE_CALLED": ([claim(OPEN, where_called=PartialEffect(3, -0.5, None, None))], [claim(OPEN)]),
     "READ_OR_NOT": (
         [ScoreByReading("m", None, 2, 0.5, 2, 0.5)],
         [ScoreByReading("m", None, 0, None, 4, 0.5), ScoreByReading("m", None, 4, 0.5, 0, None)],
@@ -150,6 +181,10 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "JUDGE_DRIFT": (
         [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],
         [JudgeDrift("r", 9, 0.3, -0.1, 0.5), JudgeDrift("r", 1, 0.3), JudgeDrift(reason="none")],
+    ),
+    "LOOKED_BEFORE": (
+        [attrs.evolve(RUN, looking=LookingEntry(before=(30,)))],
+        [RUN, attrs.evolve(RUN, looking=LookingEntry("docs/tone"))],
     ),
     "HOLDS": (
         [attrs.evolve(RUN, looking=LookingEntry("docs/tone")), attrs.evolve(RUN, unfinished=True)],
@@ -190,7 +225,7 @@ def test_every_claim_has_one_verdict() -> None:
 def test_a_scale_without_an_end_has_no_margin() -> None:
     endless = attrs.evolve(claim(NONE), scale=Scale(0, math.inf))
 
-    assert math.isinf(endless.margin)
+    assert math.isinf(endless.scale.least)
 
 
 def test_the_documentation_lists_every_statement_with_its_condition() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval.findings.effects import Arm, Contrast, Effect, Part, Verdict
+import attrs
+
+from keval.findings.effects import Arm, Contrast, Effect, Part, PartialEffect, Verdict
 from keval.findings.summary import ScorerScale, Summary
 from keval.records.scores import Scale
 from keval.report.contrasts import all_blocks, contrast_sentences
@@ -93,13 +95,13 @@ def test_tools_are_ranked_by_what_their_absence_costs() -> None:
     assert ["vital", "some", "idle"] == [claim.label for claim in block.claims]
     assert (
         ("metrics that no left-out tool measurably changes", "delay"),
-        ("tools with no measured effect", "idle"),
+        ("this run cannot tell what leaving out these tools changes", "idle"),
     ) == block.remarks
     vital = "without vital right by 0.60 [-0.70, -0.50] worse"
     some = "without some right by 0.20 [-0.30, -0.10] worse"
     assert [
         f"Leaving out these tools of docs makes scores worse: {vital}; {some}.",
-        "Leaving out idle has no clear effect in this run.",
+        "This run cannot tell what leaving out idle changes.",
     ] == said
 
 
@@ -111,10 +113,10 @@ def test_a_part_that_is_in_the_way_is_told_from_one_without_effect() -> None:
 
     (block,) = all_blocks(told)
 
-    assert ("skills with no measured effect", "idle") in block.remarks
+    assert ("this run cannot tell what leaving out these skills changes", "idle") in block.remarks
     assert [
         "Leaving out these skills of docs makes scores better: without misleading right by 0.40 [+0.30, +0.50] better.",
-        "Leaving out idle has no clear effect in this run.",
+        "This run cannot tell what leaving out idle changes.",
     ] == [*contrast_sentences(told)]
 
 
@@ -139,7 +141,7 @@ def test_without_a_sure_effect_the_first_metric_has_rows_all_the_same() -> None:
     (block,) = all_blocks(told)
 
     assert [("right", "two (ada)"), ("right", "one (ada)")] == [(claim.name, claim.label) for claim in block.claims]
-    assert ["Leaving out any tool of docs (one, two) has no clear effect in this run."] == [*contrast_sentences(told)]
+    assert ["This run cannot tell what leaving out any tool of docs (one, two) changes."] == [*contrast_sentences(told)]
 
 
 def test_a_change_has_a_block_of_its_own_that_says_what_was_changed() -> None:
@@ -172,11 +174,11 @@ def test_sections_are_called_so_and_parts_of_several_kinds_parts() -> None:
     (mixed,) = all_blocks(summary(style, tool))
 
     assert "docs without one of its sections, compared with docs" == block.title
-    assert (("sections with no measured effect", "Build"),) == block.remarks
+    assert (("this run cannot tell what leaving out these sections changes", "Build"),) == block.remarks
     assert "docs without one of its parts, compared with docs" == mixed.title
     assert [
         "Leaving out these sections of docs makes scores worse: without Style right by 0.20 [-0.30, -0.10] worse.",
-        "Leaving out Build has no clear effect in this run.",
+        "This run cannot tell what leaving out Build changes.",
     ] == [*contrast_sentences(summary(style, build))]
 
 
@@ -189,3 +191,22 @@ def test_a_placebo_of_a_text_tells_of_the_text() -> None:
 
     assert said.startswith("docs compared with its placebo sham (the text is scrambled): right +0.40")
     assert said.endswith("The information in the text helps, beyond the effect of a longer prompt.")
+
+
+def test_a_primary_metric_has_rows_and_the_effect_where_the_tool_was_called_stands_beside_them() -> None:
+    """Of twelve questions, four need the tool: over all of them its absence decides nothing."""
+    where = PartialEffect(4, -0.75, -1.0, -0.5)
+    of = [
+        attrs.evolve(effect("without", -0.25, "unclear"), where_called=where),
+        effect("without", 0.1, "unclear", "acme/delay"),
+    ]
+    told = attrs.evolve(summary(lacking("search", *of)), primary=("acme/right",))
+
+    (block,) = (block for block in all_blocks(told, "first") if block.about == "without")
+
+    assert ["right"] == [claim.name for claim in block.claims]
+    assert ("this run cannot tell what leaving out these tools changes", "search") in block.remarks
+    assert (
+        "only the questions in which docs called the tool (chosen by the data)",
+        "search right -0.75 [-1.00, -0.50] n=4",
+    ) in block.remarks

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.findings.effects import Arm, Effect, Verdict
+from keval.findings.effects import Arm, Effect, Ratio, Verdict
 from keval.findings.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
 from keval.records.scores import Scale
 from keval.report.sentences import sentences
@@ -26,7 +26,9 @@ def effect(
 
 
 def expense(name: str, difference: float, low: float, high: float) -> Effect:
-    return Effect(name, None, "one", "docs", Arm("one", "none"), 30, difference, None, ci_low=low, ci_high=high)
+    verdict: Verdict = "worse" if low > 0 else "better" if high < 0 else "unclear"
+    against = Arm("one", "none")
+    return Effect(name, None, "one", "docs", against, 30, difference, None, ci_low=low, ci_high=high, verdict=verdict)
 
 
 def trials(agent: str, condition: str, failed: int = 0) -> ArmTrials:
@@ -162,17 +164,22 @@ def test_conditions_under_which_agents_differ_alike_share_a_sentence() -> None:
     ] == told(*worse, open_one)
 
 
-def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
+def test_what_it_costs_is_said_where_that_is_sure() -> None:
+    ratio = Ratio(1.5, 1.2, 1.9, 0.001, 0.004)
     expenses = (
-        expense("seconds", 1.4, 1.0, 1.8),
+        attrs.evolve(expense("seconds", 1.4, 1.0, 1.8), ratio=ratio),
         expense("tokens", 900.0, 850.0, 950.0),
         expense("tool_calls", -0.5, -0.9, -0.1),
-        expense("usd", 0.001, -0.1, 0.1),
+        attrs.evolve(expense("usd", 0.001, -0.1, 0.1), ratio=attrs.evolve(ratio, p_adjusted=0.06)),
     )
 
     said = told(effect("tone", 0.1, "better"), expenses=expenses)
 
-    assert ["It costs 1.40 s and 900 tokens more per answer.", "It costs 0.5 tool calls less per answer."] == said[1:]
+    assert [
+        "Exploratory: docs costs 1.40 s and 900 tokens more per answer.",
+        "Exploratory: docs costs 0.5 tool calls less per answer.",
+        "Exploratory: docs takes 1.50 times the seconds [1.20, 1.90] per answer.",
+    ] == said[1:]
 
 
 def test_a_condition_that_costs_and_improves_nothing_is_named() -> None:
@@ -180,7 +187,7 @@ def test_a_condition_that_costs_and_improves_nothing_is_named() -> None:
 
     said = told(effect("tone", 0.0, "unclear", condition="docs"), expenses=(costly,))
 
-    assert "docs costs 900 tokens more per answer." == said[0]
+    assert "Exploratory: docs costs 900 tokens more per answer." == said[0]
 
 
 def test_lost_trials_are_said() -> None:

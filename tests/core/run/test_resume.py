@@ -149,6 +149,27 @@ def test_repetitions_can_be_added(ran: Project) -> None:
     assert 48 == outcome.data["planned"]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_run_that_is_extended_remembers_that_it_was_looked_at(mortal: Project, whole: bool) -> None:
+    """Twelve questions, to which four are added: that may be because of what was found on the twelve."""
+    few, more = ([{"id": f"q{number}", "question": f"{number}?"} for number in range(count)] for count in (12, 16))
+    mortal.write(questions_jsonl=lines(few))
+    env = {} if whole else {"MORTAL_DIES_AFTER": "20"}
+    mortal.fork("run", "eval.yaml", env=env)
+    first = mortal.keval("report", str(mortal.run_directory()), "--json").data
+    mortal.write(questions_jsonl=lines(more))
+
+    outcome = mortal.keval("resume", str(mortal.run_directory()), "--extend", "eval.yaml")
+
+    assert 0 == outcome.code, outcome.stderr
+    assert ("looked at before, after 12 questions; intervals hold at every look" in outcome.stdout) == whole
+    last = mortal.read("summary.json")["effects"][0]
+    before = first["effects"][0]
+    if whole:
+        assert [12] == mortal.read("manifest.json")["looking"]["before"]
+        assert last["ci_high"] - last["ci_low"] > before["ci_high"] - before["ci_low"] or not before["stderr"]
+
+
 def test_a_config_can_add_samples_and_conditions(ran: Project) -> None:
     more = [*SAMPLES, {"id": "new", "question": "And now?"}]
     text = CONFIG.replace("{contexts: [notes]}}", "{contexts: [notes]}, prompted: {system_prompt: Be kind.}}")

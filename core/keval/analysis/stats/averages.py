@@ -88,8 +88,8 @@ def _differences(
     rows = []
     for arm, against in pairs:
         both = {number: _difference(shares[arm][number], shares[against][number]) for number in weights}
-        found = _influence(both, weights, clusters) if all(both.values()) else Influence(0.0, ())
-        rows.append(Differences(found.by_sample, found.clusters, 1.0))
+        each = _influence(both, weights, clusters) if all(both.values()) else Influence(0.0, ())
+        rows.append(Differences(each.by_sample, each.clusters, 1.0))
     for (arm, against), found in zip(pairs, paired_effects(rows, looking=looking), strict=True):
         yield AverageDifference(arm.agent, arm.condition, against, found.difference, found.low, found.high)
 

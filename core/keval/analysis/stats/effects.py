@@ -15,7 +15,7 @@ from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pa
 from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
 from keval.analysis.stats.units import FloatArray, IntArray, evened, t_quantile
-from keval.findings.effects import SMALL_SHARE, SURE, Effect, Interaction, PerProtocol, Verdict, is_flat
+from keval.findings.effects import SURE, Effect, Interaction, PartialEffect, Ratio, Verdict, allowed_drop, is_flat
 from keval.records.scores import Scale
 
 
@@ -103,13 +103,70 @@ def _estimated(pairs: Sequence[Pair], families: Families) -> Iterator[tuple[Effe
         pair = pairs[number]
         arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
         rows.append(_differences(pair.measure, arm, against)[0])
+    positive = [number for number, pair in enumerate(pairs) if pair.measure.has_ratio and _is_positive(pair)]
+    rows += [_logarithms(pairs[number]) for number in positive]
+    imputed = {number: each for number, pair in enumerate(pairs) if (each := _imputed(pair))}
+    rows += [row for each in imputed.values() for row in each]
     found = paired_effects(rows, looking=families.looking)
-    per_protocol = dict(zip(complying, found[len(pairs) :], strict=True))
+    beyond = iter(found[len(pairs) :])
+    per_protocol = dict(zip(complying, beyond, strict=False))
+    ratios = dict(zip(positive, beyond, strict=False))
+    ends = {number: (next(beyond), next(beyond)) for number in imputed}
     for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False)):
-        yield _effect(pair, one, samples, per_protocol.get(number)), one.df
+        effect = _effect(pair, one, samples, per_protocol.get(number), ratios.get(number))
+        yield attrs.evolve(effect, p_lost=_p_lost(one, *ends[number]) if number in ends else None), one.df
 
 
-def _effect(pair: Pair, found: PairedEffect, shared: IntArray, compliant: PairedEffect | None) -> Effect:
+def _imputed(pair: Pair) -> tuple[Differences, Differences] | None:
+    """Return the differences if every lost score had been the worst for the arm, and the best; `None` if none is lost.
+
+    Neutral scores are lost as well, where the shares of them differ between the arms.
+    """
+    scale, clusters = pair.measure.scale, pair.measure.clusters
+    if math.isinf(scale.high):
+        return None
+    unlike = _is_unlike(pair.arm, pair.against)
+    samples, (ours, theirs) = _observed(*map(_with_neutral, (pair.arm, pair.against)) if unlike else pair.sides)
+    both = (ours.scored + ours.lost > 0) & (theirs.scored + theirs.lost > 0)
+    if not (ours.lost.any() or theirs.lost.any()) or not both.any():
+        return None
+    of = None if clusters is None else np.asarray(clusters)[samples[both]]
+
+    def means(side: Observed, lost: float) -> FloatArray:
+        return np.asarray((side.sums + lost * side.lost)[both] / (side.scored + side.lost)[both])
+
+    ends = ((scale.low, scale.high), (scale.high, scale.low))
+    low, high = (
+        Differences(means(ours, lost) - means(theirs, other), of, pair.measure.span, _size(pair.measure))
+        for lost, other in ends
+    )
+    return low, high
+
+
+def _p_lost(found: PairedEffect, low: PairedEffect, high: PairedEffect) -> float | None:
+    """Return the p of an effect whose lost scores had all been the worst for it; 1 if it then is another way round."""
+    if not found.difference or found.p is None:
+        return None
+    against = low if found.difference > 0 else high
+    turned = not against.difference or (against.difference > 0) != (found.difference > 0)
+    return 1.0 if turned or against.p is None else against.p
+
+
+def _is_positive(pair: Pair) -> bool:
+    _, before, now = _paired(pair.arm, pair.against)
+    return bool(len(now)) and min(now.min(), before.min()) > 0
+
+
+def _logarithms(pair: Pair) -> Differences:
+    """Return the differences of the logarithms of two arms' means, whose mean is that of the ratio."""
+    shared, before, now = _paired(pair.arm, pair.against)
+    clusters = None if pair.measure.clusters is None else np.asarray(pair.measure.clusters)[shared]
+    return Differences(np.log(now / before), clusters, size=1.0)  # a quotient is as exact as its two numbers
+
+
+def _effect(
+    pair: Pair, found: PairedEffect, shared: IntArray, compliant: PairedEffect | None, ratio: PairedEffect | None
+) -> Effect:
     """Return an effect as far as it is known without the others."""
     arm, against, measure = pair.arm, pair.against, pair.measure
     low, high = _bounds(measure.scale, arm, against) or (None, None)
@@ -139,8 +196,14 @@ def _effect(pair: Pair, found: PairedEffect, shared: IntArray, compliant: Paired
         neutral_high=neutral_high,
         per_protocol=None
         if compliant is None
-        else PerProtocol(compliant.n, compliant.difference, compliant.low, compliant.high),
+        else PartialEffect(compliant.n, compliant.difference, compliant.low, compliant.high),
+        ratio=None if ratio is None or ratio.difference is None else _ratio(ratio, ratio.difference),
     )
+
+
+def _ratio(logarithms: PairedEffect, mean: float) -> Ratio:
+    low, high = (None if end is None else math.exp(end) for end in (logarithms.low, logarithms.high))
+    return Ratio(math.exp(mean), low, high, logarithms.p)
 
 
 def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
@@ -149,10 +212,20 @@ def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
     Source: Tarone, A modified Bonferroni method for discrete data, Biometrics 46 (1990), 515-522.
     """
     keys = [None if each.p is None or is_flat(each) else (each.kind, families.of(each.metric)) for each in effects]
-    sizes = Counter(keys)
+    ratios = [each.ratio if key else None for each, key in zip(effects, keys, strict=True)]
+    sizes = Counter([*keys, *(key for key, ratio in zip(keys, ratios, strict=True) if ratio)])
+    p = [*(each.p for each in effects), *(ratio.p if ratio else None for ratio in ratios)]
+    adjusted = _holm_in(keys * 2, p)
+    columns = zip(effects, keys, ratios, adjusted[: len(effects)], adjusted[len(effects) :], strict=True)
     return [
-        attrs.evolve(each, p_adjusted=p, family=key[1] if key else None, family_size=sizes[key] if key else 0)
-        for each, key, p in zip(effects, keys, _holm_in(keys, [each.p for each in effects]), strict=True)
+        attrs.evolve(
+            each,
+            p_adjusted=of_difference,
+            family=families.told(each.kind, each.metric) if key else None,
+            family_size=sizes[key] if key else 0,
+            ratio=attrs.evolve(ratio, p_adjusted=of_ratio) if ratio else None,
+        )
+        for each, key, ratio, of_difference, of_ratio in columns
     ]
 
 
@@ -178,7 +251,7 @@ def _judged(found: Effect, families: Families, scale: Scale, df: float | None) -
         wider = float(t_quantile(df, 1 - alpha) / t_quantile(df, 1 - SURE))
         seen.append((found.ci_high - found.ci_low) / 2 * wider)
     sd = found.stderr * math.sqrt(found.n)
-    margin = _margin(scale)
+    margin = scale.least
     known = sd and found.n >= _FEWEST and math.isfinite(margin)
     needed = needed_between(sd, df, margin, alpha=alpha) if known else None
     return attrs.evolve(found, verdict=verdict, mde=max(seen, default=None), needed_samples=needed)
@@ -198,13 +271,13 @@ class Drop:
     p_adjusted: float | None
 
 
-def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[Drop]:
-    """Return by how much the arm of each pair is worse, held against a drop that is `allowed`."""
+def drops_of(pairs: Sequence[Pair], families: Families, allowed: float | None) -> list[Drop]:
+    """Return by how much the arm of each pair is worse, held against a drop that is `allowed`, or else the margin."""
     effects = effects_of(pairs, families)
     rule = Rule.on([*map(differences_of, pairs)], families.looking)
     sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
     low, high = rule.interval(1 - 2 * SURE)
-    center = sign * allowed
+    center = sign * np.array([allowed_drop(pair.measure.scale, allowed) for pair in pairs])
     p = rule.p(center) / 2
     p = np.where(sign * (rule.moments.mean - center) > 0, p, 1 - p)
     known = [None if math.isnan(each) else float(each) for each in p]
@@ -223,10 +296,11 @@ def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[
 
 def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Interaction, ...]:
     """Return how much more each condition does for an agent than for another, with p adjusted by family."""
-    rows = []
+    rows, both = [], []
     for each in crossed:
         mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
-        differences, _ = _differences(each.measure, mine, other)
+        differences, shared = _differences(each.measure, mine, other)
+        both.append((_mean_on(mine, shared), _mean_on(other, shared)))
         size = _size(each.measure, *(arm.values.means for arm in (*each.ours, *each.theirs)))
         rows.append(attrs.evolve(differences, span=2 * differences.span, size=size))
     told = [
@@ -244,8 +318,12 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
             ci_high=found.high,
             p=found.p,
             p_adjusted=None,
+            effect=ours,
+            against_effect=theirs,
         )
-        for each, found in zip(crossed, paired_effects(rows, looking=families.looking), strict=True)
+        for each, found, (ours, theirs) in zip(
+            crossed, paired_effects(rows, looking=families.looking), both, strict=True
+        )
     ]
     keys = [families.of(each.metric) if each.difference or each.stderr else None for each in told]
     adjusted = _holm_in(keys, [each.p for each in told])
@@ -280,17 +358,12 @@ def _verdict(found: Effect, scale: Scale) -> Verdict:
     if found.worst_case is None:
         return "unclear"
     # A few questions that lose much are seldom among those that are asked.
-    return "same" if max(-found.worst_case[0], found.worst_case[1]) <= _margin(scale) else "unclear"
-
-
-def _margin(scale: Scale) -> float:
-    """Return how large a difference may be to be called none; infinite for a scale without an end."""
-    return SMALL_SHARE * (scale.high - scale.low)
+    return "same" if max(-found.worst_case[0], found.worst_case[1]) <= scale.least else "unclear"
 
 
 def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
     """Return the bounds of the effect, if scores are lost and the scale has an end."""
-    ours, theirs = _observed(arm, against)
+    _, (ours, theirs) = _observed(arm, against)
     if not (ours.lost.any() or theirs.lost.any()):
         return None
     return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
@@ -301,21 +374,30 @@ def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[f
 
     Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
     """
-    shares = [each.neutral.total() / max(1, each.neutral.total() + sum(each.values.counts)) for each in (arm, against)]
-    if abs(shares[0] - shares[1]) <= _UNLIKE:
+    if not _is_unlike(arm, against):
         return None
-    ours, theirs = _observed(*(attrs.evolve(each, lost=each.lost + each.neutral) for each in (arm, against)))
+    _, (ours, theirs) = _observed(_with_neutral(arm), _with_neutral(against))
     return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
 
 
-def _observed(*arms: ArmValues) -> list[Observed]:
-    """Return what is known of arms on all samples that any of them has a score for or lost one of."""
+def _is_unlike(*arms: ArmValues) -> bool:
+    """Return whether the shares of neutral scores differ."""
+    shares = [each.neutral.total() / max(1, each.neutral.total() + sum(each.values.counts)) for each in arms]
+    return max(shares) - min(shares) > _UNLIKE
+
+
+def _with_neutral(arm: ArmValues) -> ArmValues:
+    return attrs.evolve(arm, lost=arm.lost + arm.neutral)
+
+
+def _observed(*arms: ArmValues) -> tuple[IntArray, list[Observed]]:
+    """Return all samples that any of the arms has a score for or lost one of, and what is known of the arms on them."""
     scored = {sample for arm in arms for sample in arm.values.samples}
     lost = [
         arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in scored}) for arm in arms
     ]
     samples = np.array(sorted(scored.union(*lost)), np.int64)
-    return [_observed_on(arm, counts, samples) for arm, counts in zip(arms, lost, strict=True)]
+    return samples, [_observed_on(arm, counts, samples) for arm, counts in zip(arms, lost, strict=True)]
 
 
 def _observed_on(arm: ArmValues, lost: Counter[int], samples: IntArray) -> Observed:

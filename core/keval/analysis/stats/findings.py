@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress, product
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import attrs
 
@@ -17,7 +17,7 @@ from keval.analysis.stats.contrasts import ablated, contrasts_of
 from keval.analysis.stats.intervals import Interval, Values, mean_intervals, quantile
 from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
-from keval.analysis.stats.score_sums import SampleValues
+from keval.analysis.stats.score_sums import SampleValues, with_worst
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval.analysis.stats.win_rates import compared_with
 from keval.findings.effects import (
@@ -29,8 +29,10 @@ from keval.findings.effects import (
     Effect,
     FamilyPower,
     Interaction,
+    PartialEffect,
     Repetitions,
     VarianceComponents,
+    WithoutLost,
 )
 from keval.findings.summary import ArmScore
 from keval.records.manifest import Manifest, ScorerEntry
@@ -57,6 +59,18 @@ def compared_arms(manifest: Manifest) -> Iterator[tuple[Kind, Arm, Arm]]:
     for (agent, condition), arm in arms.items():
         if agent != first:
             yield "agent", arm, arms[first, condition]
+
+
+def _is_tool(part: str | None, name: str) -> bool:
+    """Return whether a part that is left out is a tool of this name; the part may have its context before it."""
+    return part is not None and (part == name or part.endswith(f"__{name}"))
+
+
+def _kept(arm: ArmValues) -> ArmValues:
+    return arm.without_lost or arm
+
+
+_EVERY: frozenset[Kind] = frozenset(get_args(Kind))
 
 
 class Findings:
@@ -88,7 +102,7 @@ class Findings:
         if (arm, scorer) not in self._values:
             observed = self._observed[arm]
             cell = observed.cells[scorer]
-            self._values[arm, scorer] = ArmValues(
+            found = ArmValues(
                 arm,
                 cell.values(),
                 cell.lost() + observed.failed,
@@ -96,7 +110,33 @@ class Findings:
                 cell.left_out(),
                 observed.compliant[scorer].values() if observed.compliant else None,
             )
+            self._values[arm, scorer] = self._with_worst(found, observed.failed, scorer)
         return self._values[arm, scorer]
+
+    def _with_worst(self, found: ArmValues, failed: Counter[int], scorer: Scorer) -> ArmValues:
+        """Return what was found with the lost scores that count as the worst, as the config says."""
+        scale = next(entry.scale for entry in self._scorers if entry.scorer == scorer)
+        if (self.manifest.failed, self.manifest.unscored) == ("omit", "omit") or math.isinf(scale.high):
+            return found
+        # What no arm has a score for cannot be scored.
+        known = {sample for arm in self._observed.values() for sample in arm.cells[scorer].values().samples}
+        by_scorer = found.lost - failed
+        chosen = {"failed": self.manifest.failed == "worst", "unscored": self.manifest.unscored == "worst"}
+
+        def split(counts: Counter[int], part: str) -> tuple[Counter[int], Counter[int]]:
+            """Return which of these count as the worst, and which are lost."""
+            worst = Counter({sample: n for sample, n in counts.items() if chosen[part] and sample in known})
+            return worst, counts - worst
+
+        (worst, left), (worse, lost), (worst_of_all, without) = (
+            split(failed, "failed"),
+            split(by_scorer, "unscored"),
+            split(found.without, "unscored"),
+        )
+        if not (worst := worst + worse + worst_of_all):
+            return found
+        values = with_worst(found.values, worst, scale)
+        return attrs.evolve(found, values=values, lost=left + lost, without=without, without_lost=found)
 
     def unit(self, sample: int) -> int:
         """Return the number of what is independent of others, by the number of a sample: its source, or itself."""
@@ -113,7 +153,9 @@ class Findings:
         unfinished = any(each.unfinished for each in (self, *others))
         looked = [each._looking for each in (self, *others) if each._looking is not None]
         looking = attrs.evolve(looked[0], look=None, looks=None) if looked and others else next(iter(looked), None)
-        return Families(frozenset(self.manifest.primary), unfinished, looking)
+        conditions = {condition for _, condition in self._compared}
+        beside: frozenset[Kind] = frozenset({"agent"} if len(conditions) > 1 and not others else ())
+        return Families(frozenset(self.manifest.primary), unfinished, looking, beside)
 
     def pairs(self, arms: Iterable[tuple[Kind, Arm, Arm]]) -> list[Pair]:
         """Return the first arm of each pair with the second, by each scorer."""
@@ -148,9 +190,26 @@ class Findings:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
         return self.between(compared_arms(self.manifest))
 
-    def between(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
-        """Return the effects of the first arm of each pair against the second, by each scorer."""
-        return _effects(self.pairs(pairs), self.families())
+    def between(
+        self, pairs: Iterable[tuple[Kind, Arm, Arm]], beside: frozenset[Kind] = frozenset()
+    ) -> tuple[Effect, ...]:
+        """Return the effects of the first arm of each pair against the second, by each scorer.
+
+        Those of the kinds `beside` are exploratory, and so are others as `families` says.
+        """
+        families = self.families()
+        families = attrs.evolve(families, beside=families.beside | beside)
+        compared = self.pairs(pairs)
+        found = _effects(compared, families)
+        if not any(side.without_lost for pair in compared for side in (pair.arm, pair.against)):
+            return found
+        others = [attrs.evolve(each, arm=_kept(each.arm), against=_kept(each.against)) for each in compared]
+        return tuple(
+            attrs.evolve(
+                each, without_lost=WithoutLost(other.n, other.difference, other.ci_low, other.ci_high, other.verdict)
+            )
+            for each, other in zip(found, _effects(others, families), strict=True)
+        )
 
     def family_power(self, effects: Sequence[Effect]) -> FamilyPower | None:
         """Return what a primary metric would bring; `None` if there is one, or nothing to choose from."""
@@ -172,7 +231,7 @@ class Findings:
     def spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second on what an answer takes."""
         scale = Scale(0.0, math.inf, better="lower")
-        measures = {name: Measure((name, None), scale, self._clusters) for name in EXPENSES}
+        measures = {name: Measure((name, None), scale, self._clusters, has_ratio=True) for name in EXPENSES}
         found = [
             Pair(
                 kind, measure, *(ArmValues(each, self._observed[each].expenses.values(name)) for each in (arm, against))
@@ -180,7 +239,7 @@ class Findings:
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
-        families = Families(unfinished=self.unfinished, looking=self._looking)
+        families = Families(unfinished=self.unfinished, looking=self._looking, beside=_EVERY)
         return tuple(each for each in _effects(found, families) if each.n)
 
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -194,10 +253,29 @@ class Findings:
         for kind in dict.fromkeys(each.kind for each in wanted):
             of_kind = [each for each in wanted if each.kind == kind]
             sides = [side for each in of_kind for side in self._sides(each)]
-            effects, expenses = self.between(sides), self.spent(sides)
+            effects, expenses = self.between(sides, beside=_EVERY), self.spent(sides)
             for each in of_kind:
-                found.append(attrs.evolve(each, effects=_of(each, effects), expenses=_of(each, expenses)))
+                told = _of(each, effects)
+                if each.kind == "ablation" and each.part == "tool":
+                    told = self._where_called(each, told)
+                found.append(attrs.evolve(each, effects=told, expenses=_of(each, expenses)))
         return tuple(found)
+
+    def _where_called(self, contrast: Contrast, effects: Sequence[Effect]) -> tuple[Effect, ...]:
+        """Return the effects of leaving out a tool, each with that on the samples in which the tool was called."""
+        pairs = []
+        for pair in self.pairs(self._sides(contrast)):
+            called = self._observed[pair.against.arm].called
+            samples = set[int]().union(*(of for name, of in called.items() if _is_tool(contrast.left_out, name)))
+            arm, against = (attrs.evolve(side, values=side.values.of(samples)) for side in (pair.arm, pair.against))
+            pairs.append(attrs.evolve(pair, arm=arm, against=against))
+        partial = {(each.agent, each.scorer): each for each in _effects(pairs, Families())}
+        return tuple(
+            attrs.evolve(each, where_called=PartialEffect(of.n, of.difference, of.ci_low, of.ci_high))
+            if (of := partial[each.agent, each.scorer]).n
+            else each
+            for each in effects
+        )
 
     def _sides(self, contrast: Contrast) -> Iterator[tuple[Kind, Arm, Arm]]:
         for agent in self.manifest.agents:

@@ -89,7 +89,9 @@ class JudgeLabels:
         self, whose: CorrectedEffect, sides: Sequence[Sequence[Label]], findings: Callable[[], Findings]
     ) -> CorrectedEffect:
         """Return an effect with its figures, or with the reason for none."""
-        if reason := refusal(*(_labelled(side, _units(side)) for side in sides)):
+        span = self.entry.scale.high - self.entry.scale.low
+        arm_labels, against_labels = (_labelled(side, _units(side)) for side in sides)
+        if reason := refusal(arm_labels, against_labels, span):
             return attrs.evolve(whose, reason=reason)
         found = findings()
         if found.unfinished:
@@ -103,9 +105,8 @@ class JudgeLabels:
         both = {sample: now - before for sample, before, now in paired_values(arm, against)}
         kept = [[label for label in side if found.number(label.sample) in both] for side in sides]
         ours, theirs = (_labelled(side, [found.unit(found.number(label.sample)) for label in side]) for side in kept)
-        if reason := refusal(ours, theirs):
+        if reason := refusal(ours, theirs, span):
             return attrs.evolve(whose, reason=reason)
-        span = self.entry.scale.high - self.entry.scale.low
         judged = Judged(np.array([*both.values()]), np.array([*map(found.unit, both)], np.int64), span)
         effect, bias = corrected(judged, ours, theirs), bias_difference(ours, theirs, span)
         return attrs.evolve(

@@ -9,13 +9,14 @@ from itertools import chain
 
 import attrs
 
+from keval.analysis.stats.contrasts import contrasts_of
 from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.own_pasts import OwnPasts
 from keval.analysis.stats.score_sums import Cell
 from keval.findings.effects import Arm
 from keval.records.manifest import Manifest, Rates, is_current
 from keval.records.scores import ScoreLine, Scorer
-from keval.records.trial import Trial
+from keval.records.trial import PLACEHOLDER, Trial
 
 
 def numbered(*samples: Sequence[str]) -> dict[str, int]:
@@ -29,7 +30,8 @@ class ArmObservations:
 
     `compliant` has the scores of compliant trials alone; `None` where the condition requires no use of tools. `failed`
     counts failed trials by the number of their sample, `answered` counts the others. `expenses` are what the answers
-    took, and `own_pasts` what the agent had of its own.
+    took, and `own_pasts` what the agent had of its own. `called` has the samples in which each tool was called, where
+    another condition lacks one of the tools.
     """
 
     arm: Arm
@@ -39,6 +41,7 @@ class ArmObservations:
     answered: int = 0
     expenses: Expenses = attrs.field(factory=Expenses)
     own_pasts: OwnPasts = attrs.field(factory=OwnPasts)
+    called: dict[str, set[int]] = attrs.field(factory=dict)
 
 
 class Observations:
@@ -64,6 +67,8 @@ class Observations:
             for condition, entry in manifest.conditions.items()
         }
         self._asked = frozenset(manifest.looking.asked if manifest.looking else ())
+        lacking = (each for each in contrasts_of(manifest) if each.kind == "ablation" and each.part == "tool")
+        self._whole = {each.against for each in lacking}
         self.beyond = 0
         self._not_compliant: set[str] = set()
         self._cluster_key = manifest.dataset.cluster_key
@@ -100,6 +105,9 @@ class Observations:
                 if self._spending:
                     found.expenses.add(sample, trial.transcript, self.rates.attempt(trial.agent, trial.transcript))
                 found.own_pasts.add(trial.transcript, sample)
+                for call in trial.transcript.own_calls if trial.condition in self._whole else ():
+                    if not call.own:
+                        found.called.setdefault(call.tool or call.name, set()).add(sample)
         if trial.complied is False:
             self._not_compliant.add(trial.id)
         if self._cluster_key is not None:
@@ -121,6 +129,11 @@ class Observations:
     def _row(self) -> Mapping[Scorer, Cell]:
         count_neutral = self.manifest.neutral == "count"
         return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
+
+    @property
+    def placeholders(self) -> int:
+        """How many of the questions `keval init` wrote to be replaced."""
+        return sum(name.startswith(PLACEHOLDER) for name in self._numbers)
 
     def number(self, sample: str) -> int:
         """Return the number of a sample by its id."""

@@ -37,7 +37,7 @@ class Differences:
 
     @size.default
     def _largest(self) -> float:
-        return self.span if math.isfinite(self.span) else float(np.max(np.abs(self.values), initial=0.0))
+        return self.span if math.isfinite(self.span) else float(np.max(np.abs(np.asarray(self.values)), initial=0.0))
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import compress
 from operator import add, mul, truediv
 from sys import intern
@@ -18,7 +18,7 @@ import attrs
 
 from keval.analysis.stats.variance import Graded
 from keval.records.manifest import ScorerEntry
-from keval.records.scores import ScoreLine
+from keval.records.scores import Scale, ScoreLine
 from keval.records.trial import FailureTally
 
 
@@ -106,11 +106,43 @@ class SampleValues:
         """How many values of each sample pass the threshold."""
         return array("I", bytes(4 * len(self.counts))) if self._passed is None else self._passed
 
+    def of(self, samples: Container[int]) -> SampleValues:
+        """Return the values of some samples."""
+        chosen = [sample in samples for sample in self.samples]
+        return SampleValues(
+            array("q", compress(self.samples, chosen)),
+            array("d", compress(self.means, chosen)),
+            array("I", compress(self.counts, chosen)),
+            array("d", compress(self.sums, chosen)),
+        )
+
     @property
     def graded(self) -> Graded:
         """The gradings behind the values."""
         squares = self.squares
         return self._graded or Graded(self.counts, self.counts, self.counts, self.sums, squares, squares)
+
+
+def with_worst(found: SampleValues, lost: Mapping[int, int], scale: Scale) -> SampleValues:
+    """Return values with so many more of each sample, which are the worst of the scale."""
+    worst = scale.low if scale.better == "higher" else scale.high
+    sums = Sums()
+    places = {sample: place for place, sample in enumerate(found.samples)}
+    squares, passed = found.squares, found.passed
+    kept = sorted({*places, *lost})
+    sums.squares, sums.passed = array("d"), array("I")
+    for sample in kept:
+        place, more = places.get(sample), lost.get(sample, 0)
+        had = (
+            (0, 0.0, 0.0, 0)
+            if place is None
+            else (found.counts[place], found.sums[place], squares[place], passed[place])
+        )
+        sums.counts.append(had[0] + more)
+        sums.sums.append(had[1] + more * worst)
+        sums.squares.append(had[2] + more * worst * worst)
+        sums.passed.append(had[3])
+    return attrs.evolve(sums.values(), samples=array("q", kept))
 
 
 def passes(entry: ScorerEntry) -> Callable[[float], bool]:

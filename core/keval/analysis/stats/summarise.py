@@ -13,6 +13,7 @@ from keval.analysis.stats.observations import Observations
 from keval.analysis.stats.own_pasts import unlike_pasts
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval.analysis.stats.win_rates import Preferences, compared_with
+from keval.config.variation import mixed
 from keval.findings.draws import NO_LABELS, Labels
 from keval.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, Summary
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
@@ -167,6 +168,8 @@ class Summariser:
             properties=findings.properties(),
             averages=findings.averages(),
             unfinished=findings.unfinished,
+            mixed=mixed(manifest.config),
+            placeholders=self.observed.placeholders,
             same_vendor=_same_vendors(manifest),
             unpriced=self.observed.rates.unpriced,
             scorers=tuple(

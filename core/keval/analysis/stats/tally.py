@@ -156,6 +156,7 @@ class Tally:
     failed: int = 0
     retried: int = 0
     truncated: int = 0
+    uncalled: int = 0
     tool_calls: int | None = None
     model_calls: int | None = None
     usage: UsageTotal = UsageTotal()
@@ -184,6 +185,7 @@ class Tally:
                 costs.append(usd)
         if trial.transcript:
             listed, unlisted = len(trial.transcript.own_calls), trial.transcript.unlisted_calls
+            self.uncalled += unlisted == 0 and all(call.own for call in trial.transcript.own_calls)
             if listed or unlisted is not None:
                 self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
@@ -219,4 +221,9 @@ class Tally:
             cost=self.cost,
             dropped=dict(self.dropped),
             truncated=self.truncated,
+            uncalled=self.uncalled if _offers_tools(entry) else None,
         )
+
+
+def _offers_tools(entry: ConditionEntry) -> bool:
+    return any(server.tools for name, server in entry.servers.items() if name not in entry.texts)

@@ -19,9 +19,9 @@ from keval.findings.formats import counted, number, signed
 from keval.findings.summary import Summary
 from keval.report.averages import mean_lines
 from keval.report.blocks import Block, block_of, blocks, claims_of
-from keval.report.claims import Level
 from keval.report.effects import effect_lines
 from keval.report.origin import replay_label
+from keval.report.statement import Level
 from keval.report.terminal.console import print_sections, safe
 from keval.report.terminal.messages import foreign
 from keval.report.terminal.overview import headline
@@ -111,9 +111,10 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     """Yield the two runs, and what differs besides their answers."""
     now, before = found.runs
     yield from (Text(line, "bold") for line in folded(f"{one_line(now.run)} against {one_line(before.run)}", width))
-    if simulated := [run.run for run in found.runs if run.simulated]:
-        told = f"SIMULATED MODEL in {', '.join(simulated)}: the figures test keval, not a model"
-        yield from (Text(line, "bold yellow") for line in folded(told, width))
+    for what, tested, graded_only in (("MODEL", "a model", False), ("JUDGE", "the answers", True)):
+        if simulated := [run.run for run in found.runs if run.simulated and run.graded_only == graded_only]:
+            told = f"SIMULATED {what} in {', '.join(simulated)}: the figures test keval, not {tested}"
+            yield from (Text(line, "bold yellow") for line in folded(told, width))
     for run in found.runs:
         if run.replay is not None:
             told = one_line(f"{run.run}: {replay_label(run.replay)}")

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from keval.analysis.unverified_claims import UnverifiedClaim
-from keval.findings.effects import SURE, Interaction
+from keval.findings.effects import Interaction
 from keval.findings.formats import interval, number, signed
 from keval.findings.summary import Summary
 from keval.report.activation import activation_sentences, reading_sentences
 from keval.report.anchors import anchor_lines
 from keval.report.averages import average_lines
-from keval.report.claims import PRIMARY_WOULD
+from keval.report.claims import EXPLORATORY
 from keval.report.reviews import claim_lines, judging_lines, review_lines
+from keval.report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_lines, tool_lines
 from keval.report.totals import compliance_lines
@@ -47,15 +48,21 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
 def _interactions(summary: Summary) -> Iterator[Text]:
     """Yield for which agent a condition does more than for another, where that is sure."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    lower = {entry.scorer for entry in summary.scorers if entry.scale.better == "lower"}
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
     told: dict[str, list[str]] = {}
     for found in summary.interactions:
-        if found.difference is None or found.p_adjusted is None or found.p_adjusted > SURE:
+        about = Difference(found, scales[found.scorer].better, summary.unfinished)
+        first = ((found.difference or 0.0) > 0) == (about.better == "higher")
+        more, less = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)
+        by = f"{names[found.scorer]} by {_apart(found, turned=not first)}"
+        if DOES_MORE.holds(about):
+            heading = DOES_MORE.says.format(condition=found.condition, more=more, less=less)
+        elif DIFFERS_BY_AGENT.holds(about):
+            heading = DIFFERS_BY_AGENT.says.format(condition=found.condition)
+            by += f": {found.agent} {signed(found.effect)}, {found.against_agent} {signed(found.against_effect)}"
+        else:
             continue
-        first = (found.difference > 0) != (found.scorer in lower)
-        agents = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)
-        heading = f"{found.condition} does more for {agents[0]} than for {agents[1]}"
-        told.setdefault(heading, []).append(f"{names[found.scorer]} by {_apart(found, turned=not first)}")
+        told.setdefault(f"{EXPLORATORY.says}: {heading}", []).append(by)
     for heading, metrics in told.items():
         yield safe(f"{heading}: {'; '.join(metrics)}")
 

@@ -17,13 +17,14 @@ from keval.report.activation import activation_texts
 from keval.report.averages import mean_lines
 from keval.report.blocks import PROPERTIES, Block, grouped, property_rows
 from keval.report.cautions import cautions
-from keval.report.claims import WORSE, Level
+from keval.report.claims import WORSE
 from keval.report.contrasts import all_blocks, part_noun
 from keval.report.effects import effect_lines
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.origin import decided_on, origin_label, replay_sentences
 from keval.report.remedies import remedy
 from keval.report.sentences import findings
+from keval.report.statement import Level
 from keval.report.terminal.console import print_sections
 from keval.report.terminal.explanations import explanation_lines
 from keval.report.terminal.messages import foreign
@@ -31,6 +32,7 @@ from keval.report.terminal.tables import print_tables
 from keval.report.totals import loss_texts, total_lines
 from keval.report.words import LABEL, flowed, folded, labelled, one_line, padded, run_name
 from keval.seams import registry
+from keval.store.alike import count_alike
 
 _MOST_KINDS = 3
 """Kinds of failures that a first report names; the command beside them lists all."""
@@ -77,6 +79,7 @@ def print_report(
     ending = (
         *(() if explained else _properties(summary, width)),
         *total_lines(summary, width),
+        *(Text(line, "dim") for line in labelled("runs", _alike(run), width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
@@ -84,6 +87,12 @@ def print_report(
         *_next(summary, found, run, width, under_way=under_way, explained=explained),
     )
     print_sections([ending], console)
+
+
+def _alike(run: Path) -> list[str]:
+    """Return how many runs of this config there are, if there are several."""
+    count = count_alike(run)
+    return [f"{count} of this config are here: one that is chosen by its result shows chance"] if count > 1 else []
 
 
 def _next(

@@ -76,16 +76,20 @@ class ListedRun:
     def effect(self) -> Effect | None:
         """The effect that stands out: a sure one before others, then the largest for its scale.
 
-        Effects of conditions go before those of agents. Scales without an end cannot be compared with others.
+        Effects of conditions go before those of agents, and primary metrics before others. Scales without an end cannot
+        be compared with others.
         """
         if self.summary is None:
             return None
         scales = {entry.scorer: entry.scale for entry in self.summary.scorers}
         known = [e for e in self.summary.effects if e.difference is not None and not math.isinf(scales[e.scorer].high)]
 
-        def order(effect: Effect) -> tuple[bool, bool, float]:
+        primary = self.summary.primary
+
+        def order(effect: Effect) -> tuple[bool, bool, bool, float]:
             size = abs(better_share(effect.difference or 0.0, scales[effect.scorer]) or 0.0)
-            return effect.kind == "condition", effect.verdict in ("better", "worse"), size
+            sure = effect.verdict in ("better", "worse")
+            return effect.kind == "condition", effect.metric in primary, sure, size
 
         return max(known, key=order, default=None)
 

@@ -275,8 +275,8 @@ def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     for asked in sample.asked:
         console.print(Text.assemble(("user: ", "bold cyan"), safe(asked)))
-    if sample.answer is not None:
-        console.print(Text.assemble(("golden answer: ", "bold cyan"), safe(sample.answer)))
+    for answer in sample.answers:
+        console.print(Text.assemble(("golden answer: ", "bold cyan"), safe(answer)))
     most = max(1, (console.width + 2) // (_NARROWEST + 2))
     rows = math.ceil(len(view.sides) / most)
     columns = math.ceil(len(view.sides) / rows)

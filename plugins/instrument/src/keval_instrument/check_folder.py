@@ -120,7 +120,11 @@ def _read(path: Path, line: bytes) -> dict[str, Any]:
 
 def _sample_record(sample: Sample) -> dict[str, Any]:
     history = [{"role": message.role, "content": message.text} for message in sample.history]
-    found = {"turns": sample.asked, "answer": sample.answer, "history": history}
+    found = {
+        "turns": sample.asked,
+        "answer": [*sample.answers] if sample.other_answers else sample.answer,
+        "history": history,
+    }
     return {"id": sample.id, **found, "facts": dict(sample.facts), "metadata": dict(sample.metadata)}
 
 

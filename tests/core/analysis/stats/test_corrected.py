@@ -75,13 +75,16 @@ def test_a_judge_that_always_answers_alike_leaves_what_people_say() -> None:
         ([3, *[5] * 39], "people gave nearly all answers the same level"),
         ([1, 2, 3, 4, 5] * 2, None),
         ([0, 1, 1, 1, 1, 1] * 5, None),
-        ([3, 4, *[5] * 10], None),
+        ([3, 4, *[5] * 10], "12 and 12 questions are labelled, and each arm needs 80 where most answers are on one"),
+        ([3, 4, *[5] * 4] * 14, None),
+        ([3, 4, 4, *[5] * 4], "7 and 7 questions are labelled"),
+        ([3, 4, 4, *[5] * 4] * 2, None),
     ],
 )
 def test_too_few_or_too_equal_labels_are_refused_with_the_reason(people: list[float], told: str | None) -> None:
     arm = labelled(people, people)
 
-    found = refusal(arm, arm)
+    found = refusal(arm, arm, 1.0 if 0 in people else 4.0)
 
     assert told == found if told is None else told in (found or "")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 
 from tests.conftest import Project
@@ -13,7 +11,7 @@ UP, DOWN = [0.1, 0.2, 0.3], [0.3, 0.2, 0.1]
 """Their means differ by 3e-17."""
 
 
-def every(answers: Sequence[float], count: int = 12) -> Mapping[str, Sequence[object]]:
+def every(answers: list[float], count: int = 12) -> dict[str, list[float]]:
     return {f"s{number}": answers for number in range(count)}
 
 

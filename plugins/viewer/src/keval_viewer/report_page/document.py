@@ -25,7 +25,10 @@ def header(report: Report) -> Markup:
     """Render what was run, and that models were simulated or the run replayed or played, if so."""
     summary = report.summary
     label, _, told = report.origin.partition(":")
-    return render("header.html", manifest=report.run.manifest, summary=summary, origin=label and (label, told))
+    manifest = report.run.manifest
+    judge_only = not any(agent.simulated for agent in manifest.agents.values())
+    given = {"manifest": manifest, "summary": summary, "judge_only": judge_only}
+    return render("header.html", origin=label and (label, told), **given)
 
 
 def findings(report: Report) -> Markup:
