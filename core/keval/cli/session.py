@@ -51,7 +51,8 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP.
     """
     reach_loopback(os.environ)
-    gc.freeze()  # modules stay loaded, so collections need not look at them
+    if not gc.get_freeze_count():  # modules stay loaded, so collections need not look at them
+        gc.freeze()
     return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from keval.plugin import PreflightError, TrialError
 from keval_workspace import Folder, Git
+from keval_workspace.start import Start
 from tests.plugins.workspace.attempts import TRIAL, attempt, changes, contents, git, trial_folders, write
 
 
@@ -234,6 +235,31 @@ def test_a_cancelled_attempt_leaves_nothing(tmp_path: Path) -> None:
     for seconds, setup in ((0.0, ()), (0.01, ()), (0.2, ()), (0.2, ("sleep 60",))):
         with pytest.raises(TimeoutError):
             asyncio.run(work(seconds, setup))
+
+
+def test_an_attempt_that_is_cancelled_as_its_workspace_is_noted_closes_what_was_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[Start] = []
+    of = Start.of
+
+    def cancelling(*given: Any) -> Start:
+        loop.call_soon_threadsafe(task.cancel)
+        noted.append(of(*given))
+        return noted[-1]
+
+    async def work() -> None:
+        async with Folder(copy=write(tmp_path / "source", {"a": "a"})).open(TRIAL) as workspace:
+            await workspace.begin()
+
+    monkeypatch.setattr(Start, "of", cancelling)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(work())
+        with pytest.raises(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    assert [True] == [start.store.closed for start in noted]
 
 
 def test_options_that_are_wrong_are_named_by_their_place(repository: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class TrialWorkspace:
         """Note how the folder is. Raises TrialError of stage `context`."""
         self.close()
         try:
-            self._start = await in_thread(lambda: Start.of(self._tree(), self.limits, self.keeping.diff_bytes))
+            await in_thread(self._note)
         except (OSError, TooLargeError) as error:
             raise failed(error) from error
 
@@ -54,6 +54,9 @@ class TrialWorkspace:
         """Forget the start."""
         if self._start is not None:
             self._start.close()
+
+    def _note(self) -> None:  # in the thread, so that it is also closed if the attempt is cancelled meanwhile
+        self._start = Start.of(self._tree(), self.limits, self.keeping.diff_bytes)
 
     def _tree(self) -> Tree:
         return Tree(self.parent, self.folder.name)
