@@ -25,8 +25,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _POSITIVE = click.IntRange(min=1)
 
+
+def _together(function: F, *options: Callable[[Any], Any]) -> F:
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+def _gathered(name: str, make: Callable[..., object], names: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return options as one, of whose values by these names the command gets only what `make` makes of them."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def with_one(**given: Any) -> Any:
+            mine = {each: given.pop(each) for each in names.split()}
+            return function(**{name: make(**mine)}, **given)
+
+        return _together(with_one, *options)  # type: ignore[return-value]
+
+    return decorate
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-log_format_option = click.option(
+_log_format_option = click.option(
     "--log-format",
     type=click.Choice(["text", "console", "json"]),
     default="text",
@@ -40,19 +59,17 @@ Detail: TypeAlias = Literal["first", "explained", "wide"]
 """How much of a report is printed: what one decides by, everything in sentences, or that with all figures as tables."""
 
 
-def detail_options(function: F) -> F:
-    """Add the options that ask for more of a report; the command gets one `detail`."""
-
-    @functools.wraps(function)
-    def with_detail(*, explain: bool, wide: bool, **rest: Any) -> Any:
-        return function(detail="wide" if wide else "explained" if explain else "first", **rest)
-
-    told = "Print all that was found, in sentences, and what may be hidden in it."
-    with_wide = click.option("--wide", is_flag=True, help="The same, and means and counts of everything, as tables.")
-    return click.option("--explain", is_flag=True, help=told)(with_wide(with_detail))  # type: ignore[return-value]
-
-
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
+detail_options = _gathered(
+    "detail",
+    lambda explain, wide: "wide" if wide else "explained" if explain else "first",
+    "explain wide",
+    click.option(
+        "--explain", is_flag=True, help="Print all that was found, in sentences, and what may be hidden in it."
+    ),
+    click.option("--wide", is_flag=True, help="The same, and means and counts of everything, as tables."),
+)
+"""The options that ask for more of a report."""
+_quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 
 
 class _LocalFolder(click.Path):
@@ -140,7 +157,16 @@ class _Drop(click.ParamType[float | None]):
         return size
 
 
-_GATES = [
+def _gate_flags(*, fail_on_regression: str | None, max_regression: float | None, **flags: Any) -> GateFlags:
+    if fail_on_regression is None and max_regression != 0:
+        raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
+    return GateFlags(flags["fail_under"], fail_on_regression, max_regression, flags["strict"])
+
+
+gate_options = _gathered(
+    "gate_flags",
+    _gate_flags,
+    "fail_under fail_on_regression max_regression strict",
     click.option(
         "--fail-under",
         type=_GateText(),
@@ -161,29 +187,8 @@ _GATES = [
         help="Let means drop so far, in the units of their scales, or by the margin of each.  [default: 0]",
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 also if a gate is undecided."),
-]
-
-
-def gate_options(function: F) -> F:
-    """Add the options that decide a run; the command gets one `gate_flags`."""
-
-    @functools.wraps(function)
-    def with_gates(
-        *,
-        fail_under: tuple[str, ...],
-        fail_on_regression: str | None,
-        max_regression: float | None,
-        strict: bool,
-        **rest: Any,
-    ) -> Any:
-        if fail_on_regression is None and max_regression != 0:
-            raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
-        flags = GateFlags(fail_under, fail_on_regression, max_regression, strict)
-        return function(gate_flags=flags, **rest)
-
-    for option in reversed(_GATES):
-        with_gates = option(with_gates)
-    return with_gates  # type: ignore[return-value]
+)
+"""The options that decide a run."""
 
 
 def view_option(function: F) -> F:
@@ -230,67 +235,7 @@ judge_repetitions_option = click.option(
 )
 
 
-def choice_options(function: F) -> F:
-    """Add the options that choose which plugins and conditions take part; the command gets one `selection`."""
-
-    @functools.wraps(function)
-    def with_choice(
-        *,
-        agent: tuple[str, ...],
-        condition: tuple[str, ...],
-        metric: tuple[str, ...],
-        judge: tuple[str, ...],
-        plugin: tuple[str, ...],
-        model: tuple[str, ...],
-        **rest: Any,
-    ) -> Any:
-        selection = Selection(
-            agents=agent, conditions=condition, metrics=metric, judges=judge, plugins=plugin, models=model
-        )
-        return function(selection=selection, **rest)
-
-    for option in reversed(_CHOICE):
-        with_choice = option(with_choice)
-    return with_choice  # type: ignore[return-value]
-
-
-def selection_options(function: F) -> F:
-    """Add the options that choose plugins and narrow a run; the command gets one `selection`."""
-
-    @functools.wraps(function)
-    def with_selection(
-        *,
-        selection: Selection,
-        ablate: tuple[str, ...],
-        sample_id: tuple[str, ...],
-        limit: int | None,
-        repetitions: int | None,
-        judge_repetitions: int | None,
-        max_concurrent: int | None,
-        executor: str | None,
-        max_failures: str | None,
-        budget: tuple[tuple[str, float], ...],
-        **rest: Any,
-    ) -> Any:
-        narrowed = attrs.evolve(
-            selection,
-            ablate=ablate,
-            sample_ids=sample_id,
-            limit=limit,
-            repetitions=repetitions,
-            judge_repetitions=judge_repetitions,
-            max_concurrent=max_concurrent,
-            executor=executor,
-            max_failures=max_failures,
-            budget=dict(budget),
-        )
-        return function(selection=narrowed, **rest)
-
-    for option in reversed(_NARROWING):
-        with_selection = option(with_selection)
-    return choice_options(with_selection)  # type: ignore[return-value]
-
-
+_CHOSEN = "agent condition metric judge plugin model"
 _CHOICE = [
     click.option(
         "--agent",
@@ -303,7 +248,12 @@ _CHOICE = [
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
     click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),
     click.option(
-        "-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="LABEL=PROVIDER/NAME",
+        help="Ask an agent or judge another model.",
     ),
 ]
 _NARROWING = [
@@ -322,3 +272,25 @@ _NARROWING = [
     budget_option,
     executor_option,
 ]
+
+
+def _selection(**given: Any) -> Selection:
+    plural = (*_CHOSEN.split(), "sample_id")
+    return Selection(**{f"{name}s" if name in plural else name: value for name, value in given.items()})
+
+
+choice_options = _gathered("selection", _selection, _CHOSEN, *_CHOICE)
+"""The options that choose which plugins and conditions take part."""
+selection_options = _gathered(
+    "selection",
+    _selection,
+    f"{_CHOSEN} ablate sample_id limit repetitions judge_repetitions max_concurrent executor max_failures budget",
+    *_CHOICE,
+    *_NARROWING,
+)
+"""The options that choose plugins and narrow a run."""
+
+
+def output_options(function: F) -> F:
+    """Add the options on where results are kept and what is printed of them."""
+    return _together(function, results_option, detail_options, json_option, _quiet_option, _log_format_option)

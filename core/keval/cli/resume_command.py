@@ -12,14 +12,10 @@ from keval.cli.options import (
     Detail,
     GateFlags,
     budget_option,
-    detail_options,
     executor_option,
     gate_options,
-    json_option,
-    log_format_option,
     max_failures_option,
-    quiet_option,
-    results_option,
+    output_options,
     view_option,
 )
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
@@ -58,11 +54,7 @@ _POSITIVE = click.IntRange(min=1)
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @executor_option
 @view_option
-@results_option
-@detail_options
-@json_option
-@quiet_option
-@log_format_option
+@output_options
 def command(
     *,
     run: str,

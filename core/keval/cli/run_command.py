@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import click
 
-from keval.cli.options import (
-    Detail,
-    GateFlags,
-    detail_options,
-    gate_options,
-    json_option,
-    log_format_option,
-    quiet_option,
-    results_option,
-    selection_options,
-    view_option,
-)
+from keval.cli.options import Detail, GateFlags, gate_options, output_options, selection_options, view_option
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
@@ -57,11 +46,7 @@ if TYPE_CHECKING:  # it imports what a dry run does not need
     help="What to do with a trial whose request is not in the recording.",
 )
 @view_option
-@results_option
-@detail_options
-@json_option
-@quiet_option
-@log_format_option
+@output_options
 def command(
     *,
     config: Path | None,

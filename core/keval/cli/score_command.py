@@ -11,14 +11,10 @@ from keval.cli.options import (
     Detail,
     GateFlags,
     budget_option,
-    detail_options,
     executor_option,
     gate_options,
-    json_option,
     judge_repetitions_option,
-    log_format_option,
-    quiet_option,
-    results_option,
+    output_options,
 )
 from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
@@ -40,11 +36,7 @@ from keval.variants.select import Selection, select
 @gate_options
 @executor_option
 @click.option("--missing", is_flag=True, help="Only make scores that are missing or failed.")
-@results_option
-@detail_options
-@json_option
-@quiet_option
-@log_format_option
+@output_options
 def command(
     *,
     run: str,
