@@ -250,7 +250,6 @@ _CHOICE = [
     click.option(
         "-m",
         "--model",
-        "models",
         multiple=True,
         metavar="LABEL=PROVIDER/NAME",
         help="Ask an agent or judge another model.",

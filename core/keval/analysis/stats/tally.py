@@ -19,18 +19,6 @@ _REFUSED = "bad_arguments"
 """The kind of an error of a call whose arguments do not fit the tool's schema."""
 
 
-@attrs.define
-class _Counts:
-    server: str | None = None
-    offered: int = 0
-    called: int = 0
-    first: int = 0
-    failed: int = 0
-    calls: int = 0
-    errors: int = 0
-    rejected: int = 0
-
-
 class ToolTally:
     """Counts how the trials of one arm used tools.
 
@@ -40,9 +28,9 @@ class ToolTally:
 
     def __init__(self, condition: ConditionEntry, *, recorded: bool) -> None:
         servers = {} if recorded else condition.servers
-        owners = {tool: label for label, entry in servers.items() for tool in entry.tools}
-        self._listed = None if recorded else owners.keys()
-        self._tools = {name: _Counts(server) for name, server in owners.items()}
+        self._owners = {tool: label for label, entry in servers.items() for tool in entry.tools}
+        self._tools = {name: Counter[str]() for name in self._owners}
+        self._listed = None if recorded else tuple(self._tools)
         self._trials = self._unlisted = 0
         self._unknown = False
 
@@ -52,11 +40,11 @@ class ToolTally:
             return
         self._trials += 1
         self._unlisted += transcript.unlisted_calls != 0
-        offered = self._listed if transcript.tools is None else dict.fromkeys(transcript.tools).keys()
+        offered = self._listed if transcript.tools is None else tuple(dict.fromkeys(transcript.tools))
         if offered is None:
             self._unknown = True
         for name in offered or ():
-            self._tools.setdefault(name, _Counts()).offered += 1
+            self._tools.setdefault(name, Counter())["offered"] += 1
         calls: dict[str, list[ToolCall]] = {}
         for call in transcript.own_calls:
             calls.setdefault(call.name, []).append(call)
@@ -66,17 +54,15 @@ class ToolTally:
             self._add_calls(name, made, first=position == 0, reached=name in reachable)
 
     def _add_calls(self, name: str, made: list[ToolCall], *, first: bool, reached: bool) -> None:
-        counts = self._tools.setdefault(name, _Counts())
-        counts.server = counts.server or made[0].server
+        if made[0].server is not None:
+            self._owners.setdefault(name, made[0].server)
         errors = [call for call in made if call.error is not None]
-        counts.called += 1
-        counts.first += first
-        counts.failed += bool(errors)
-        counts.calls += len(made)
-        counts.errors += len(errors)
-        counts.rejected += sum(
+        refused = [
             call.error_kind == _REFUSED or (call.executions == 0 and call.error_kind is None and reached)
             for call in errors
+        ]
+        self._tools.setdefault(name, Counter()).update(
+            called=1, first=first, failed=bool(errors), calls=len(made), errors=len(errors), rejected=sum(refused)
         )
 
     def total(self, agent: str, condition: str) -> list[ToolUse]:
@@ -86,9 +72,10 @@ class ToolTally:
                 agent=agent,
                 condition=condition,
                 tool=name,
+                server=self._owners.get(name),
                 trials=self._trials,
                 unlisted=self._unlisted,
-                **{**attrs.asdict(counts), **({"offered": None} if self._unknown else {})},
+                **{**counts, "offered": None if self._unknown else counts["offered"]},
             )
             for name, counts in self._tools.items()
         ]

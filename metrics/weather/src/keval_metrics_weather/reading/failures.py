@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from functools import lru_cache
 
 import attrs
@@ -46,7 +45,6 @@ _MARKS = frozenset(".!?;:,()\n—–-|")
 _SENTENCE_ENDS = frozenset(".!?;\n|")
 _VAGUE_WORDS = frozenset({"sorry", "couldn't", "unable", "error"})
 """Error words of the document that an answer also uses where nothing failed: "sorry to say that it rains"."""
-_SENTENCE = 30
 
 _ANY = r"(?:\S{1,64} )"
 _WORDS = r"(?:[^\W_]\S{0,64} )"
@@ -117,18 +115,10 @@ def failures(text: Text, error_words: tuple[str, ...] = (), missing_words: tuple
             missing.setdefault(hit[0], hit)
     told = {*errors, *missing}
     for hit in find(text, error_words):
-        if not denied(text, hit) and (hit[2] not in _VAGUE_WORDS or _near(text, hit[0], told)):
+        if not denied(text, hit) and (hit[2] not in _VAGUE_WORDS or told):
             errors.setdefault(hit[0], hit)
     not_there = ("n/a",) if "n/a" in text.plain else ()
     return Failures(said(text, sorted(errors.values())), (*said(text, sorted(missing.values())), *not_there))
-
-
-def _near(text: Text, place: int, told: Set[int]) -> bool:
-    """Say whether a failure is told in the same sentence as a word or in the next."""
-    ends = [at for at in range(max(place - _SENTENCE, 0), place) if text.words[at] in _SENTENCE_ENDS]
-    after = [at for at in range(place, min(place + _SENTENCE, len(text.words))) if text.words[at] in _SENTENCE_ENDS]
-    first, last = max(ends, default=place - _SENTENCE), (*after, place + _SENTENCE, place + _SENTENCE)[1]
-    return any(first < at < last for at in told)
 
 
 def _of_another(text: Text, first: int, last: int) -> bool:
