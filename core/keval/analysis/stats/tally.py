@@ -62,7 +62,12 @@ class ToolTally:
             for call in errors
         ]
         self._tools.setdefault(name, Counter()).update(
-            called=1, first=first, failed=bool(errors), calls=len(made), errors=len(errors), rejected=sum(refused)
+            called=1,
+            first=int(first),
+            failed=int(bool(errors)),
+            calls=len(made),
+            errors=len(errors),
+            rejected=sum(refused),
         )
 
     def total(self, agent: str, condition: str) -> list[ToolUse]:
