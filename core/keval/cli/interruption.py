@@ -95,12 +95,19 @@ class Interruption:
             self._asked = True
             told = f"stopping: no new trials start, and running trials have {self.grace:g} s to finish"
             aside(lambda: _tell(f"{told}; press Ctrl-C again to stop at once"))
-            self._task.get_loop().call_soon_threadsafe(self.stop.ask)
+            self._task.get_loop().call_soon_threadsafe(self._ask, self.stop, self._task)
         elif self._deadline is None:
             self._deadline = time.monotonic() + _CLOSING
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
         else:
             self._give_up()
+
+    def _ask(self, stop: Stop, task: asyncio.Task[Any]) -> None:
+        if stop.in_flight:
+            stop.ask()
+        else:  # the last trial has ended since the signal came, so nothing would hear of it
+            self._deadline = self._deadline or time.monotonic() + _CLOSING
+            task.cancel()
 
     def _looked(self, still: float) -> None:
         if self._deadline is not None and time.monotonic() >= self._deadline:
