@@ -275,7 +275,8 @@ _NARROWING = [
 
 def _selection(**given: Any) -> Selection:
     plural = (*_CHOSEN.split(), "sample_id")
-    return Selection(**{f"{name}s" if name in plural else name: value for name, value in given.items()})
+    chosen = {f"{name}s" if name in plural else name: value for name, value in given.items()}
+    return Selection(**{**chosen, "budget": dict(given.get("budget", ()))})
 
 
 choice_options = _gathered("selection", _selection, _CHOSEN, *_CHOICE)

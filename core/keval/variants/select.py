@@ -33,7 +33,7 @@ class Selection:
     max_concurrent: int | None = None
     executor: str | None = None
     max_failures: str | None = None
-    budget: Mapping[str, float] = attrs.field(factory=dict, converter=dict)
+    budget: Mapping[str, float] = attrs.field(factory=dict)
     gates: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import attrs
 
@@ -72,15 +73,13 @@ class ToolTally:
 
     def total(self, agent: str, condition: str) -> list[ToolUse]:
         """Return what was counted, tool by tool."""
+        known = dict[str, Any](agent=agent, condition=condition, trials=self._trials, unlisted=self._unlisted)
         return [
             ToolUse(
-                agent=agent,
-                condition=condition,
                 tool=name,
                 server=self._owners.get(name),
-                trials=self._trials,
-                unlisted=self._unlisted,
-                **{**counts, "offered": None if self._unknown else counts["offered"]},
+                **known,
+                **dict[str, Any](counts, offered=None if self._unknown else counts["offered"]),
             )
             for name, counts in self._tools.items()
         ]

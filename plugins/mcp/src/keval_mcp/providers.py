@@ -48,7 +48,7 @@ def _stands_alone(provider: _Remote, field: attrs.Attribute[Auth | None], auth: 
         raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
 
-def _needs_tap(provider: Stdio | _Remote, field: attrs.Attribute[bool], shown: bool) -> None:
+def _needs_tap(provider: _Server, field: attrs.Attribute[bool], shown: bool) -> None:
     if not (shown or provider.tap):
         raise ValueError(
             "the instructions of a server cannot be hidden from agents that connect to it themselves; leave out"
@@ -56,7 +56,7 @@ def _needs_tap(provider: Stdio | _Remote, field: attrs.Attribute[bool], shown: b
         )
 
 
-def _answered_by_tap(provider: Stdio | _Remote, field: attrs.Attribute[Any], given: Any) -> None:
+def _answered_by_tap(provider: _Server, field: attrs.Attribute[Any], given: Any) -> None:
     if given != field.default and not provider.tap:
         raise ValueError(
             f"keval answers no server that agents connect to themselves: {field.name!r} must go with the tap; set tap:"
@@ -81,22 +81,13 @@ def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None
 
 
 @attrs.frozen(kw_only=True)
-class Stdio:
-    """An MCP server that keval starts as a process and talks to over its standard input and output.
+class _Server:
+    """The options of every server."""
 
-    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. `{workspace}` in
-    `args`, `env` or `cwd` stands for the workspace of the trial, and each trial has a process of its own then. With
-    `start_method: fork`, the processes of a Python server are forked from one that has imported its packages.
-    """
-
-    command: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    cwd: Path | WorkingFolder | None = None
+    _transport: ClassVar[Transport]
     tap: bool = True
-    isolation: Isolation = attrs.field(default="auto", validator=_fits_workspace)
+    isolation: Isolation = "auto"
     max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
-    start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     max_timeout: float = attrs.field(default=600.0, validator=gt(0))
@@ -105,6 +96,43 @@ class Stdio:
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
     elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
     roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether trials share the server, as far as the options say."""
+        return planned_sharing(self._spec(""))
+
+    def _spec(self, label: str) -> ServerSpec:
+        return ServerSpec(
+            name=label,
+            transport=self._transport,
+            timeout=self.timeout,
+            max_timeout=self.max_timeout,
+            dynamic_tools=self.dynamic_tools,
+            startup_timeout=self.startup_timeout,
+            tap=self.tap,
+            isolation=self.isolation,
+            max_clients=self.max_clients,
+            server_instructions=self.server_instructions,
+            policy=client_policy(self.elicitation, self.roots),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Stdio(_Server):
+    """An MCP server that keval starts as a process and talks to over its standard input and output.
+
+    It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. `{workspace}` in
+    `args`, `env` or `cwd` stands for the workspace of the trial, and each trial has a process of its own then. With
+    `start_method: fork`, the processes of a Python server are forked from one that has imported its packages.
+    """
+
+    _transport: ClassVar[Transport] = "stdio"
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: Path | WorkingFolder | None = None
+    isolation: Isolation = attrs.field(default="auto", validator=_fits_workspace)
+    start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
 
     @asynccontextmanager
     async def start(
@@ -115,15 +143,7 @@ class Stdio:
         `keeps_trials_apart` says that the server keeps what it remembers of trials apart, by what it is told of them.
         """
         server = attrs.evolve(
-            self._spec(label),
-            command=self.command,
-            bring_up=self._bring_up,
-            timeout=self.timeout,
-            max_timeout=self.max_timeout,
-            dynamic_tools=self.dynamic_tools,
-            startup_timeout=self.startup_timeout,
-            keeps_trials_apart=keeps_trials_apart,
-            policy=client_policy(self.elicitation, self.roots),
+            self._spec(label), command=self.command, bring_up=self._bring_up, keeps_trials_apart=keeps_trials_apart
         )
         yield ServerSource(server, self.instructions, facts)
 
@@ -148,45 +168,19 @@ class Stdio:
         async with forking(server, cwd) as template:
             yield attrs.evolve(server, template=template)
 
-    def planned_sharing(self) -> Sharing | None:
-        """Return whether trials share the server, as far as the options say."""
-        return planned_sharing(self._spec(""))
-
     def _spec(self, label: str) -> ServerSpec:
         folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
-        return ServerSpec(
-            label,
-            "stdio",
-            args=self.args,
-            env=self.env,
-            cwd=None if self.cwd is None or isinstance(self.cwd, WorkingFolder) else str(self.cwd),
-            tap=self.tap,
-            isolation=self.isolation,
-            max_clients=self.max_clients,
-            folder=folder,
-            server_instructions=self.server_instructions,
-        )
+        cwd = None if self.cwd is None or folder else str(self.cwd)
+        return attrs.evolve(super()._spec(label), args=self.args, env=self.env, cwd=cwd, folder=folder)
 
 
 @attrs.frozen(kw_only=True)
-class _Remote:
+class _Remote(_Server):
     """The options of a server over HTTP."""
 
-    _transport: ClassVar[Transport]
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
     auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
-    tap: bool = True
-    isolation: Isolation = "auto"
-    max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
-    startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
-    timeout: float = attrs.field(default=60.0, validator=gt(0))
-    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
-    dynamic_tools: DynamicTools = "fail"
-    instructions: str = ""
-    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
-    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
-    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
 
     @asynccontextmanager
     async def start(
@@ -194,10 +188,6 @@ class _Remote:
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
         yield self._source(label, facts, keeps_trials_apart)
-
-    def planned_sharing(self) -> Sharing | None:
-        """Return whether trials share the server, as far as the options say."""
-        return planned_sharing(self._spec(""))
 
     def _source(
         self, label: str, facts: Facts, keeps_trials_apart: bool, bring_up: BringUp | None = None
@@ -225,21 +215,7 @@ class _Remote:
         return ServerSource(server, self.instructions, facts)
 
     def _spec(self, label: str) -> ServerSpec:
-        return ServerSpec(
-            name=label,
-            transport=self._transport,
-            url=self.url,
-            headers=self.headers,
-            timeout=self.timeout,
-            max_timeout=self.max_timeout,
-            dynamic_tools=self.dynamic_tools,
-            startup_timeout=self.startup_timeout,
-            tap=self.tap,
-            isolation=self.isolation,
-            max_clients=self.max_clients,
-            server_instructions=self.server_instructions,
-            policy=client_policy(self.elicitation, self.roots),
-        )
+        return attrs.evolve(super()._spec(label), url=self.url, headers=self.headers)
 
 
 @attrs.frozen(kw_only=True)
