@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from keval.analysis.stats.corrected import Judged, Labelled, corrected, refusal
-from keval.analysis.stats.paired import Differences, paired_effects
-from keval.analysis.stats.units import FloatArray, IntArray
+from keval_analysis.stats.corrected import Judged, Labelled, corrected, refusal
+from keval_analysis.stats.paired import Differences, paired_effects
+from keval_analysis.stats.units import FloatArray, IntArray
 
 FOR_THE_TRUTH = 400_000
 EVEN = (-1.5, -0.7, 0.2, 0.9)

@@ -17,17 +17,17 @@ import numpy as np
 from measure import part
 
 from keval import Message, Sample, Score, Summary, Transcript, Trial, Usage
-from keval.analysis.stats.summarise import Summariser
-from keval.analysis.stats.units import FloatArray
-from keval.findings.effects import SURE
 from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest, ScorerEntry
 from keval.records.scores import ScoreLine
-from keval.report.cautions import cautions
-from keval.report.claims import BETTER, EXPLORATORY, WORSE
-from keval.report.contrasts import all_blocks
-from keval.report.run_claims import COSTS, SAVES, TAKES
-from keval.report.sentences import findings
-from keval.report.terminal.explanations import explanation_lines
+from keval_analysis.findings.effects import SURE
+from keval_analysis.stats.summarise import Summariser
+from keval_analysis.stats.units import FloatArray
+from keval_report.cautions import cautions
+from keval_report.claims import BETTER, EXPLORATORY, WORSE
+from keval_report.contrasts import all_blocks
+from keval_report.run_claims import COSTS, SAVES, TAKES
+from keval_report.sentences import findings
+from keval_report.terminal.explanations import explanation_lines
 
 QUESTIONS = 30
 SEED = 20261129

@@ -12,8 +12,8 @@ import sys
 import attrs
 import numpy as np
 
-from keval.analysis.stats.agreement import kappa_interval, weighted_kappa
-from keval.analysis.stats.units import FloatArray, IntArray
+from keval_analysis.stats.agreement import kappa_interval, weighted_kappa
+from keval_analysis.stats.units import FloatArray, IntArray
 
 SIZES = (10, 20, 40, 100)
 ANSWERS = 2

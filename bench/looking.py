@@ -14,9 +14,9 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from keval.analysis.stats.looking import FIRST_LOOK, Looking
-from keval.analysis.stats.paired import Rule
-from keval.analysis.stats.units import FloatArray, Units
+from keval_analysis.stats.looking import FIRST_LOOK, Looking
+from keval_analysis.stats.paired import Rule
+from keval_analysis.stats.units import FloatArray, Units
 
 QUESTIONS = 200
 LOOKS = 4

@@ -27,12 +27,12 @@ def compare(agent: str, model: str) -> None:
     """Print what a replay costs of what the recorded run did; the environment leads to the model of that."""
     from keval.config.load import load
     from keval.plan.build import make_plan
-    from keval.recording.replay import replay_run
-    from keval.recording.replay_plan import planned_replay
     from keval.redaction import Redactor
     from keval.run.active_run import RunOptions
     from keval.run.flow import run_plan
-    from keval.variants.select import Selection
+    from keval.run.select import Selection
+    from keval_replay.replay import replay_run
+    from keval_replay.replay_plan import planned_replay
 
     config = {
         "dataset": {"path": "q.jsonl"},

@@ -24,9 +24,9 @@ import numpy as np
 from measure import part
 from scipy import special, stats
 
-from keval.analysis.stats.intervals import Values, mean_intervals
-from keval.analysis.stats.paired import Differences, Rule
-from keval.analysis.stats.units import FloatArray, IntArray, Units, moments, t_quantile
+from keval_analysis.stats.intervals import Values, mean_intervals
+from keval_analysis.stats.paired import Differences, Rule
+from keval_analysis.stats.units import FloatArray, IntArray, Units, moments, t_quantile
 
 SIZES = (5, 10, 20, 30, 50, 100)
 SEED = 20261124

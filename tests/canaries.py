@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from keval.recording.frames import Frames
+from keval_replay.frames import Frames
 
 __all__ = ["forms", "leaks"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keval import Run
-from keval.findings.reviews import Review, answer_digest
+from keval_analysis.findings.reviews import Review, answer_digest
 
 __all__ = ["level", "review"]
 

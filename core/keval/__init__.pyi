@@ -5,9 +5,6 @@ This module has what the author of a metric needs, and what reads a run: `from k
 """
 
 from keval.errors import KevalError as KevalError, RunError as RunError
-from keval.findings.summary import Summary as Summary
-from keval.interactive.evaluate import evaluate as evaluate
-from keval.interactive.session import Session as Session
 from keval.records.manifest import Manifest as Manifest
 from keval.records.scores import (
     Judgement as Judgement,
@@ -24,5 +21,8 @@ from keval.records.transcript import (
 from keval.records.trial import Attempt as Attempt, Failure as Failure, Sample as Sample, Trial as Trial
 from keval.records.usage import Usage as Usage
 from keval.store.run import Run as Run, open_run as open_run
+from keval_analysis.findings.summary import Summary as Summary
+from keval_viewer.interactive.evaluate import evaluate as evaluate
+from keval_viewer.interactive.session import Session as Session
 
 __version__: str

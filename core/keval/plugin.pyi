@@ -152,7 +152,6 @@ from keval.records.cassettes import (
     TrafficError as TrafficError,
     Volatile as Volatile,
 )
-from keval.interactive.served_context import ServedContext as ServedContext
 
 # Models, middleware, prices, proxies, datasets, executors, results elsewhere
 from keval.records.models import (
@@ -175,7 +174,6 @@ from keval.records.models import (
     Price as Price,
     dollars as dollars,
 )
-from keval.recording.reply_usage import read_usage as read_usage, usage_in as usage_in
 from keval.records.usage import sum_of_counts as sum_of_counts
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
@@ -216,7 +214,6 @@ from keval.seams.distribution import (
 )
 from keval.execute.limits import RunLimits as RunLimits
 from keval.records.manifest import WorkerEntry as WorkerEntry
-from keval.crew.worker import CrewWorker as CrewWorker, open_worker as open_worker
 from keval.seams.results import (
     MARKER as MARKER,
     ResultsMirror as ResultsMirror,
@@ -236,40 +233,7 @@ from keval.score.rubrics import read_rubric as read_rubric
 from keval.config.load import read_record as read_record
 
 # Runs for exporters: records, tables
-from keval.report.exporters import Exported as Exported, Exporter as Exporter
-from keval.report.data_frames import (
-    SCORE_COLUMNS as SCORE_COLUMNS,
-    TRIAL_COLUMNS as TRIAL_COLUMNS,
-    record_batch as record_batch,
-    score_row as score_row,
-    trial_row as trial_row,
-)
 from keval.records.manifest import ScorerEntry as ScorerEntry
-from keval.findings.summary import (
-    Agreement as Agreement,
-    ArmScore as ArmScore,
-    ArmTrials as ArmTrials,
-    GateResult as GateResult,
-    ScorerScale as ScorerScale,
-    ToolUse as ToolUse,
-)
-from keval.findings.effects import (
-    SURE as SURE,
-    Arm as Arm,
-    Effect as Effect,
-    Verdict as Verdict,
-    better_share as better_share,
-    is_flat as is_flat,
-)
-from keval.findings.reviews import (
-    LONGEST_NAME as LONGEST_NAME,
-    LONGEST_NOTE as LONGEST_NOTE,
-    Chosen as Chosen,
-    CorrectedEffect as CorrectedEffect,
-    JudgeAgreementWithPeople as JudgeAgreementWithPeople,
-    Review as Review,
-    answer_digest as answer_digest,
-)
 
 # The names from here on may change in any version.
 
@@ -281,33 +245,18 @@ from keval.config.load import (
     with_data as with_data,
 )
 from keval.config.evaluation import Budget as Budget, DatasetFile as DatasetFile, Evaluation as Evaluation
-from keval.variants.select import Selection as Selection, select as select
+from keval.run.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
 from keval.config.variables import filling as filling
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
-from keval.interactive.served_model import (
-    RepliesInJson as RepliesInJson,
-    ServedModel as ServedModel,
-    StructuredRequest as StructuredRequest,
-)
-from keval.interactive.question_review import (
-    ProvingCall as ProvingCall,
-    QuestionEntry as QuestionEntry,
-    QuestionFile as QuestionFile,
-)
-from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
-from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
 from keval.plan.build import make_plan as make_plan
 from keval.plan.plan import Plan as Plan
 from keval.run.active_run import RunOptions as RunOptions
 from keval.run.flow import run_plan as run_plan
-from keval.interactive.tried_agents import TriedAgent as TriedAgent, try_agents as try_agents
 from keval.execute.bringup.preflight import read_tool_listings as read_tool_listings
-from keval.cli.models_command import ListedProvider as ListedProvider, listed_providers as listed_providers
-from keval.cli.schema_command import evaluation_schema as evaluation_schema
 from keval.cli.session import carry_out as carry_out, run_to_end as run_to_end
 from keval.store.lock import fetch_run as fetch_run
 from keval.store.run import find_run as find_run, list_runs as list_runs
@@ -323,74 +272,17 @@ from keval.cli.options import (
     results_option as results_option,
     results_type as results_type,
 )
-from keval.report.terminal.console import (
+from keval.cli.console import (
     data_console as data_console,
     message_console as message_console,
     print_json as print_json,
     print_sections as print_sections,
 )
-from keval.report.terminal.progress import Progress as Progress
-from keval.report.terminal.messages import foreign as foreign, redactor as redactor, tell as tell
+from keval.cli.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
-from keval.analysis.gates import were_all_made as were_all_made
-from keval.analysis.comparison import (
-    ArmComparison as ArmComparison,
-    Comparison as Comparison,
-    RunArm as RunArm,
-    SampleScores as SampleScores,
-    arms_of as arms_of,
-    compare_arms as compare_arms,
-    compare_runs as compare_runs,
-)
-from keval.analysis.history.database import open_history as open_history
-from keval.analysis.history.trends import (
-    TrendChoice as TrendChoice,
-    evaluations_of as evaluations_of,
-    trend_of as trend_of,
-)
-from keval.report.history import (
-    HistoryCell as HistoryCell,
-    HistoryRow as HistoryRow,
-    HistoryTable as HistoryTable,
-    history_table as history_table,
-    left_out_texts as left_out_texts,
-)
-from keval.analysis.power import Pilot as Pilot, PowerTarget as PowerTarget, plan_power as plan_power
-from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
-from keval.analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
-from keval.analysis.outline import OutlineQuestion as OutlineQuestion
-from keval.analysis.unverified_claims import UnverifiedClaim as UnverifiedClaim
-from keval.analysis.follow import (
-    ArmProgress as ArmProgress,
-    Follower as Follower,
-    RunProgress as RunProgress,
-    read_live as read_live,
-    watch as watch,
-)
-from keval.analysis.reviews import review_findings as review_findings
-from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
-from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
-from keval.analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects
-from keval.recording.recording import Recording as Recording, traffic_of as traffic_of
-from keval.findings.seal import SealCheck as SealCheck
-from keval.report.report import Report as Report
-from keval.report.blocks import Block as Block
-from keval.report.claims import Claim as Claim
-from keval.report.effects import verdict_words as verdict_words
-from keval.report.end_state import (
-    given_words as given_words,
-    kept_words as kept_words,
-    verdict_word as verdict_word,
-)
-from keval.report.terminal.comparison import arm_block as arm_block, comparison_block as comparison_block
-from keval.report.contexts import (
-    ServerDifference as ServerDifference,
-    change_words as change_words,
-    servers_between as servers_between,
-)
-from keval.report.terminal.tools import entry_text as entry_text
-from keval.findings.formats import (
+from keval.store.seal import SealCheck as SealCheck
+from keval.records.formats import (
     chance as chance,
     counted as counted,
     expense as expense,
@@ -403,17 +295,3 @@ from keval.findings.formats import (
     signed as signed,
     time_span as time_span,
 )
-from keval.report.words import (
-    display_names as display_names,
-    flowed as flowed,
-    folded as folded,
-    labelled as labelled,
-    padded as padded,
-    show_command as show_command,
-    with_units as with_units,
-    witnesses as witnesses,
-)
-from keval.report.words import one_line as one_line
-from keval.report.terminal.runs import Headline as Headline, ListedRun as ListedRun
-from keval.report.totals import total_cost as total_cost
-from keval.report.terminal.trials import worst_trials as worst_trials

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from keval import Failure
-from keval.findings.denials import read_refusal
+from keval.execute.models.denials import read_refusal
 from keval_viewer.play import Play
 from tests.conftest import Project
 

@@ -22,7 +22,7 @@ from rich.console import Console
 import keval
 from keval.cli import watchdog
 from keval.cli.watchdog import HEARTBEAT, STANDSTILL, Watchdog
-from keval.report.terminal.progress import Progress
+from keval_report.terminal.progress import Progress
 from tests.conftest import Project
 
 RUN = Path(__file__).parents[1] / "runs" / "0.1.0" / "20261122-063743-c6a2"

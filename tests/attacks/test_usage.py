@@ -199,7 +199,7 @@ TOLD = re.compile(
 """How vendors and their SDKs name counts of tokens."""
 READERS = {"Usage", "sum_of_counts"}
 WRITERS = {
-    "core/keval/recording/reply_usage.py": "has the names of counts, for Usage",
+    "core/keval/execute/models/reply_usage.py": "has the names of counts, for Usage",
     "agents/recorded/src/keval_recorded/answer.py": "maps the names in a file to those of Usage",
     "plugins/gateway/src/keval_gateway/protocols": "writes replies",
     "plugins/testing": "plays a vendor",

@@ -196,9 +196,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
 def test_only_the_doors_of_a_config_know_the_dialect_of_k_eval() -> None:
     doors = {"load.py", "select.py", "schema_command.py"}
     known = {
-        path.name
-        for path in CORE.rglob("*.py")
-        if "keval.variants.k_eval" in imported(path) and path.name != "k_eval.py"
+        path.name for path in CORE.rglob("*.py") if "keval_mcp.k_eval" in imported(path) and path.name != "k_eval.py"
     }
 
     assert doors == known

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from keval.cli import main
-from keval.findings.effects import Verdict
+from keval_analysis.findings.effects import Verdict
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.coding_agents import program
 from tests.conftest import Project, serve_here

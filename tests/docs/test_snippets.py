@@ -21,14 +21,14 @@ import pytest
 import yaml
 from rich.console import Console
 
-from keval.analysis.history.database import open_history
-from keval.analysis.history.trends import TrendChoice, trend_of
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
-from keval.recording.frames import FrameFile, traffic_file
-from keval.report.terminal.history import print_history
 from keval.seams import registry
 from keval.store.run import list_runs
+from keval_analysis.history.database import open_history
+from keval_analysis.history.trends import TrendChoice, trend_of
+from keval_replay.frames import FrameFile, traffic_file
+from keval_report.terminal.history import print_history
 from keval_weather.stored import StoredPreferences
 from tests.conftest import Project
 from tests.histories import rated

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 import pytest
 
-from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
+from keval_replay.frames import FrameKey, Frames, traffic_file
 from tests.canaries import forms, leaks
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from keval.recording.frames import FrameKey, Frames, traffic_file
-from keval.recording.traffic_lines import read_endpoint, read_traffic
 from keval.records.cassettes import ModelTraffic
+from keval_replay.frames import FrameKey, Frames, traffic_file
+from keval_replay.traffic_lines import read_endpoint, read_traffic
 from tests.conftest import ON_PATH, Outcome, Project, serve_here
 from tests.stdio_server import ENVIRONMENT
 
@@ -248,7 +248,7 @@ def test_a_trial_whose_traffic_cannot_be_written_is_not_written(
         if b"mortal/baseline/" in frames:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("keval.recording.frames.write_all", full)
+    monkeypatch.setattr("keval_replay.frames.write_all", full)
 
     outcome = mortal.keval("run", "eval.yaml", "--record")
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from keval.errors import PreflightError
-from keval.recording.frames import traffic_file
+from keval_replay.frames import traffic_file
 from tests.conftest import ON_PATH, Outcome, Project
 
 MODEL = {"model": "simulated/double/scripted"}

@@ -19,22 +19,8 @@ _COMMANDS = {
     "run": "Run an evaluation and show what its contexts do.",
     "resume": "Continue an interrupted run, or add to it.",
     "validate": "Check a config and its dataset, and run nothing.",
-    "power": "Say how many questions are needed to show an effect, and what they cost.",
-    "record": "Make small recordings of large ones.",
     "score": "Score a finished run again, without calling an agent.",
-    "report": "Show a run's report again.",
-    "compare": "Compare the arms of a run, or of several runs.",
-    "diff": "Say whether two runs are the same, and what differs.",
-    "history": "Show the runs of an evaluation over time, and what each changed.",
-    "list": "List the runs in the results directory.",
-    "show": "Show what a run was made of, or one of its trials.",
-    "export": "Write a run in the format of others.",
-    "review": "Accept or reject the questions that were generated.",
-    "tools": "List the tools of a config's servers, as a model gets them.",
-    "models": "List the providers of models, or say whether a model can be used.",
-    "doctor": "Check that what a run needs is there.",
     "plugins": "List what is installed, and where it comes from.",
-    "schema": "Print the JSON Schema of a config.",
 }
 
 
@@ -89,7 +75,7 @@ class _Commands(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        from keval.report.terminal.messages import foreign, guarded, tell  # `keval --help` need not wait for it
+        from keval.cli.messages import foreign, guarded, tell  # `keval --help` need not wait for it
 
         with guarded():
             try:

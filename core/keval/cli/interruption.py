@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import attrs
 
+from keval.cli.messages import tell
 from keval.cli.watchdog import STANDSTILL, Watchdog, aside
 from keval.execute.admission import Stop, StoppedError
-from keval.report.terminal.messages import tell
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ import click
 
 from keval.config.evaluation import Budget
 from keval.errors import ConfigError, Problem
+from keval.run.select import Selection
 from keval.seams.results import results_folder
-from keval.variants.select import Selection
 
 if TYPE_CHECKING:  # they import what `--help` does not need
-    from keval.analysis.gates import Regression
     from keval.store.run import Run
+    from keval_analysis.gates import Regression
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,8 +118,8 @@ class GateFlags:
         """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
         if self.against is None:
             return None
-        from keval.analysis.gates import Regression  # with it, what reads runs is imported
         from keval.store.run import open_run
+        from keval_analysis.gates import Regression  # with it, what reads runs is imported
 
         against = open_run(self.against, root)
         if run is not None and against.path.resolve() == run.path.resolve():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from keval.cli.console import message_console
+from keval.cli.messages import redactor
 from keval.cli.options import (
     Detail,
     GateFlags,
@@ -24,11 +26,9 @@ from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
 from keval.config.variables import filling
 from keval.records.manifest import Manifest
-from keval.report.terminal.console import message_console
-from keval.report.terminal.messages import redactor
-from keval.report.terminal.planning import print_notices
+from keval.run.select import Selection, select
 from keval.store.run import find_run
-from keval.variants.select import Selection, select
+from keval_report.terminal.planning import print_notices
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
     from keval.run.active_run import Watchers
@@ -80,11 +80,11 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.findings.resumption import Resumption, check_resumable
     from keval.plan.build import make_plan
-    from keval.report.terminal.progress import Progress
     from keval.run.active_run import RunOptions
     from keval.run.flow import resume_run
+    from keval.run.resumption import Resumption, check_resumable
+    from keval_report.terminal.progress import Progress
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)

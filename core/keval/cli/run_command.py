@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import click
 
+from keval.cli.console import data_console, message_console, print_json
+from keval.cli.messages import redactor
 from keval.cli.options import Detail, GateFlags, gate_options, output_options, selection_options, view_option
 from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.report.terminal.console import data_console, message_console, print_json
-from keval.report.terminal.messages import redactor
-from keval.report.terminal.planning import describe, print_notices, print_plan
+from keval.run.select import Selection, select
 from keval.store.run import find_run
-from keval.variants.select import Selection, select
+from keval_report.terminal.planning import describe, print_notices, print_plan
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
     from keval.plan.plan import Plan
-    from keval.recording.replay_plan import Replay
-    from keval.report.terminal.progress import Progress
     from keval.run.active_run import Watchers
+    from keval_replay.replay_plan import Replay
+    from keval_report.terminal.progress import Progress
 
 
 @click.command("run")
@@ -84,8 +84,8 @@ def command(
                 print_plan(plan, data_console())
             return
 
-        from keval.report.terminal.progress import Progress
         from keval.run.active_run import RunOptions
+        from keval_report.terminal.progress import Progress
 
         progress = Progress(messages, plan.trial_count)
         watchers = [("keval/progress", progress), *log, *viewers]
@@ -95,7 +95,7 @@ def command(
 
             work = run_plan(plan, output_dir, options)
         else:
-            from keval.recording.replay import replay_run
+            from keval_replay.replay import replay_run
 
             work = replay_run(played, plan, output_dir, options)
         run, summary = carry_out(
@@ -115,7 +115,7 @@ def _planned(
 ) -> Iterator[tuple[Plan, Replay | None]]:
     """Yield the plan, and the replay that it is of, if it is one."""
     if replay is not None:
-        from keval.recording.replay_plan import planned_replay
+        from keval_replay.replay_plan import planned_replay
 
         with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
             yield planned

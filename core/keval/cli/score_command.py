@@ -7,6 +7,8 @@ from pathlib import Path
 import attrs
 import click
 
+from keval.cli.console import message_console
+from keval.cli.messages import redactor
 from keval.cli.options import (
     Detail,
     GateFlags,
@@ -19,11 +21,9 @@ from keval.cli.options import (
 from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
-from keval.report.terminal.console import message_console
-from keval.report.terminal.messages import redactor
-from keval.report.terminal.progress import Progress
+from keval.run.select import Selection, select
 from keval.store.run import find_run
-from keval.variants.select import Selection, select
+from keval_report.terminal.progress import Progress
 
 
 @click.command("score")

@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
-from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
-from keval.analysis.unverified_claims import unverified_claims
+from keval.cli.console import data_console, message_console, print_json, safe
 from keval.cli.interruption import Interruption, still_at_work
+from keval.cli.messages import log_as_json, logs_json, tell
 from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
 from keval.errors import OutageError
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
-from keval.findings.seal import SealCheck
-from keval.findings.summary import Summary
 from keval.records.cassettes import REPLAY_MISS
 from keval.redaction import MARK
-from keval.report.gates import gate_lines, unmet_lines
-from keval.report.origin import decided_on
-from keval.report.remedies import remedy
-from keval.report.statement import Level
-from keval.report.terminal.console import data_console, message_console, print_json, safe
-from keval.report.terminal.messages import log_as_json, logs_json, tell
-from keval.report.terminal.overview import print_report
-from keval.report.terminal.progress import EventLog
-from keval.report.words import joined, run_place
 from keval.store.run import Run
+from keval.store.seal import SealCheck
 from keval.store.serialization import to_plain
+from keval_analysis.findings.summary import Summary
+from keval_analysis.gates import RunOutcome, outcome_of, were_all_made
+from keval_analysis.unverified_claims import unverified_claims
+from keval_report.gates import gate_lines, unmet_lines
+from keval_report.origin import decided_on
+from keval_report.remedies import remedy
+from keval_report.statement import Level
+from keval_report.terminal.overview import print_report
+from keval_report.terminal.progress import EventLog
+from keval_report.words import joined, run_place
 
 if TYPE_CHECKING:  # it imports what a report does not need
-    from keval.report.terminal.progress import Progress
     from keval.run.active_run import Watchers
+    from keval_report.terminal.progress import Progress
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ def ablated(evaluation: Evaluation) -> Evaluation:
     """
     if not evaluation.header.ablate:
         return evaluation
-    from keval.variants.ablation import with_ablations  # imports what brings servers up
+    from keval_mcp.ablation import with_ablations  # imports what brings servers up
 
     return run_to_end(with_ablations(evaluation))
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
+from keval.cli.console import message_console
+from keval.cli.messages import foreign, redactor
 from keval.cli.options import selection_options
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.report.terminal.console import message_console
-from keval.report.terminal.messages import foreign, redactor
-from keval.report.terminal.planning import planned_sharing, print_notices
-from keval.variants.select import Selection, select
+from keval.run.select import Selection, select
+from keval_report.terminal.planning import planned_sharing, print_notices
 
 
 @click.command("validate")
@@ -23,8 +23,8 @@ def command(config: Path, selection: Selection) -> None:
 
     Keys of model providers and MCP servers are checked by `keval run`, before its first trial.
     """
-    from keval.findings.formats import counted
     from keval.plan.build import make_plan
+    from keval.records.formats import counted
     from keval.seams.interfaces import ComparingJudge
 
     evaluation = load(config)

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keval.cli.messages import tell
 from keval.errors import ConfigError, PluginError, Problem
 from keval.processes import supervised
 from keval.records.manifest import Manifest
-from keval.report.terminal.messages import tell
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
 

@@ -21,7 +21,7 @@ from types import FrameType
 
 import attrs
 
-from keval.report.terminal.messages import tell
+from keval.cli.messages import tell
 
 HEARTBEAT = 50.0
 """Seconds without a terminal after which a command says that it goes on: CI services end jobs that are silent."""

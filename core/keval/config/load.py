@@ -24,7 +24,7 @@ def load(path: Path) -> Evaluation:
 
 def read_evaluation(source: Source) -> Evaluation:
     """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
-    from keval.variants import k_eval  # a worker reads what a manifest holds, which is translated
+    from keval_mcp import k_eval  # a worker reads what a manifest holds, which is translated
 
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"

@@ -17,7 +17,7 @@ from keval.records.manifest import Manifest
 from keval.records.models import Endpoint
 
 if TYPE_CHECKING:  # few runs have rates
-    from keval.tasks.rate import RateLimit
+    from keval.execute.models.rate import RateLimit
 
 _log = logging.getLogger("keval")
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|\?.*")
@@ -58,7 +58,7 @@ class RunLimits:
         name = next((each for each in (model, model.partition("/")[0]) if each in self.rates), None)
         if name is None:
             return None
-        from keval.tasks.rate import RateLimit  # few runs have rates
+        from keval.execute.models.rate import RateLimit  # few runs have rates
 
         return self._rates.setdefault(name, RateLimit(self.rates[name]))
 

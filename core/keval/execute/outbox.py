@@ -23,7 +23,7 @@ from keval.store.serialization import read_trial
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:
-    from keval.recording.recording import RecordingWriter
+    from keval_replay.recording import RecordingWriter
 
 
 @attrs.define(eq=False)

@@ -59,7 +59,7 @@ def make_plan(
     arms = _arms(constructor, () if samples_checked else samples)
     tasks = None
     if _asks_for_tasks(evaluation, dataset, contexts.values()):
-        from keval.tasks.reading import TaskReader  # only such a run needs it
+        from keval_workspace.tasks.reading import TaskReader  # only such a run needs it
 
         reader = TaskReader(evaluation, dataset, arms, agents, contexts, constructor.problem)
         tasks, wrong = reader.tasks(() if samples_checked else samples)
@@ -67,7 +67,7 @@ def make_plan(
         constructor.notices += reader.notices()
     anchors: Sequence[Sample] = ()
     if evaluation.header.anchors is not None and scorers.judges and not played and not samples_checked:
-        from keval.labels.anchors import read_anchors  # only such a run needs it
+        from keval_analysis.labels.anchors import read_anchors  # only such a run needs it
 
         anchors, wrong = read_anchors(evaluation, scorers)
         problems += wrong
@@ -80,14 +80,14 @@ def make_plan(
         _check_clusters(constructor, samples)
         lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
         if evaluation.execution.until is not None and scored:
-            from keval.analysis.monitor import until_problems  # only a run that may end early needs it
+            from keval_analysis.monitor import until_problems  # only a run that may end early needs it
 
             problems += until_problems(evaluation, scorers, agents, samples, notices)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
     if not samples_checked and any(item.models for item in scorers.judges):
-        from keval.findings.vendors import vendor_notices  # only a judge with a model has a vendor
+        from keval.plan.vendors import vendor_notices  # only a judge with a model has a vendor
 
         idle += vendor_notices(agents, scorers.judges)
     return Plan(
@@ -184,7 +184,7 @@ def _gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest 
     """Return what is wrong with the gates of a config and of flags; `manifest` is that of a run to score again."""
     if all(gate.is_checked for gate in evaluation.gates):
         return []
-    from keval.analysis.gate_language import gate_problems  # only a config with gates needs it
+    from keval_analysis.gate_language import gate_problems  # only a config with gates needs it
 
     return gate_problems(evaluation, scorers, manifest)
 
@@ -193,7 +193,7 @@ def _primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]
     """Return which entries of `primary` name no metric or rubric."""
     if not evaluation.header.primary:
         return []
-    from keval.analysis.gate_language import primary_problems  # only a config that names some needs it
+    from keval_analysis.gate_language import primary_problems  # only a config that names some needs it
 
     return primary_problems(evaluation, scorers)
 

@@ -90,8 +90,8 @@ class Constructor:
         """
         metrics = self.plugins("keval.metrics", self.evaluation.metrics)
         if self.evaluation.header.verify or checks:
-            from keval.tasks.checks import check_names  # only such a run needs it
-            from keval.tasks.reading import check_scores
+            from keval_workspace.tasks.checks import check_names  # only such a run needs it
+            from keval_workspace.tasks.reading import check_scores
 
             metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
         judges = tuple(map(self._comparing, self.plugins("keval.judges", self.evaluation.judges)))
@@ -331,7 +331,7 @@ def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:
     ]
     for place, results in found[:1]:
         try:
-            from keval.recording.recorded_results import open_results_recording  # only a config that asks for it
+            from keval_replay.recorded_results import open_results_recording  # only a config that asks for it
 
             open_results_recording(results)
         except RunError as error:

@@ -25,7 +25,7 @@ def design_notices(evaluation: Evaluation, dataset: Dataset, samples: Samples, s
 def _gate_notices(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
     if all(gate.is_checked for gate in evaluation.gates):
         return []
-    from keval.analysis.gate_language import gate_notices  # only a config with gates needs it
+    from keval_analysis.gate_language import gate_notices  # only a config with gates needs it
 
     return [*gate_notices(evaluation, scorers)]
 

@@ -24,7 +24,7 @@ from keval.seams.interfaces import PrerecordedAgent
 from keval.seams.registry import Component
 
 if TYPE_CHECKING:  # only a run with workspaces or checks needs it
-    from keval.tasks.tasks import Tasks
+    from keval_workspace.tasks.tasks import Tasks
 
 
 @attrs.frozen

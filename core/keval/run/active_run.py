@@ -38,10 +38,10 @@ from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
-    from keval.analysis.gates import Regression
-    from keval.analysis.monitor import Monitor
-    from keval.recording.recording import RecordingWriter
-    from keval.recording.replay_workers import Replaying
+    from keval_analysis.gates import Regression
+    from keval_analysis.monitor import Monitor
+    from keval_replay.recording import RecordingWriter
+    from keval_replay.replay_workers import Replaying
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -181,7 +181,7 @@ class ActiveRun:
         """Return what makes the scores that trials lack."""
         recording, finished = self.recording, self.run  # judges that compare read it after the last trial
         if self.crew is not None:
-            from keval.crew.grader import CrewGrader  # as what opens the crew is
+            from keval_remote.crew.grader import CrewGrader  # as what opens the crew is
 
             scorers = self.plan.scorers
             return nullcontext(

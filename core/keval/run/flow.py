@@ -1,7 +1,7 @@
 """The flow of keval: a plan is brought up and executed, its trials are scored, and the scores are summarised.
 
 Each command takes the steps that it needs, in their order: a new run all of them, a run that goes on those for what it
-lacks, and a finished run that is scored again those without agents. `keval.recording.replay` plays a recorded run.
+lacks, and a finished run that is scored again those without agents. `keval_replay.replay` plays a recorded run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from keval.store.run import Run
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:
-    from keval.findings.resumption import Resumption
-    from keval.findings.summary import Summary
+    from keval.run.resumption import Resumption
+    from keval_analysis.findings.summary import Summary
 
 
 async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) -> tuple[Run, Summary]:
@@ -55,8 +55,8 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when the run was asked to stop while trials were run.
     """
-    from keval.findings.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
-    from keval.findings.seal import unsealed
+    from keval.run.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
+    from keval.store.seal import unsealed
 
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
@@ -104,7 +104,7 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
-    from keval.findings.seal import unsealed  # only a run that ended has a seal
+    from keval.store.seal import unsealed  # only a run that ended has a seal
 
     async with ActiveRun.open(plan, options or RunOptions()) as run:
         run.writer = RunWriter(finished.path)
@@ -124,6 +124,6 @@ def _crew(run: ActiveRun, *, is_new: bool = False) -> AbstractAsyncContextManage
     """Bring up workers elsewhere for a block, if the executor has such."""
     if not isinstance(run.plan.executor.plugin, CrewExecutor):
         return nullcontext()
-    from keval.crew.opening import crew  # only such a run needs it
+    from keval_remote.crew.opening import crew  # only such a run needs it
 
     return crew(run, run.plan.executor.plugin, is_new=is_new)

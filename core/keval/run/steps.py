@@ -36,8 +36,8 @@ from keval.store.run import Run
 from keval.store.scores import ScoringSpec
 
 if TYPE_CHECKING:
-    from keval.analysis.expectations import ExpectationCheck
-    from keval.findings.summary import Summary
+    from keval_analysis.expectations import ExpectationCheck
+    from keval_analysis.findings.summary import Summary
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
@@ -135,7 +135,7 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
     stop while trials were run.
     """
     if plan.evaluation.execution.until is not None:
-        from keval.analysis.monitor import Monitor  # only a run that may end early needs it
+        from keval_analysis.monitor import Monitor  # only a run that may end early needs it
 
         run.monitor, run.manifest = Monitor.of(plan, run.manifest)
     with keep_recording(run):
@@ -161,7 +161,7 @@ def keep_recording(run: ActiveRun) -> Iterator[None]:
     if run.manifest.recording is None:
         yield
         return
-    from keval.recording.recording import RecordingWriter
+    from keval_replay.recording import RecordingWriter
 
     with RecordingWriter.open(run.writer.path, run.redact) as run.recording:
         run.recording.begin(endpoints_by_model(run.plan.askers, run.ready.endpoints), run.ready.listed)
@@ -210,14 +210,14 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
 async def _grade_anchors(run: ActiveRun, *, missing: bool) -> None:
     """Have judges grade the anchors of the run, after its trials, if it has some. Raises RunError."""
     if run.plan.evaluation.header.anchors is not None:
-        from keval.labels.grading import grade_anchors  # only such a run needs it
+        from keval_analysis.labels.grading import grade_anchors  # only such a run needs it
 
         await grade_anchors(run, missing=missing)
 
 
 def summarise(run: ActiveRun, written: Run) -> Summary:
     """Summarise the trials and scores on disk, and write the summary with its verdicts. Raises RunError."""
-    from keval.analysis.expectations import ExpectationCheck  # what runs trials elsewhere decides no gates
+    from keval_analysis.expectations import ExpectationCheck  # what runs trials elsewhere decides no gates
 
     expectations = ExpectationCheck()
     return conclude(run, written.summary(expectations.watch(written.trials())), expectations)
@@ -225,8 +225,8 @@ def summarise(run: ActiveRun, written: Run) -> Summary:
 
 def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -> Summary:
     """Decide the gates, write the summary, and tell hook plugins that the run is finished. Raises RunError."""
-    from keval.analysis.gates import with_gates  # as in `summarise`
-    from keval.findings.seal import seal
+    from keval.store.seal import seal
+    from keval_analysis.gates import with_gates  # as in `summarise`
 
     summary = with_gates(run.run, summary, expectations, regression=run.options.regression)
     run.writer.write_summary(summary)

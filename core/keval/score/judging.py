@@ -30,7 +30,7 @@ _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
 
 if TYPE_CHECKING:  # only a run that is recorded needs it
-    from keval.recording.traffic_log import TrafficLog
+    from keval_replay.traffic_log import TrafficLog
 
 
 @attrs.frozen
@@ -144,7 +144,7 @@ class JudgeRunner:
         try:
             log = None
             if self.keep:
-                from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+                from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
 
                 log = TrafficLog()
             judgement, graded = await self._ask(trial, against, rubrics, repetition, log)

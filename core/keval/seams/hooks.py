@@ -27,7 +27,7 @@ from keval.seams.contexts import TrialInfo
 from keval.seams.live_events import LiveEvent
 
 if TYPE_CHECKING:
-    from keval.findings.summary import Summary
+    from keval_analysis.findings.summary import Summary
 
 hookspec = pluggy.HookspecMarker("keval")
 hookimpl = pluggy.HookimplMarker("keval")

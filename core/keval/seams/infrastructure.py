@@ -1,6 +1,6 @@
 """The seams of a run's infrastructure: models, middleware and prices, proxies, datasets.
 
-Exporters, whose seam needs a finished run, are in `keval.report.exporters`.
+Exporters, whose seam needs a finished run, are in `keval.seams.exporters`.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ if TYPE_CHECKING:  # readers of trials need nothing of it
     import pandas
     import pyarrow
 
-    from keval.analysis.scores_by_trial import ScoresByTrial
-    from keval.findings.added_lines import AddedLines
-    from keval.findings.draws import Labels
-    from keval.findings.reviews import Review
-    from keval.findings.summary import Summary
+    from keval.store.scores_by_trial import ScoresByTrial
+    from keval_analysis.findings.added_lines import AddedLines
+    from keval_analysis.findings.draws import Labels
+    from keval_analysis.findings.reviews import Review
+    from keval_analysis.findings.summary import Summary
 
 
 _SAMPLES: WeakValueDictionary[tuple[object, ...], Samples] = WeakValueDictionary()
@@ -127,8 +127,8 @@ class Run:
     @property
     def reviews_file(self) -> AddedLines[Review]:
         """Where people's reviews of answers are, one a line; missing until the first."""
-        from keval.findings.added_lines import AddedLines  # as all that is found of a run, no trial needs it
-        from keval.findings.reviews import read_review
+        from keval_analysis.findings.added_lines import AddedLines  # as all that is found of a run, no trial needs it
+        from keval_analysis.findings.reviews import read_review
 
         return AddedLines(self.path / "reviews.jsonl", read_review)
 
@@ -140,14 +140,14 @@ class Run:
     def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
         read = self.trials() if trials is None else trials
-        from keval.analysis.stats.summarise import summarise  # asked for by few readers of runs
+        from keval_analysis.stats.summarise import summarise  # asked for by few readers of runs
 
         scores = self._known(self._read_scores())
         return summarise(self.manifest, self.samples.positions, read, scores, self.labels())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
-        from keval.findings.summary_file import read_summary  # as for reviews
+        from keval_analysis.findings.summary_file import read_summary  # as for reviews
 
         path = self.path / "summary.json"
         return read_summary(path) if path.is_file() else None
@@ -185,7 +185,7 @@ class Run:
 
     def reviews(self) -> list[Review]:
         """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
-        from keval.findings.reviews import answer_digest, standing  # as for reviews
+        from keval_analysis.findings.reviews import answer_digest, standing  # as for reviews
 
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
@@ -195,7 +195,7 @@ class Run:
 
     def labels(self) -> Labels:
         """Return all that people said of answers, and which answers were drawn for that. Raises RunError."""
-        from keval.findings.draws import Labels  # as for reviews
+        from keval_analysis.findings.draws import Labels  # as for reviews
 
         return Labels.read(self.path, lambda: self.known_trials)
 
@@ -288,7 +288,7 @@ class Run:
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
-        from keval.report.data_frames import scores_table, trials_table  # need pyarrow, which nothing else does
+        from keval_exports.data_frames import scores_table, trials_table  # need pyarrow, which nothing else does
 
         if table not in ("trials", "scores"):
             raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
@@ -296,7 +296,7 @@ class Run:
 
     def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> pandas.DataFrame:
         """Return trials or scores as a data frame, one row each. Needs the extra `keval[frames]`, and pandas."""
-        from keval.report.data_frames import to_pandas  # as in `to_arrow`
+        from keval_exports.data_frames import to_pandas  # as in `to_arrow`
 
         return to_pandas(self.to_arrow(table))
 
@@ -373,7 +373,7 @@ class Run:
         return self.index_file.read(lambda: self.is_locked)
 
     def _scores_by_trial(self) -> ScoresByTrial:
-        from keval.analysis.scores_by_trial import ScoresByTrial  # what makes scores does not read them so
+        from keval.store.scores_by_trial import ScoresByTrial  # what makes scores does not read them so
 
         return ScoresByTrial.of_file(self.scores_file, self.ranking)
 

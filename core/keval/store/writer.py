@@ -25,7 +25,7 @@ from keval.store.run import Run
 from keval.store.serialization import sample_line, to_json
 
 if TYPE_CHECKING:
-    from keval.findings.summary import Summary
+    from keval_analysis.findings.summary import Summary
 
 
 @attrs.frozen

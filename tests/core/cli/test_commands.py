@@ -21,10 +21,11 @@ from filelock import FileLock
 from rich.console import Console
 
 from keval import Manifest, Scale, Summary, open_run
-from keval.plugin import Arm, Effect, ScorerScale
 from keval.records.manifest import DatasetEntry
-from keval.report.terminal.runs import ListedRun, describe_runs, print_runs
 from keval.seams import registry
+from keval_analysis.findings.effects import Arm, Effect
+from keval_analysis.findings.summary import ScorerScale
+from keval_report.terminal.runs import ListedRun, describe_runs, print_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from keval.analysis.history.database import open_history
-from keval.analysis.history.trends import TrendChoice, trend_of
-from keval.report.terminal.history import print_history
 from keval.store.run import Run, list_runs
+from keval_analysis.history.database import open_history
+from keval_analysis.history.trends import TrendChoice, trend_of
+from keval_report.terminal.history import print_history
 from tests.conftest import Project
 from tests.histories import edit, rated
 

@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from keval import open_run
-from keval.analysis.power import Pilot, PowerPlan, PowerTarget, plan_power
 from keval.config.load import load
-from keval.findings.effects import Repetitions
 from keval.plan.build import make_plan
+from keval_analysis.findings.effects import Repetitions
+from keval_analysis.power import Pilot, PowerPlan, PowerTarget, plan_power
 from tests.conftest import Project
 
 CONFIG = """

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from keval.cli import main
 from keval.config.evaluation import DatasetFile
-from keval.interactive.question_review import QuestionFile
 from keval.plugin import ConfigError
+from keval_viewer.interactive.question_review import QuestionFile
 from tests.conftest import Project
 
 CONFIG = "dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nconditions: {baseline: {}}\n"

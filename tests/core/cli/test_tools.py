@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keval.report.contexts import estimated_tokens
+from keval_report.contexts import estimated_tokens
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 

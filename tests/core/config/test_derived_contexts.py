@@ -9,11 +9,11 @@ import attrs
 import jsonschema
 import pytest
 
-from keval.cli.schema_command import evaluation_schema
 from keval.config.load import effective, read_evaluation
 from keval.config.source import Source
 from keval.records.interventions import Describe, Faults, FixedResult, Intervention
-from keval.variants.select import Selection, select
+from keval.run.select import Selection, select
+from keval_start.schema_command import evaluation_schema
 from tests.conftest import Project
 
 CONFIG = """

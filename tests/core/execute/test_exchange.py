@@ -15,9 +15,9 @@ from keval.errors import MiddlewareError, PluginWarning, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
 from keval.plugin import ASKER_HEADER, Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
-from keval.recording.traffic_log import TrafficLog
 from keval.records.cassettes import ModelTraffic
 from keval.records.transcript import Refusal
+from keval_replay.traffic_log import TrafficLog
 from tests.conftest import Project
 
 ROUTE = Asker("agent", "a")

@@ -26,7 +26,7 @@ metrics: [double/length]
 ELSEWHERE = """
 import asyncio, json, sys
 from keval import open_run
-from keval.plugin import open_worker
+from keval_remote.crew.worker import open_worker
 
 async def work(path):
     run = open_run(path)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from keval import open_run
-from keval.report.totals import total_lines
+from keval_report.totals import total_lines
 from tests.conftest import Project
 
 # A trial costs 1,000 × $2 + 500 × $8 = $6,000 per million, or $0.006; a judgement 10 × $1 + 2 × $4, or $0.000018.

@@ -11,10 +11,10 @@ import pytest
 
 from keval.config.evaluation import Rate
 from keval.execute.limits import RunLimits
-from keval.findings.streams import counting
+from keval.execute.models import rate as rates
+from keval.execute.models.rate import RateLimit
+from keval.execute.models.streams import counting
 from keval.plugin import Endpoint, ModelRequest, ModelResponse
-from keval.tasks import rate as rates
-from keval.tasks.rate import RateLimit
 from tests.conftest import Project
 
 OPENAI = json.dumps({"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}})

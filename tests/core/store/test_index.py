@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from keval import Run, open_run
-from keval.plugin import beside, trials_of
+from keval_analysis.neighbours import beside, trials_of
 from tests.conftest import Project
 
 CONFIG = """

@@ -14,8 +14,8 @@ import attrs
 import pytest
 
 from keval import RunError, open_run
-from keval.recording.frames import Frames, traffic_file
 from keval.store import journal
+from keval_replay.frames import Frames, traffic_file
 from tests.conftest import Project
 
 CONFIG = """

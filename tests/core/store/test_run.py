@@ -15,9 +15,10 @@ import pytest
 from filelock import FileLock
 
 from keval import RunError, open_run
-from keval.findings.summary import Summary
-from keval.plugin import Follower, arms_of, compare_arms
 from keval.store.serialization import from_plain, to_plain
+from keval_analysis.comparison import arms_of, compare_arms
+from keval_analysis.findings.summary import Summary
+from keval_analysis.follow import Follower
 from tests.conftest import Project
 
 CONFIG = """

@@ -6,17 +6,8 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval import Sample
-from keval.plugin import (
-    Blob,
-    CrewOrder,
-    CrewWatcher,
-    CrewWorker,
-    Job,
-    PackedScores,
-    WantedScore,
-    WorkerEntry,
-    open_worker,
-)
+from keval.plugin import Blob, CrewOrder, CrewWatcher, Job, PackedScores, WantedScore, WorkerEntry
+from keval_remote.crew.worker import CrewWorker, open_worker
 
 
 @attrs.frozen

@@ -20,7 +20,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from keval import Scale, open_run
-from keval.findings.effects import Repetitions
+from keval_analysis.findings.effects import Repetitions
 from keval_eee import Eee
 from keval_eee.record import Record, model_info
 from keval_eee.results import is_correct, results

@@ -14,7 +14,9 @@ import duckdb
 import pytest
 
 from keval import Run
-from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exporter, missing_module, score_row, trial_row
+from keval.plugin import missing_module
+from keval.seams.exporters import Exporter
+from keval_exports.data_frames import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
 from keval_exports.tables import Csv, Parquet
 from keval_testing import check_exporter
 from tests.conftest import Project

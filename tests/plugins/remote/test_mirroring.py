@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import keval
-from keval.plugin import Review, results_folder
+from keval.plugin import results_folder
 from keval.store.lock import locked
+from keval_analysis.findings.reviews import Review
 from keval_remote.copies import RunCopy
 from keval_remote.objects import Objects
 from tests.conftest import INSTALLED, Project

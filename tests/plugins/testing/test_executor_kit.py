@@ -10,14 +10,9 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import (
-    CrewWorker,
-    Job,
-    PackedScores,
-    TrialKey,
-    WantedScore,
-)
+from keval.plugin import Job, PackedScores, TrialKey, WantedScore
 from keval_doubles.executors import Alone, Apart
+from keval_remote.crew.worker import CrewWorker
 from keval_testing import BrokenRulesError, check_executor
 from keval_testing.executor_kit import EXECUTOR_RULES
 

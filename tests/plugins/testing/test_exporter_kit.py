@@ -12,7 +12,8 @@ import attrs
 import pytest
 
 from keval import Run, RunError, ScoreLine
-from keval.plugin import Exported, explained
+from keval.plugin import explained
+from keval.seams.exporters import Exported
 from keval_testing import BrokenRulesError, check_exporter
 from keval_testing.exporter_kit import EXPORTER_RULES
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keval.analysis.timeline.timelines import AGENT, MODEL, USER
-from keval.plugin import Mark, Step, Timeline, time_span
+from keval.plugin import Mark, time_span
+from keval_analysis.timeline import Step, Timeline
+from keval_analysis.timeline.timelines import AGENT, MODEL, USER
 from keval_viewer.pages.sample import MOST_WORDS, differing
 from keval_viewer.scores import pieces_of, spans_of
 from keval_viewer.tracks import track_of

@@ -14,9 +14,9 @@ import attrs
 import pytest
 
 from keval import open_run
-from keval.findings.effects import Arm, Effect
-from keval.findings.summary import GateResult, UnmetExpectation
-from keval.plugin import Report
+from keval_analysis.findings.effects import Arm, Effect
+from keval_analysis.findings.summary import GateResult, UnmetExpectation
+from keval_report.report import Report
 from keval_viewer.report_page import FRAGMENTS, answers, page
 from tests import hostile
 from tests.conftest import Project

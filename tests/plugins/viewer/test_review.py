@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval.findings.draws import draws_file
-from keval.labels.drawing import draw_answers
+from keval_analysis.findings.draws import draws_file
+from keval_analysis.labels.drawing import draw_answers
 from keval_viewer.app import Serving
 from keval_viewer.page import run_url, trial_url
 from keval_viewer.reviews import Choice, queue_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keval import Scale
-from keval.findings.effects import Arm, Effect
-from keval.findings.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, UsageTotal
+from keval_analysis.findings.effects import Arm, Effect
+from keval_analysis.findings.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, UsageTotal
 from keval_viewer.play import Column, Standings
 from keval_viewer.play_page.standings import Table, table_of
 

@@ -35,7 +35,7 @@ from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, Refu
 from keval.seams.workspaces import TextContext, WorkspaceProvider
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval.recording.cassette import Player
+    from keval_replay.cassette import Player
 
 
 @attrs.frozen
@@ -242,7 +242,7 @@ async def open_context(
         opened = OpenedContext(source, changed_servers)
         results = next((change.recorded for change in context.interventions if change.recorded is not None), None)
         if results is not None and listing is None:
-            from keval.recording.recorded_results import RecordedResultsReader  # only a context that asks for it
+            from keval_replay.recorded_results import RecordedResultsReader  # only a context that asks for it
 
             recorded_results = RecordedResultsReader.open(results, redactor)
             opened = attrs.evolve(opened, recorded_results=recorded_results)
@@ -275,7 +275,7 @@ def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> Workspace
     """Return what makes the workspace of a condition with this context, if its server works in one."""
     if not works_in_workspace(context.plugin):
         return None
-    from keval.tasks.reading import workspace_of  # only such a context needs it
+    from keval_workspace.tasks.reading import workspace_of  # only such a context needs it
 
     return workspace_of(evaluation, context.label)
 

@@ -26,8 +26,8 @@ from keval.seams.live_events import EmitEvent
 from keval.seams.workspaces import TextContext
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval.recording.recorded_results import RecordedResultsReader
-    from keval.recording.traffic_log import TrafficLog
+    from keval_replay.recorded_results import RecordedResultsReader
+    from keval_replay.traffic_log import TrafficLog
 
 
 def aliases_of(
@@ -146,7 +146,7 @@ class OpenedContext:
 
     def listing_log(self, server: str) -> ServerTrafficLog:
         """Return what keeps what a server lists."""
-        from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+        from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
 
         log = self.listed[server] = TrafficLog()
         return log.server(server)

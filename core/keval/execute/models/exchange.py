@@ -39,9 +39,9 @@ from keval.seams.infrastructure import (
 )
 
 if TYPE_CHECKING:  # only some runs need them
-    from keval.recording.cassette import AttemptCassette, Player
-    from keval.recording.traffic_log import TrafficLog
-    from keval.tasks.trial_limits import TrialMeter
+    from keval.execute.trial_limits import TrialMeter
+    from keval_replay.cassette import AttemptCassette, Player
+    from keval_replay.traffic_log import TrafficLog
 
 
 _ASKER_HEADERS = frozenset({ASKER_HEADER})
@@ -206,7 +206,7 @@ class ModelExchange:
             if self.player is None:
                 gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             else:
-                from keval.recording.played_gate import PlayedGate  # only a replay needs it
+                from keval_replay.played_gate import PlayedGate  # only a replay needs it
 
                 gate = PlayedGate()
             self._gates[there] = gate
@@ -253,7 +253,7 @@ class ModelExchange:
                 if (size := response.size) is not None:
                     scope.passed((asked + size) // BYTES_PER_TOKEN)
                 else:
-                    from keval.findings.streams import follow  # most replies are whole
+                    from keval.execute.models.streams import follow  # most replies are whole
 
                     follow(response, asked, scope.passed, partial(fail, request, scope), partial(deny, who))
             return response
@@ -344,7 +344,7 @@ def _keeping(send: Next, scope: RequestScope) -> Next:
 
 
 def _playing(scope: RequestScope) -> Next:
-    from keval.recording.played_gate import answers  # only a replay needs it
+    from keval_replay.played_gate import answers  # only a replay needs it
 
     return answers(scope)
 

@@ -21,10 +21,10 @@ from keval.seams.distribution import Ending, Load, Standing
 from keval.seams.finish_reason import FinishReason
 
 if TYPE_CHECKING:  # only what is recorded, replayed, refused or limited needs them
-    from keval.findings.denials import Refused
-    from keval.recording.cassette import AttemptCassette
-    from keval.recording.traffic_log import TrafficLog
-    from keval.tasks.trial_limits import TrialMeter
+    from keval.execute.models.denials import Refused
+    from keval.execute.trial_limits import TrialMeter
+    from keval_replay.cassette import AttemptCassette
+    from keval_replay.traffic_log import TrafficLog
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
@@ -44,7 +44,7 @@ class Failed:
 
     @classmethod
     def refused(cls, response: ModelResponse, body: bytes, status: int | None = None) -> Failed:
-        from keval.findings.denials import read_refusal  # where nothing is refused, it is not imported
+        from keval.execute.models.denials import read_refusal  # where nothing is refused, it is not imported
 
         told = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
         wait = retry_after_seconds(response.headers.get("retry-after"))
@@ -163,11 +163,11 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
     try:
         reply = orjson.loads(body)
     except ValueError:
-        from keval.findings.denials import unreadable
+        from keval.execute.models.denials import unreadable
 
         return None if is_stream else unreadable(kind.partition(";")[0].strip(), body), None
     if isinstance(reply, dict) and (reply.get("error") or "base_resp" in reply or reply.get("type") == "error"):
-        from keval.findings.denials import reported_failure
+        from keval.execute.models.denials import reported_failure
 
         found = reported_failure(reply)
         return None, None if found is None else Failed.refused(response, *found)
@@ -297,7 +297,7 @@ class EndpointGate:
             ending = "answered"
             if not isinstance(outcome, Failed):
                 if self.counts_tokens:
-                    from keval.findings.streams import counting  # few endpoints have a rate
+                    from keval.execute.models.streams import counting  # few endpoints have a rate
 
                     counting(request, outcome, self.load.spent)
             else:

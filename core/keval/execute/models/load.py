@@ -15,7 +15,7 @@ from keval.errors import OutageError
 from keval.seams.distribution import FINE, Ending, Standing
 
 if TYPE_CHECKING:  # few runs have rates
-    from keval.tasks.rate import RateLimit
+    from keval.execute.models.rate import RateLimit
 
 _FEWEST = 4
 """Responses in a round: after each round it is decided whether to let more or fewer requests through."""

@@ -20,9 +20,9 @@ from keval.seams.distribution import Outbox
 from keval.seams.live_events import EventKind, LiveEvent
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval.recording.cassette import AttemptCassette
-    from keval.recording.traffic_log import TrafficLog
-    from keval.tasks.trial_limits import TrialMeter
+    from keval.execute.trial_limits import TrialMeter
+    from keval_replay.cassette import AttemptCassette
+    from keval_replay.traffic_log import TrafficLog
 
 
 _UNCOUNTED = 3

@@ -37,7 +37,7 @@ from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
 
 if TYPE_CHECKING:  # few runs have limits
-    from keval.tasks.trial_limits import TrialMeter
+    from keval.execute.trial_limits import TrialMeter
 
 
 @attrs.define(eq=False)
@@ -91,7 +91,7 @@ class PlanWorker:
         allowance = LostServerAllowance()
         log = None
         if self.ready.exchange.recorded and not prerecorded:
-            from keval.recording.traffic_log import TrafficLog  # only a run that is recorded needs it
+            from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
 
             log = TrafficLog()
         meter = None if prerecorded else self.meter(key.agent)
@@ -347,7 +347,7 @@ class PlanWorker:
         limits = self.plan.evaluation.execution.limits
         if limits is None:
             return None
-        from keval.tasks.trial_limits import TrialMeter  # few runs have limits
+        from keval.execute.trial_limits import TrialMeter  # few runs have limits
 
         return TrialMeter(limits, self.rates.agents.get(agent), self.rates.models)
 

@@ -17,7 +17,9 @@ from keval_judges.grader import Api, Grader, encodable
 from keval_judges.prompt import Sheet
 
 if TYPE_CHECKING:
-    from keval.plugin import StructuredRequest  # of commands that ask a judge's model, and of no run
+    from keval_viewer.interactive.served_model import (
+        StructuredRequest,  # of commands that ask a judge's model, and of no run
+    )
 
 
 @attrs.define

@@ -14,7 +14,8 @@ from xml.sax.saxutils import escape as _escape
 import attrs
 
 from keval import Failure, Manifest, Run, Score, ScoreLine, Trial
-from keval.plugin import Exported, GateResult
+from keval.seams.exporters import Exported
+from keval_analysis.findings.summary import GateResult
 from keval_exports.files import exported_file
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'

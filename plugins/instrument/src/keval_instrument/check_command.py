@@ -43,7 +43,8 @@ def check(
     earlier check, what is there is examined, and nothing is asked. The exit code is 1 if a check or a bound of
     `check.bounds` is not met.
     """
-    from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain, were_all_made
+    from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain
+    from keval_analysis.gates import were_all_made
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
     from keval_instrument.table import print_checked
 

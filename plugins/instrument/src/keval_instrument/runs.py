@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from keval import Run
-from keval.plugin import Budget, ComparingJudge, Evaluation, Plan, effective, make_plan, total_cost, with_data
+from keval.plugin import Budget, ComparingJudge, Evaluation, Plan, effective, make_plan, with_data
+from keval_report.totals import total_cost
 
 _WRITER = "written"
 """The agent whose answers were written."""

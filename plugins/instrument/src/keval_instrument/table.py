@@ -9,8 +9,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.plugin import counted, flowed, folded, interval, labelled, one_line, padded, print_sections
+from keval.plugin import counted, interval, print_sections
 from keval_instrument.findings import Checked, Defect, Examined, Figure
+from keval_report.words import flowed, folded, labelled, one_line, padded
 
 _MOST_ROWS = 6
 _MOST_COLUMNS = 4

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keval.plugin import ConfigError, McpServer, ServedContext, load, redactor
+from keval.plugin import ConfigError, McpServer, load, redactor
+from keval_viewer.interactive.served_context import ServedContext
 
 if TYPE_CHECKING:
     import asyncio

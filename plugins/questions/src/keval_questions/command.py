@@ -14,10 +14,7 @@ from keval import KevalError
 from keval.plugin import (
     ConfigError,
     DatasetFile,
-    QuestionFile,
     Selection,
-    ServedContext,
-    ServedModel,
     budget_option,
     counted,
     dollars,
@@ -29,6 +26,9 @@ from keval.plugin import (
     select,
     tell,
 )
+from keval_viewer.interactive.question_review import QuestionFile
+from keval_viewer.interactive.served_context import ServedContext
+from keval_viewer.interactive.served_model import ServedModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from keval.plugin import ListedProvider, Model, listed_providers, suggestion
+from keval.plugin import Model, suggestion
+from keval_start.models_command import ListedProvider, listed_providers
 
 SIMULATED = "simulated/model"
 

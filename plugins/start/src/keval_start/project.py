@@ -16,10 +16,11 @@ import attrs
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import Installation, evaluation_schema, package_of
+from keval.plugin import Installation, package_of
 from keval_start.agents import Agents
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE, Questions
+from keval_start.schema_command import evaluation_schema
 from keval_start.servers import ListedServer, label_of
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace

@@ -30,8 +30,8 @@ from keval.plugin import (
     ServerSpec,
     TranscriptBuilder,
 )
-from keval.recording.played_gate import PlayedGate
 from keval.seams import registry
+from keval_replay.played_gate import PlayedGate
 from keval_testing.scripted_endpoint import ReceivedRequest
 from keval_testing.scripted_model import Reply, Script, ScriptedModel
 

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import Exported, is_blank
+from keval.plugin import is_blank
+from keval.seams.exporters import Exported
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind

@@ -97,9 +97,9 @@ class Evaluations:
         evaluation that cannot be run fails the test.
         """
         from keval import KevalError
-        from keval.plugin import were_all_made
-        from keval.report.gates import gate_rows, unmet_texts
-        from keval.report.totals import loss_texts, unrun_text
+        from keval_analysis.gates import were_all_made
+        from keval_report.gates import gate_rows, unmet_texts
+        from keval_report.totals import loss_texts, unrun_text
 
         subtests = self._subtests()
         run, problem = None, ""

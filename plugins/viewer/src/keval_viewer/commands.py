@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from keval.plugin import Evaluation, QuestionFile, Selection
+    from keval.plugin import Evaluation, Selection
+    from keval_viewer.interactive.question_review import QuestionFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,8 +50,9 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     RESULTS is a folder, by default `results`, or a URL such as s3://bucket/prefix. The URL that is printed lets a
     browser in; nobody else is.
     """
-    from keval.plugin import QuestionFile, find_run, load, run_to_end  # `keval --help` need not wait for these
+    from keval.plugin import find_run, load, run_to_end  # `keval --help` need not wait for these
     from keval_viewer.app import listener_on
+    from keval_viewer.interactive.question_review import QuestionFile  # `keval --help` need not wait for these
     from keval_viewer.page import run_url
     from keval_viewer.pages.questions import PLACE
 

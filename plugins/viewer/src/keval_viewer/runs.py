@@ -16,7 +16,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.plugin import Cost, Headline, ListedRun, Report, SealCheck, fetch_run, mirror_of, review_findings, total_cost
+from keval.plugin import Cost, SealCheck, fetch_run, mirror_of
+from keval_analysis.reviews import review_findings
+from keval_report.report import Report
+from keval_report.terminal.runs import Headline, ListedRun
+from keval_report.totals import total_cost
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 1 << 26

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from keval.plugin import ConfigError, QuestionEntry, QuestionFile
+from keval.plugin import ConfigError
+from keval_viewer.interactive.question_review import QuestionEntry, QuestionFile
 from keval_viewer.page import Page, rendered
 
 PLACE = "/questions"

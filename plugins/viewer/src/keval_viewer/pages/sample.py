@@ -19,7 +19,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, RunError, Trial
-from keval.plugin import asked_samples, show_command, time_span
+from keval.plugin import time_span
+from keval_analysis.neighbours import asked_samples
+from keval_report.words import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores

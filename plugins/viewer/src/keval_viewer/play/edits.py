@@ -19,8 +19,6 @@ from keval.plugin import (
     ConfigError,
     DatasetFile,
     Evaluation,
-    InteractiveRun,
-    OfferedTool,
     Selection,
     Source,
     dump,
@@ -33,6 +31,7 @@ from keval.plugin import (
     with_bases,
     with_data,
 )
+from keval_viewer.interactive.interactive_run import InteractiveRun, OfferedTool
 from keval_viewer.play.records import Edit, EditableCondition, EditableTool, KeptSample, PlayError
 
 Tools = Callable[[str], Sequence[OfferedTool]]

@@ -10,20 +10,10 @@ from pathlib import Path
 import attrs
 
 from keval import Run
-from keval.plugin import (
-    Arm,
-    DatasetFile,
-    Evaluation,
-    Feed,
-    InteractiveRun,
-    Samples,
-    ScorerScale,
-    Selection,
-    load,
-    results_folder,
-    select,
-    suggestion,
-)
+from keval.plugin import DatasetFile, Evaluation, Feed, Samples, Selection, load, results_folder, select, suggestion
+from keval_analysis.findings.effects import Arm
+from keval_analysis.findings.summary import ScorerScale
+from keval_viewer.interactive.interactive_run import InteractiveRun
 from keval_viewer.play.columns import Columns
 from keval_viewer.play.edits import condition_yaml, editable_conditions, edited, keep
 from keval_viewer.play.records import (

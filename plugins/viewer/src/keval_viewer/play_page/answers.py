@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.plugin import ScorerEntry, counted, display_names, dollars, number, time_span, with_units
+from keval.plugin import ScorerEntry, counted, dollars, number, time_span
+from keval_report.words import display_names, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.play_page.progress import Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks

@@ -7,7 +7,10 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.plugin import ArmScore, Effect, display_names, interval, interval_of, is_flat, number, signed, with_units
+from keval.plugin import interval, interval_of, number, signed
+from keval_analysis.findings.effects import Effect, is_flat
+from keval_analysis.findings.summary import ArmScore
+from keval_report.words import display_names, with_units
 from keval_viewer.play import Column, Standings
 
 _EXPENSES = {

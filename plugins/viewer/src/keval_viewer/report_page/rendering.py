@@ -17,22 +17,20 @@ from markupsafe import Markup
 from keval import Scale
 from keval.plugin import (
     Scorer,
-    Tile,
     chance,
     dollars,
     expense,
     expense_interval,
-    given_words,
     interval,
-    kept_words,
     number,
-    one_line,
     percent,
     short_number,
     signed,
     time_span,
-    verdict_word,
 )
+from keval_analysis.question_comparisons import Tile
+from keval_report.end_state import given_words, kept_words, verdict_word
+from keval_report.words import one_line
 from keval_viewer.markdown import formatted
 
 TILE = 14

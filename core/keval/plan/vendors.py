@@ -1,0 +1,56 @@
+"""The vendors of models: a judge may favour what a model of its own vendor answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from keval.config.structure import provider_of
+from keval.errors import Problem
+from keval_analysis.findings.summary import SameVendor
+
+if TYPE_CHECKING:  # who reads a summary needs no plan
+    from keval.plan.plan import ResolvedPlugin
+
+_FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
+"""The word that a model's name begins with before its version or size."""
+_VERSIONED = re.compile(r"[-\d]")
+
+
+def vendors_of(model: str) -> tuple[str, ...]:
+    """Return names of who made a model that is named as `provider/name`, or as `router/vendor/name`.
+
+    That is the provider whose families the name is of, or else the vendor that a router knows, and the word that the
+    name begins with, as models of one family are of one vendor. It is nothing if the name tells nothing.
+    """
+    *owners, name = model.lower().split("/")
+    if not owners[1:] and not _VERSIONED.search(name):
+        return ()
+    for part in dict.fromkeys((name, *name.split("."))):  # a host may write us.vendor.model-1
+        if provider := provider_of(part):
+            return (provider,)
+    family = _FAMILY.match(name)
+    return (*owners[1:], *([family[0]] if family else []))
+
+
+def same_vendors(
+    agents: Iterable[tuple[str, Iterable[str]]], judges: Iterable[tuple[str, Iterable[str]]]
+) -> Iterator[SameVendor]:
+    """Yield the judges that share a vendor with agents; each is given by its label and its models."""
+    made = {label: {vendor for model in models for vendor in vendors_of(model)} for label, models in agents}
+    for judge, models in judges if any(made.values()) else ():
+        for vendor in dict.fromkeys(vendor for model in models for vendor in vendors_of(model)):
+            if found := tuple(label for label, vendors in made.items() if vendor in vendors):
+                yield SameVendor(judge, found, vendor)
+                break
+
+
+def vendor_notices(agents: Sequence[ResolvedPlugin], judges: Sequence[ResolvedPlugin]) -> Iterator[Problem]:
+    """Yield a notice for each judge whose model is of the same vendor as an agent's."""
+    places = {item.label: item.place for item in judges}
+    asked, asking = ([(item.label, item.model_names) for item in items] for items in (agents, judges))
+    for found in same_vendors(asked, asking):
+        told = f"the judge {found.judge!r} is of the same vendor as {', '.join(found.agents)} ({found.vendor}) and may"
+        remedy = "take one of another vendor, or hold it against people: keval review RUN --sample 40"
+        yield Problem(places[found.judge], f"{told} favour its answers; {remedy}")

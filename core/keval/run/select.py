@@ -1,0 +1,199 @@
+"""Narrowing an evaluation by the flags of the command line: the same config, part of it, or with a plugin added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval.config.derived_contexts import with_bases
+from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
+from keval.config.sections import ablate_problem, implied_judge
+from keval.errors import PluginError, Problem, suggestion
+from keval.records.models import Model
+from keval.seams import registry
+from keval_mcp import k_eval
+
+
+@attrs.frozen
+class Selection:
+    """What the flags of `keval run` ask for. Empty means everything."""
+
+    agents: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    sample_ids: tuple[str, ...] = ()
+    limit: int | None = None
+    repetitions: int | None = None
+    judge_repetitions: int | None = None
+    max_concurrent: int | None = None
+    executor: str | None = None
+    max_failures: str | None = None
+    budget: Mapping[str, float] = attrs.field(factory=dict)
+    gates: tuple[str, ...] = ()
+    ablate: tuple[str, ...] = ()
+
+
+def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
+    """Return the evaluation that the selection leaves, with the problems of both."""
+    wanted = [k_eval.agent_type(name) for name in selection.agents]
+    problems = [each for each in evaluation.problems if not (wanted and "key 'agents' is missing" in each.message)]
+    agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
+    metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
+    judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
+    plugins = _plugins(evaluation.plugins, selection.plugins, problems)
+    for label in selection.conditions:
+        if label not in evaluation.conditions:
+            hint = suggestion(label, evaluation.conditions, "conditions")
+            problems.append(Problem(f"--condition {label}", f"no condition named {label!r}{hint}"))
+    conditions, contexts = evaluation.conditions, evaluation.contexts
+    if selection.conditions:
+        conditions = {label: each for label, each in conditions.items() if label in selection.conditions}
+        used = with_bases(evaluation.contexts, {label for arm in conditions.values() for label in arm.contexts})
+        contexts = tuple(spec for spec in contexts if spec.label in used)
+    agents, judges = _with_models(agents, judges, selection.models, problems)
+    execution = attrs.evolve(
+        evaluation.execution,
+        num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
+        judge_repetitions=selection.judge_repetitions or evaluation.execution.judge_repetitions,
+        max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
+        executor=_executor(evaluation.execution.executor, selection.executor),
+    )
+    if selection.max_failures is not None:
+        try:
+            execution = attrs.evolve(execution, max_failures=selection.max_failures)
+        except ValueError as error:
+            problems.append(Problem("--max-failures", str(error)))
+    for label in selection.ablate:
+        if problem := ablate_problem(label, conditions):
+            problems.append(Problem(f"--ablate {label}", problem))
+    header = evaluation.header
+    ablate = dict.fromkeys(label for label in (*header.ablate, *selection.ablate) if label in conditions)
+    baseline = header.baseline if header.baseline in conditions else None
+    caps: dict[str, Any] = {**selection.budget}
+    gates = {text: GateSpec(text, f"--fail-under {text}") for text in selection.gates}
+    return attrs.evolve(
+        evaluation,
+        header=attrs.evolve(header, baseline=baseline, ablate=tuple(ablate)),
+        agents=agents,
+        contexts=contexts,
+        metrics=metrics,
+        judges=judges,
+        plugins=plugins,
+        conditions=conditions,
+        execution=execution,
+        budget=attrs.evolve(evaluation.budget, **caps),
+        gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
+        limit=selection.limit,
+        sample_ids=selection.sample_ids,
+        problems=tuple(problems),
+    )
+
+
+def _chosen(
+    flag: str, group: str, specs: Sequence[PluginSpec], names: Iterable[str], problems: list[Problem]
+) -> tuple[PluginSpec, ...]:
+    """Pick specs by label, else by type, else add an installed plugin that the config does not name."""
+    chosen: dict[str, PluginSpec] = {}
+    for name in names:
+        matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
+        if not matching:
+            try:
+                matching = [_added(group, name, specs, chosen.values())]
+            except PluginError as error:
+                hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
+                problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
+        chosen.update((spec.label, spec) for spec in matching)
+    return tuple(chosen.values()) if names else tuple(specs)
+
+
+def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[PluginSpec]) -> PluginSpec:
+    """Return what a flag adds: an agent gets the model of the config's first, or as `TYPE:TEXT` its `flag_option`."""
+    kind, _, text = name.partition(":") if group == "keval.agents" else (name, "", "")
+    label, plugin = registry.label(group, kind), registry.load(registry.select(group, kind)[0])
+    if not text:
+        takes_model = group == "keval.agents" and attrs.has(plugin) and "model" in attrs.fields_dict(plugin)
+        models = [spec.options["model"] for spec in specs if "model" in spec.options and takes_model]
+        return PluginSpec(label, kind, {"model": models[0]} if models else {})
+    if not hasattr(plugin, "flag_option"):
+        raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
+    earlier = sum(spec.type == kind for spec in chosen)
+    return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text})
+
+
+def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginSpec, ...]:
+    chosen = {spec.label: spec for named in specs for spec in _each_of_vendor(named)}
+    for flag in flags:
+        blocked = flag.removeprefix("no:")
+        if blocked == flag:
+            for spec in _each_of_vendor(PluginSpec(flag, flag)):
+                chosen.setdefault(spec.label, spec)
+            continue
+        out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]
+        if not out:
+            problems.append(
+                Problem(
+                    f"-p {flag}", f"the plugin {blocked!r} is not selected, so it cannot be blocked; remove the flag"
+                )
+            )
+        for label in out:
+            del chosen[label]
+    return tuple(chosen.values())
+
+
+def _each_of_vendor(spec: PluginSpec) -> list[PluginSpec]:
+    """Unfold a vendor's name into its plugins. An unknown name stays, and is reported when the plan is made."""
+    try:
+        components = registry.select("keval", spec.type)
+    except PluginError:
+        return [spec]
+    return [spec] if len(components) == 1 else [attrs.evolve(spec, label=c.name, type=c.name) for c in components]
+
+
+def _with_models(
+    agents: tuple[PluginSpec, ...], judges: tuple[PluginSpec, ...], flags: Iterable[str], problems: list[Problem]
+) -> tuple[tuple[PluginSpec, ...], tuple[PluginSpec, ...]]:
+    """Give agents and judges the models of the flags `LABEL=provider/name`, or `agents.LABEL=…` where both have it."""
+    models: dict[str, str] = {}
+    labelled = [f"agents.{spec.label}" for spec in agents] + [f"judges.{spec.label}" for spec in judges]
+    labels = [full.partition(".")[2] for full in labelled]
+    for flag in flags:
+        label, equals, named = flag.partition("=")
+        model = k_eval.model_name(named)
+        meant = [full for full in labelled if label in (full, full.partition(".")[2])]
+        if not meant:  # an implied judge can be named by its plugin, too
+            implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))
+            meant = [f"judges.{spec.label}" for spec in implied]
+        try:
+            if not equals:
+                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
+            Model.parse(model)
+            if not meant:
+                raise ValueError(f"no agent or judge is labelled {label!r}{suggestion(label, labels, 'labels')}")
+            if len(meant) > 1:
+                either = " or ".join(f"{full}=…" for full in meant)
+                raise ValueError(f"an agent and a judge are labelled {label!r}; write {either}")
+        except ValueError as error:
+            problems.append(Problem(f"--model {flag}", str(error)))
+            continue
+        models[meant[0]] = model
+
+    def with_model(section: str, spec: PluginSpec) -> PluginSpec:
+        model = models.get(f"{section}.{spec.label}")
+        if model is None:
+            return spec
+        options = {**spec.options, "model": model}
+        # The new model chooses an implied judge.
+        return attrs.evolve(spec, options=options, type=implied_judge(options) if spec.implied else spec.type)
+
+    return tuple(with_model("agents", spec) for spec in agents), tuple(with_model("judges", spec) for spec in judges)
+
+
+def _executor(configured: str | Mapping[str, Any], chosen: str | None) -> str | Mapping[str, Any]:
+    """Return the executor: the chosen one, with the options of the config if that names the same one."""
+    same = chosen is None or (isinstance(configured, Mapping) and configured["type"] == chosen)
+    return configured if same or chosen is None else chosen

@@ -1,0 +1,197 @@
+"""What a run was made of, part by part, and in which parts it differs from another run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
+from keval.store.serialization import dump
+from keval_analysis.stats.contrasts import ablated
+
+Parts: TypeAlias = Mapping[str, Mapping[str, str]]
+"""What a run was made of: by kind, the most important first, the name of each part and what it is.
+
+A kind that has one part only gives it an empty name. What is not set is left out.
+"""
+
+_SHOWN = 12
+"""Characters of a digest that are told."""
+_TOLD_BY_OTHER_KINDS: Mapping[str, tuple[str, ...]] = {
+    "dataset": ("path",),
+    "agents": ("model",),
+    "judges": ("model",),
+    "conditions": ("system_prompt", "contexts"),
+}
+"""Keys of a section, or of its entries, of which another kind of part tells."""
+_NO_OPTIONS = (
+    *("name", "version", "description", "metrics", "rubrics", "neutral", "execution", "budget", "ablate"),
+    "ablated",
+)
+"""Sections of a config that change no trial, or that other kinds tell of."""
+_OF_A_WHOLE: Mapping[str, Sequence[str]] = {
+    "agent": ("model of agent", "answers of agent"),
+    "condition": ("prompt of", "contexts of", "tools of"),
+}
+"""Kinds of parts that belong to an agent, or to a condition."""
+
+
+@attrs.frozen
+class Difference:
+    """Something else than its answers in which a run differs from another: what, and how it is in each."""
+
+    what: str
+    now: str
+    before: str
+
+
+@attrs.frozen
+class PartChange:
+    """A part in which a run differs from another; `None` where one of them has no such part."""
+
+    kind: str
+    name: str
+    now: str | None
+    before: str | None
+
+
+def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Parts:
+    """Return what a run was made of.
+
+    `labels` names the agents that count, each with what to call it; without it, all do, by their own labels.
+    """
+    named = {label: label for label in manifest.agents} if labels is None else labels
+    agents = {named[label]: entry for label, entry in manifest.agents.items() if label in named}
+    conditions, dataset = manifest.conditions, manifest.dataset
+    written = {name: _section(manifest.config, name) for name in ("agents", "conditions")}
+    written["agents"] = {named[label]: each for label, each in written["agents"].items() if label in named}
+    config = {**manifest.config, **written, "contexts": _written_contexts(manifest)}
+    found: dict[str, Mapping[str, object]] = {
+        "evaluation": {"": manifest.evaluation},
+        "dataset": {"": _digest(dataset.sha256)},
+        "samples": {"": dataset.samples},
+        "agent": dict.fromkeys(agents, "there"),
+        "model of agent": _models(agents),
+        "answers of agent": {label: _digest(entry.recording) for label, entry in agents.items()},
+        "file of": {
+            f"{label}: {name}": _digest(sha256)
+            for label, entry in agents.items()
+            for name, sha256 in entry.files.items()
+        },
+        "condition": dict.fromkeys(conditions, "there"),
+        "prompt of": {label: _section(written["conditions"], label).get("system_prompt") for label in conditions},
+        "contexts of": {label: ", ".join(entry.contexts) for label, entry in conditions.items()},
+        "tools of": _tools(manifest),
+        "model of judge": _models(manifest.judges),
+        "version of scorer": _scorers(manifest),
+        "neutral scores": {"": manifest.neutral},
+        "seed": {"": manifest.seed},
+        "option": dict(_options(config)),
+        "variable": manifest.variables,
+        "execution": dict(_leaves("", config.get("execution"))),
+        "version of": manifest.versions,
+    }
+    return {kind: {name: text for name, value in of.items() if (text := _text(value))} for kind, of in found.items()}
+
+
+def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
+    """Yield the parts in which a run differs from another, the most important first.
+
+    Of an agent or a condition that only one of them has, nothing else is told.
+    """
+    alone: dict[str, Collection[str]] = {}
+    for whole, kinds in _OF_A_WHOLE.items():
+        alone |= dict.fromkeys(kinds, now.get(whole, {}).keys() ^ before.get(whole, {}).keys())
+    for kind, ours in now.items():
+        theirs = before.get(kind, {})
+        for name in dict.fromkeys((*ours, *theirs)):
+            if ours.get(name) != theirs.get(name) and name.rpartition(" under ")[2] not in alone.get(kind, ()):
+                yield PartChange(kind, name, ours.get(name), theirs.get(name))
+
+
+def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> Iterator[Difference]:
+    """Yield what else differs between two runs, the most important first.
+
+    `agents` are those of the run that are compared, each with the one of the other. Where they have other names, no
+    other agents count.
+    """
+    yield from (Difference("agent", agent, other) for agent, other in agents.items() if agent != other)
+    ours, theirs = None, None
+    if any(agent != other for agent, other in agents.items()):
+        ours, theirs = {agent: agent for agent in agents}, {other: agent for agent, other in agents.items()}
+    for each in changed_parts(parts_of(now, ours), parts_of(before, theirs)):
+        yield Difference(f"{each.kind} {each.name}".rstrip(), each.now or "none", each.before or "none")
+
+
+def used_contexts(manifest: Manifest) -> dict[str, Any]:
+    """Return the contexts of the run's conditions, and those that they are made from, as the config has them."""
+    contexts = _section(manifest.config, "contexts")
+    left = [label for condition in manifest.conditions.values() for label in condition.contexts]
+    used: dict[str, Any] = {}
+    while left:
+        label = left.pop()
+        if label in contexts and label not in used:
+            used[label] = contexts[label]
+            if isinstance(used[label], dict) and isinstance(base := used[label].get("from"), str):
+                left.append(base)
+    return used
+
+
+def _written_contexts(manifest: Manifest) -> dict[str, Any]:
+    """Return the contexts that are used, without those that `ablate` made."""
+    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    conditions = {label: entry for label, entry in manifest.conditions.items() if label not in made}
+    return used_contexts(attrs.evolve(manifest, conditions=conditions))
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = config.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _options(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield what a config sets that no other kind of part tells of, each value at its path."""
+    for name, section in config.items():
+        if name not in _NO_OPTIONS:
+            told = _TOLD_BY_OTHER_KINDS.get(name, ())
+            yield from (leaf for leaf in _leaves(name, section) if leaf[0].rpartition(".")[2] not in told)
+
+
+def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the values of nested mappings, each at its path."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _leaves(f"{path}.{key}" if path else str(key), each)
+    else:
+        yield path, value
+
+
+def _text(value: object) -> str:
+    """Return what a part is as text; an empty one if nothing is set."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None or value == [] else dump(value).decode()
+
+
+def _digest(sha256: str | None) -> str | None:
+    return sha256[:_SHOWN] if sha256 else None
+
+
+def _models(entries: Mapping[str, AgentEntry] | Mapping[str, JudgeEntry]) -> dict[str, object]:
+    return {label: entry.model for label, entry in entries.items()}
+
+
+def _tools(manifest: Manifest) -> dict[str, object]:
+    return {
+        f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
+        for label, condition in manifest.conditions.items()
+        for name, server in condition.servers.items()
+    }
+
+
+def _scorers(manifest: Manifest) -> dict[str, object]:
+    return {
+        f"{entry.metric} by {entry.judge}" if entry.judge else entry.metric: entry.digest for entry in manifest.scorers
+    }

@@ -1,0 +1,433 @@
+"""The summary: what a run found, derived from its trials and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
+from keval.records.models import Cost
+from keval.records.scores import Scale, Scored
+from keval.records.servers import Sharing
+from keval.records.transcript import ContentKind
+from keval.records.usage import Usage
+from keval_analysis.findings.anchors import AnchorFindings
+from keval_analysis.findings.effects import (
+    AgentProperty,
+    Averages,
+    Contrast,
+    Effect,
+    FamilyPower,
+    Interaction,
+    Repetitions,
+    VarianceComponents,
+    WinRate,
+)
+from keval_analysis.findings.reviews import ReviewFindings
+
+GateVerdict: TypeAlias = Literal["held", "failed", "undecided"]
+
+
+@attrs.frozen
+class GateResult:
+    """A gate's verdict on one arm: what was found, on what it decided, and why it could not, if it could not.
+
+    `gate` is the gate with the arm that it is about, and `written` the gate as written. `decided_on` is what was
+    compared with the `threshold`, such as `mean` or `low`. `kind` says what the gate is about: scores, what trials use
+    or how they end (a resource), an effect against the baseline, the expectations of samples, the run `against`, or how
+    far a judge drifted from that run.
+    `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also tells the counts behind a share.
+    A gate is `exploratory` if its metric is not among the primary ones that the config names. `flakes` is the
+    probability that another run of the same agent and context would get the other verdict, where a mean decides.
+    """
+
+    gate: str
+    verdict: GateVerdict
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    decided_on: str
+    reason: str
+    kind: Literal["score", "resource", "effect", "expect", "regression", "drift"] = "score"
+    agent: str | None = None
+    condition: str | None = None
+    metric: str | None = None
+    judge: str | None = None
+    op: Literal[">=", "<=", ">", "<"] | None = None
+    threshold: float | None = None
+    written: str | None = None
+    against: str | None = None
+    level: float = 0.95
+    exploratory: bool = False
+    flakes: float | None = None
+
+
+@attrs.frozen
+class UnmetExpectation:
+    """An expectation of a sample that one answer did not meet: what was expected, and what was answered, in short."""
+
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    expected: str
+    answered: str
+
+
+@attrs.frozen
+class ToolUse:
+    """How the trials of one arm used one tool, by the name that the agent has for it.
+
+    Of `trials` with a transcript, the model was `offered` the tool in so many (`None`: unknown), `called` it, called it
+    `first`, before any other, and had a call of it that `failed`. `calls` counts its calls, `errors` those that came
+    back as an error, and `rejected` those of them whose arguments did not fit or were refused before they reached a
+    server. `unlisted` trials may have made further calls, whose tools nobody reported.
+    """
+
+    agent: str
+    condition: str
+    tool: str
+    server: str | None = None
+    trials: int = 0
+    offered: int | None = None
+    called: int = 0
+    first: int = 0
+    failed: int = 0
+    calls: int = 0
+    errors: int = 0
+    rejected: int = 0
+    unlisted: int = 0
+
+    @property
+    def never_called(self) -> bool:
+        """Whether the tool was offered, and it is known that no trial called it."""
+        return bool(self.offered) and not self.called and not self.unlisted
+
+
+@attrs.frozen
+class ScoreByReading(Scored):
+    """The mean of a scorer over trials that read a text, and over those that did not, each over its `n` samples.
+
+    It is no effect of the text: the trials themselves chose whether to read it.
+    """
+
+    metric: str
+    judge: str | None
+    read_n: int
+    read: float | None
+    unread_n: int
+    unread: float | None
+
+
+@attrs.frozen
+class Activation:
+    """In how many trials of one arm the model saw a text that a context gave, such as a skill.
+
+    `kind` and `way` are as `keval.plugin.GivenText` has them. Of the answered `trials` that were given it, it is
+    `unknown` of some whether they read it, as keval did not see their model requests. `rate` is the share of the others
+    that `read` it, over `n` samples, with its 95 % interval. `model_call` is the median number of the first model call
+    that had it, and `tools` counts the trials in which a call of each tool returned it. `scores` has those of the
+    primary metrics, and of all checks together.
+    """
+
+    agent: str
+    condition: str
+    text: str
+    kind: str
+    way: str
+    trials: int
+    unknown: int
+    read: int
+    n: int
+    rate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    model_call: float | None
+    tools: Mapping[str, int] = attrs.field(factory=dict)
+    scores: tuple[ScoreByReading, ...] = ()
+
+
+@attrs.frozen
+class UsageTotal:
+    """Tokens of several trials or judgements, as far as they are known.
+
+    `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` if none
+    reported that kind of token. `impossible` is the first that was told and cannot be a count, and `estimated` is the
+    sum of what is estimated beyond what they told; see `Usage`.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    unknown: int = 0
+    impossible: str | None = attrs.field(default=None, metadata={"sparse": True})
+    estimated: int = attrs.field(default=0, metadata={"sparse": True})
+
+    def plus(self, usage: Usage) -> UsageTotal:
+        """Return the total with one more."""
+
+        def add(total: int | None, value: int | None) -> int | None:
+            return total if value is None else (total or 0) + value
+
+        lacking = usage.input_tokens is None or usage.output_tokens is None
+        return UsageTotal(
+            add(self.input_tokens, usage.input_tokens),
+            add(self.output_tokens, usage.output_tokens),
+            add(self.cached_tokens, usage.cached_tokens),
+            add(self.reasoning_tokens, usage.reasoning_tokens),
+            self.unknown + lacking,
+            self.impossible or usage.impossible,
+            self.estimated + usage.least - (usage.input_tokens or 0) - (usage.output_tokens or 0),
+        )
+
+
+@attrs.frozen
+class Compliance:
+    """How the trials of an arm used tools, where its condition requires that.
+
+    `answered` trials gave an answer; `complied_first` used tools at the first attempt, `complied` at any. `discarded`
+    counts answers that were thrown away because they used no tools.
+    """
+
+    answered: int = 0
+    complied_first: int = 0
+    complied: int = 0
+    discarded: int = 0
+    on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+
+
+@attrs.frozen
+class GivenUp:
+    """The model calls and tokens of attempts that failed and were repeated."""
+
+    model_calls: int = 0
+    usage: UsageTotal = UsageTotal()
+    cost: Cost = Cost()
+
+
+@attrs.frozen
+class ArmTrials:
+    """What happened to the trials of one arm.
+
+    `failures` counts failed trials by `stage: kind`, and `failure_messages` has the first message of each, as one line
+    that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
+    over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
+    that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
+    has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
+    the answers that a limit of length ended. `uncalled` counts the trials in which the agent is known to have called no
+    tool of the condition's servers; `None` where these offer none.
+    """
+
+    agent: str
+    condition: str
+    trials: int
+    failed: int
+    retried: int
+    failures: Mapping[str, int]
+    tool_calls: int | None
+    model_calls: int | None
+    usage: UsageTotal
+    given_up: GivenUp
+    duration: float | None
+    compliance: Compliance | None
+    duration_median: float | None = None
+    duration_p95: float | None = None
+    cost: Cost = Cost()
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
+    dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
+    truncated: int = 0
+    uncalled: int | None = None
+
+
+@attrs.frozen
+class ArmScore(Scored):
+    """The scores of one arm by one metric, or by one rubric and judge.
+
+    `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
+    `sd` is the sample standard deviation of all answers' values, and `band` the name of the mean's part of the scale.
+    The scores count as `scored`, `neutral` or `unscored`; `failed` ones are among the unscored, by kind in `failures`,
+    with the first message of each kind in `failure_messages`. `missing` scores were not made because scoring was
+    interrupted.
+
+    `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
+    tokens that an answer costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other
+    arm is at least as good for at most as much, and better in one of the two. It goes by tokens if the dollars of any
+    arm are unknown or 0, and is `None` where the tokens are unknown, too.
+    """
+
+    agent: str
+    condition: str
+    metric: str
+    judge: str | None
+    n: int
+    mean: float | None
+    stderr: float | None
+    band: str | None
+    scored: int
+    neutral: int
+    unscored: int
+    failed: int
+    failures: Mapping[str, int]
+    missing: int
+    ci_low: float | None = None
+    ci_high: float | None = None
+    method: str | None = None
+    sd: float | None = None
+    repetitions: Repetitions | None = None
+    per_usd: float | None = None
+    per_1000_tokens: float | None = None
+    pareto: bool | None = None
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class JudgingTotal:
+    """Counts and totals of one judge's judgements of one arm.
+
+    Of `judgements`, `told` reported on unverified claims, `flagged` had some, and `retried` needed more than one
+    attempt. `rejected` counts replies that were not judgements.
+    """
+
+    agent: str
+    condition: str
+    judge: str
+    judgements: int
+    told: int
+    flagged: int
+    rejected: int
+    retried: int
+    model_calls: int | None
+    usage: UsageTotal
+    cost: Cost = Cost()
+
+
+@attrs.frozen
+class JudgePair:
+    """How far two judges agree: Cohen's kappa with quadratic weights over `n` answers, or the reason for none."""
+
+    judges: tuple[str, str]
+    n: int
+    kappa: float | None
+    reason: str | None
+
+
+@attrs.frozen
+class JudgeSpread:
+    """The standard deviation of a judge's levels about one answer, pooled over `n` answers, or the reason for none."""
+
+    judge: str
+    n: int
+    sd: float | None
+    reason: str | None
+
+
+@attrs.frozen
+class Agreement:
+    """How far the judges of one rubric agree: Krippendorff's alpha over `n` answers, or the reason for none."""
+
+    metric: str
+    judges: tuple[str, ...]
+    n: int
+    alpha: float | None
+    reason: str | None
+    pairs: tuple[JudgePair, ...]
+    spread: tuple[JudgeSpread, ...]
+
+
+@attrs.frozen
+class ScorerScale(Scored):
+    """The scale that a scorer of the run scores in, and the heading under which tables list it."""
+
+    metric: str
+    judge: str | None
+    scale: Scale
+    category: str | None = None
+
+
+@attrs.frozen
+class SameVendor:
+    """A judge whose model is of the same vendor as those of some agents, by their labels."""
+
+    judge: str
+    agents: tuple[str, ...]
+    vendor: str
+
+
+@attrs.frozen
+class Summary(Entry):
+    """What a run found: means per arm, effects, and counts of everything else.
+
+    `planned` is how many trials the run planned. `simulated` names the models that were simulated, and `unpriced` those
+    whose price is unknown. `expenses` are effects on what an answer takes (`seconds`, `tokens`, `usd`, `tool_calls`) in
+    place of a metric. `gates` are the verdicts, and `unmet` the first thousand expectations of samples that were not
+    met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
+    an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
+    and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
+    and `activations` how often each text was read, arm by arm. `contrasts` are conditions that differ from another one
+    in what the config changes of their contexts. `replay` says from which recording a replayed run's answers are, and
+    `play` that a person asked the questions. `mixed` has the conditions that differ from the baseline in more than one
+    thing, and in what, unless the config says that they are meant to. `placeholders` counts the questions that `keval
+    init` wrote to be replaced.
+    `reviews` is what people said of answers. `primary` names the metrics that the run is to decide, and `properties`
+    are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
+    `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
+    made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
+    of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
+    compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
+    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
+    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
+    looking. `changed` are the files of the run that changed after it had ended.
+    """
+
+    run: str
+    evaluation: str
+    baseline: str
+    neutral: Literal["omit", "count"]
+    planned: int
+    simulated: tuple[str, ...] = ()
+    scorers: tuple[ScorerScale, ...] = ()
+    judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
+    trials: tuple[ArmTrials, ...] = ()
+    arms: tuple[ArmScore, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    expenses: tuple[Effect, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    variance: tuple[VarianceComponents, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    unmet: tuple[UnmetExpectation, ...] = ()
+    elapsed: float | None = None
+    unpriced: tuple[str, ...] = ()
+    judging: tuple[JudgingTotal, ...] = ()
+    agreement: tuple[Agreement, ...] = ()
+    stopped: str | None = None
+    servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
+    tools: tuple[ToolUse, ...] = ()
+    activations: tuple[Activation, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    replay: ReplayEntry | None = None
+    play: bool = False
+    primary: tuple[str, ...] = ()
+    properties: tuple[AgentProperty, ...] = ()
+    averages: Averages | None = None
+    unfinished: bool = False
+    family_power: FamilyPower | None = None
+    reviews: ReviewFindings | None = None
+    unlike_histories: int = 0
+    unlike_facts: int = 0
+    server_starts: tuple[ServerStartsEntry, ...] = ()
+    changed: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
+    win_rates: tuple[WinRate, ...] = ()
+    anchors: tuple[AnchorFindings, ...] = ()
+    mixed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    placeholders: int = attrs.field(default=0, metadata={"sparse": True})
+    same_vendor: tuple[SameVendor, ...] = ()
+    looking: LookingEntry | None = None
+
+    @property
+    def ablated(self) -> frozenset[str]:
+        """The conditions that `ablate` added: each lacks one part of the condition that it is compared with."""
+        return frozenset(contrast.condition for contrast in self.contrasts if contrast.added)

@@ -1,0 +1,76 @@
+"""Judges grade the anchors of a run, after its trials, by what grades these: with its budget, recording and retries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from keval.files import explained, open_added, replacing, write_all
+from keval.plan.plan import Plan
+from keval.records.scores import ScoreLine
+from keval.records.trial import Sample, Trial
+from keval.run.active_run import ActiveRun
+from keval.score.backlog import Backlog
+from keval.score.scoring import ScoredTrial
+from keval.seams.interfaces import ComparingJudge
+from keval.store.serialization import read_score, sample_line, score_line
+from keval_analysis.labels.anchors import (
+    anchor_scores_file,
+    anchor_trial,
+    anchors_file,
+    read_anchor_scores,
+    read_kept_anchors,
+)
+
+
+async def grade_anchors(run: ActiveRun, *, missing: bool) -> None:
+    """Have the judges of a run grade its anchors; with `missing`, only make the scores that it lacks.
+
+    A run keeps the anchors that its first plan has. Raises RunError.
+    """
+    folder = run.writer.path
+    if not anchors_file(folder).exists():
+        if not (isinstance(run.plan, Plan) and run.plan.anchors):
+            return
+        _write(run, run.plan.anchors)
+    kept = [line for line in read_anchor_scores(folder) if _stays(run, line, missing=missing)]
+    made = {(line.trial, *line.scorer, line.judgement.repetition) for line in kept if line.judgement}
+    comparing = {item.label for item in run.plan.scorers.judges if isinstance(item.plugin, ComparingJudge)}
+
+    def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
+        if judge is None or judge in comparing or (trial.id, metric, judge, repetition) in made:
+            return False
+        return repetition <= run.spec.repetitions.get((metric, judge), 0)
+
+    path = anchor_scores_file(folder)
+    with replacing(path) as earlier:
+        earlier.writelines(score_line(line) + b"\n" for line in kept)
+    with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as file:
+
+        def keep(scored: ScoredTrial, begun: bool) -> None:
+            # No arm of the run gave the answer.
+            lines = [score_line(attrs.evolve(line, agent="", condition="")) for line in map(read_score, scored.written)]
+            write_all(file, b"".join(line + b"\n" for line in run.redact.lines(lines)))
+
+        at_once = run.plan.evaluation.execution.max_concurrent
+        backlog = Backlog(grader, run.run.read_trial, keep, _noted, at_once, set(), bytearray())
+        agent = next(iter(run.manifest.agents))
+        await backlog.score(anchor_trial(each, agent, run.manifest.baseline) for each in read_kept_anchors(folder))
+
+
+def _write(run: ActiveRun, anchors: Sequence[Sample]) -> None:
+    with replacing(anchors_file(run.writer.path)) as file:
+        file.writelines(line + b"\n" for line in run.redact.lines([*map(sample_line, anchors)]))
+
+
+def _stays(run: ActiveRun, line: ScoreLine, *, missing: bool) -> bool:
+    """Return whether an earlier score of an anchor is not made again."""
+    if line.scorer not in run.spec.digests:
+        return True
+    return missing and line.failure is None and line.digest == run.spec.digests[line.scorer]
+
+
+def _noted(trial: Trial, lines: Iterable[ScoreLine]) -> None:
+    """Nothing: an anchor is scored in one step."""

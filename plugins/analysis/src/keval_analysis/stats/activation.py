@@ -1,0 +1,122 @@
+"""Activation: in how many trials the model saw a text that a context gave, apart from how these trials were scored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+
+from keval.records.end_state import GivenText
+from keval.records.scores import ScoreLine, Scorer
+from keval.records.trial import Trial
+from keval_analysis.findings.summary import Activation, ScoreByReading
+from keval_analysis.stats.intervals import Values, mean_intervals, quantile
+from keval_analysis.stats.observations import Observations
+from keval_analysis.stats.score_sums import Cell, Sums
+from keval_workspace.tasks.checks import ALL, PREFIX
+
+_Key: TypeAlias = tuple[str, str, str, str]
+"""Agent, condition, and the kind and name of a text."""
+
+
+@attrs.define(eq=False)
+class _Text:
+    """What is counted of one text in one arm; `scores` are of trials that read it (`True`), and of the others."""
+
+    way: str
+    scores: Mapping[bool, Mapping[Scorer, Cell]]
+    trials: int = 0
+    unknown: int = 0
+    read: Sums = attrs.field(factory=Sums)
+    model_calls: Counter[int] = attrs.field(factory=Counter)
+    tools: Counter[str] = attrs.field(factory=Counter)
+
+    def add(self, text: GivenText, sample: int) -> None:
+        self.read.add(sample, float(text.read))
+        if text.model_call is not None:
+            self.model_calls[text.model_call] += 1
+        if text.by is not None:
+            self.tools[text.by] += 1
+
+
+class ActivationTally:
+    """Takes the trials of a run that were given texts, and then their scores.
+
+    A text in the system prompt is always read, so that nothing is counted of instructions there. Nothing is known of a
+    trial whose model requests keval did not see, and a failed one may have ended before it would have read the text.
+    """
+
+    def __init__(self, observed: Observations) -> None:
+        self._observed = observed
+        manifest = observed.manifest
+        chosen = {*manifest.primary, f"{PREFIX}{ALL}"}
+        self._scorers = {entry.scorer: entry for entry in manifest.scorers if entry.metric in chosen}
+        self._texts: dict[_Key, _Text] = {}
+        # By trial, as its scores come later.
+        self._read: dict[str, dict[_Key, bool]] = {}
+
+    def add_trial(self, trial: Trial) -> None:
+        """Count what an answered trial was given."""
+        if trial.failure is not None or trial.transcript is None:
+            return
+        sample = self._observed.number(trial.sample.id)
+        for text in trial.transcript.texts:
+            if text.kind == "instructions" and text.way == "system prompt":
+                continue
+            key = (trial.agent, trial.condition, text.kind, text.name)
+            found = self._texts.setdefault(key, _Text(text.way, {True: self._row(), False: self._row()}))
+            found.trials += 1
+            if trial.transcript.request is None:
+                found.unknown += 1
+                continue
+            found.add(text, sample)
+            self._read.setdefault(trial.id, {})[key] = text.read
+
+    def add_score(self, line: ScoreLine) -> None:
+        """Add a score that counts."""
+        if line.scorer in self._scorers:
+            for key, read in self._read.get(line.trial, {}).items():
+                self._texts[key].scores[read][line.scorer].add(line, self._observed.number(line.sample))
+
+    def activations(self) -> tuple[Activation, ...]:
+        """Return how often each text was read in each arm, in the order of the run."""
+        values = [text.read.values() for text in self._texts.values()]
+        of = self._observed.clusters
+        rows = [
+            Values(each.means, None if of is None else [of[sample] for sample in each.samples], 0.0, 1.0)
+            for each in values
+        ]
+        found = []
+        for (key, text), row, ends in zip(self._texts.items(), rows, mean_intervals(rows), strict=True):
+            agent, condition, kind, name = key
+            found.append(
+                Activation(
+                    agent=agent,
+                    condition=condition,
+                    text=name,
+                    kind=kind,
+                    way=text.way,
+                    trials=text.trials,
+                    unknown=text.unknown,
+                    read=round(sum(text.read.sums)),
+                    n=row.estimate.n,
+                    rate=row.estimate.mean,
+                    ci_low=ends.low if ends else None,
+                    ci_high=ends.high if ends else None,
+                    model_call=quantile([*text.model_calls.elements()], 0.5),
+                    tools=dict(text.tools.most_common()),
+                    scores=tuple(_by_reading(scorer, text.scores) for scorer in self._scorers),
+                )
+            )
+        return tuple(found)
+
+    def _row(self) -> Mapping[Scorer, Cell]:
+        count_neutral = self._observed.manifest.neutral == "count"
+        return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
+
+
+def _by_reading(scorer: Scorer, scores: Mapping[bool, Mapping[Scorer, Cell]]) -> ScoreByReading:
+    read, unread = (Values(scores[each][scorer].values().means, None, 0.0, 1.0).estimate for each in (True, False))
+    return ScoreByReading(*scorer, read.n, read.mean, unread.n, unread.mean)

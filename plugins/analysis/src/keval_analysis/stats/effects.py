@@ -1,0 +1,428 @@
+"""Effects between arms, from what a scorer found in each by sample."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+import attrs
+import numpy as np
+
+from keval.records.scores import Scale
+from keval_analysis.findings.effects import (
+    SURE,
+    Effect,
+    Interaction,
+    PartialEffect,
+    Ratio,
+    Verdict,
+    allowed_drop,
+    is_flat,
+)
+from keval_analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects, together
+from keval_analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pair
+from keval_analysis.stats.power import minimal_detectable, needed_between
+from keval_analysis.stats.score_sums import SampleValues
+from keval_analysis.stats.units import FloatArray, IntArray, evened, t_quantile
+
+
+@attrs.frozen
+class Observed:
+    """The scores of one arm by sample: their sum, how many there are, and how many more there should have been."""
+
+    sums: FloatArray
+    scored: IntArray
+    lost: IntArray
+
+
+def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) -> tuple[float, float] | None:
+    """Return the mean paired difference if every lost score had been the worst or the best for it.
+
+    Samples are aligned. Those count that should have had scores in both arms, each with the mean over its repetitions.
+    `None` if there is no such sample, or the scale from `low` to `high` has no end. Source: Manski, Nonparametric
+    Bounds on Treatment Effects, American Economic Review 80 (1990), 319-323.
+    """
+    both = (arm.scored + arm.lost > 0) & (against.scored + against.lost > 0)
+    if not np.any(both) or not math.isfinite(high - low):
+        return None
+
+    def mean(side: Observed, lost: float) -> float:
+        totals = side.sums[both] + lost * side.lost[both]
+        return float(np.mean(totals / (side.scored[both] + side.lost[both])))
+
+    return mean(arm, low) - mean(against, high), mean(arm, high) - mean(against, low)
+
+
+_UNLIKE = 0.05
+"""By how much the shares of neutral scores differ from which an effect has bounds for these."""
+_FEWEST = 10
+"""Samples below which their scatter is too uncertain to say how many would show a difference."""
+
+
+def differences_of(pair: Pair) -> Differences:
+    """Return the differences of two arms on the samples that both have."""
+    return _differences(pair.measure, pair.arm.values, pair.against.values)[0]
+
+
+def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
+    """Return the differences of two arms on the samples that both have, and these samples."""
+    shared, ours, theirs = _shared(arm, against)
+    left, right = np.asarray(arm.means)[ours], np.asarray(against.means)[theirs]
+    clusters = None if measure.clusters is None else np.asarray(measure.clusters)[shared]
+    return Differences(left - right, clusters, measure.span, _size(measure, left, right)), shared
+
+
+def _size(measure: Measure, *means: Sequence[float] | FloatArray) -> float:
+    """Return how large scores are: as the scale's ends, or without one as the largest of these means."""
+    if math.isfinite(measure.span):
+        return max(abs(measure.scale.low), abs(measure.scale.high))
+    return max(float(np.max(np.abs(each), initial=0.0)) for each in means)
+
+
+def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the samples that two arms have, and the places that they have in each."""
+    ours, theirs = (np.asarray(each.samples, np.int64) for each in (arm, against))
+    return np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+
+
+def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
+    """Return the effect of each pair, with its p adjusted for the number of effects in its family, and its verdict."""
+    most = max((len(pair.arm.values.samples) for pair in pairs), default=0)
+    known = [each for some in together(pairs, most) for each in _estimated(some, families)]
+    told, df = [effect for effect, _ in known], [freedom for _, freedom in known]
+    scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
+    return tuple(
+        _judged(each, families, scales[each.scorer], freedom)
+        for each, freedom in zip(_adjusted(told, families), df, strict=True)
+    )
+
+
+def _estimated(pairs: Sequence[Pair], families: Families) -> Iterator[tuple[Effect, float | None]]:
+    """Yield the effect of each pair as far as it is known without the others, with its degrees of freedom."""
+    rows: list[Differences] = []
+    shared: list[IntArray] = []
+    for pair in pairs:
+        differences, samples = _differences(pair.measure, pair.arm.values, pair.against.values)
+        rows.append(differences)
+        shared.append(samples)
+    complying = [number for number, pair in enumerate(pairs) if pair.arm.compliant is not None]
+    for number in complying:
+        pair = pairs[number]
+        arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
+        rows.append(_differences(pair.measure, arm, against)[0])
+    positive = [number for number, pair in enumerate(pairs) if pair.measure.has_ratio and _is_positive(pair)]
+    rows += [_logarithms(pairs[number]) for number in positive]
+    imputed = {number: each for number, pair in enumerate(pairs) if (each := _imputed(pair))}
+    rows += [row for each in imputed.values() for row in each]
+    found = paired_effects(rows, looking=families.looking)
+    beyond = iter(found[len(pairs) :])
+    per_protocol = dict(zip(complying, beyond, strict=False))
+    ratios = dict(zip(positive, beyond, strict=False))
+    ends = {number: (next(beyond), next(beyond)) for number in imputed}
+    for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False)):
+        effect = _effect(pair, one, samples, per_protocol.get(number), ratios.get(number))
+        yield attrs.evolve(effect, p_lost=_p_lost(one, *ends[number]) if number in ends else None), one.df
+
+
+def _imputed(pair: Pair) -> tuple[Differences, Differences] | None:
+    """Return the differences if every lost score had been the worst for the arm, and the best; `None` if none is lost.
+
+    Neutral scores are lost as well, where the shares of them differ between the arms.
+    """
+    scale, clusters = pair.measure.scale, pair.measure.clusters
+    if math.isinf(scale.high):
+        return None
+    unlike = _is_unlike(pair.arm, pair.against)
+    samples, (ours, theirs) = _observed(*map(_with_neutral, (pair.arm, pair.against)) if unlike else pair.sides)
+    both = (ours.scored + ours.lost > 0) & (theirs.scored + theirs.lost > 0)
+    if not (ours.lost.any() or theirs.lost.any()) or not both.any():
+        return None
+    of = None if clusters is None else np.asarray(clusters)[samples[both]]
+
+    def means(side: Observed, lost: float) -> FloatArray:
+        return np.asarray((side.sums + lost * side.lost)[both] / (side.scored + side.lost)[both])
+
+    ends = ((scale.low, scale.high), (scale.high, scale.low))
+    low, high = (
+        Differences(means(ours, lost) - means(theirs, other), of, pair.measure.span, _size(pair.measure))
+        for lost, other in ends
+    )
+    return low, high
+
+
+def _p_lost(found: PairedEffect, low: PairedEffect, high: PairedEffect) -> float | None:
+    """Return the p of an effect whose lost scores had all been the worst for it; 1 if it then is another way round."""
+    if not found.difference or found.p is None:
+        return None
+    against = low if found.difference > 0 else high
+    turned = not against.difference or (against.difference > 0) != (found.difference > 0)
+    return 1.0 if turned or against.p is None else against.p
+
+
+def _is_positive(pair: Pair) -> bool:
+    _, before, now = _paired(pair.arm, pair.against)
+    return bool(len(now)) and min(now.min(), before.min()) > 0
+
+
+def _logarithms(pair: Pair) -> Differences:
+    """Return the differences of the logarithms of two arms' means, whose mean is that of the ratio."""
+    shared, before, now = _paired(pair.arm, pair.against)
+    clusters = None if pair.measure.clusters is None else np.asarray(pair.measure.clusters)[shared]
+    return Differences(np.log(now / before), clusters, size=1.0)  # a quotient is as exact as its two numbers
+
+
+def _effect(
+    pair: Pair, found: PairedEffect, shared: IntArray, compliant: PairedEffect | None, ratio: PairedEffect | None
+) -> Effect:
+    """Return an effect as far as it is known without the others."""
+    arm, against, measure = pair.arm, pair.against, pair.measure
+    low, high = _bounds(measure.scale, arm, against) or (None, None)
+    neutral_low, neutral_high = _neutral_bounds(measure.scale, arm, against) or (None, None)
+    return Effect(
+        metric=measure.scorer[0],
+        judge=measure.scorer[1],
+        agent=arm.arm.agent,
+        condition=arm.arm.condition,
+        run=arm.arm.run,
+        against=against.arm,
+        kind=pair.kind,
+        n=found.n,
+        dropped=len(arm.values.samples) + len(against.values.samples) - 2 * found.n,
+        mean=_mean_on(arm.values, shared),
+        against_mean=_mean_on(against.values, shared),
+        difference=found.difference,
+        stderr=found.stderr,
+        ci_low=found.low,
+        ci_high=found.high,
+        worst_case=found.worst_case,
+        d=found.d,
+        p=found.p,
+        bound_low=low,
+        bound_high=high,
+        neutral_low=neutral_low,
+        neutral_high=neutral_high,
+        per_protocol=None
+        if compliant is None
+        else PartialEffect(compliant.n, compliant.difference, compliant.low, compliant.high),
+        ratio=None if ratio is None or ratio.difference is None else _ratio(ratio, ratio.difference),
+    )
+
+
+def _ratio(logarithms: PairedEffect, mean: float) -> Ratio:
+    low, high = (None if end is None else math.exp(end) for end in (logarithms.low, logarithms.high))
+    return Ratio(math.exp(mean), low, high, logarithms.p)
+
+
+def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
+    """Adjust p in each family. A difference that is 0 on every question can be no false positive, and is in none.
+
+    Source: Tarone, A modified Bonferroni method for discrete data, Biometrics 46 (1990), 515-522.
+    """
+    keys = [None if each.p is None or is_flat(each) else (each.kind, families.of(each.metric)) for each in effects]
+    ratios = [each.ratio if key else None for each, key in zip(effects, keys, strict=True)]
+    sizes = Counter([*keys, *(key for key, ratio in zip(keys, ratios, strict=True) if ratio)])
+    p = [*(each.p for each in effects), *(ratio.p if ratio else None for ratio in ratios)]
+    adjusted = _holm_in(keys * 2, p)
+    columns = zip(effects, keys, ratios, adjusted[: len(effects)], adjusted[len(effects) :], strict=True)
+    return [
+        attrs.evolve(
+            each,
+            p_adjusted=of_difference,
+            family=families.told(each.kind, each.metric) if key else None,
+            family_size=sizes[key] if key else 0,
+            ratio=attrs.evolve(ratio, p_adjusted=of_ratio) if ratio else None,
+        )
+        for each, key, ratio, of_difference, of_ratio in columns
+    ]
+
+
+def _holm_in(families: Sequence[Hashable | None], p: Sequence[float | None]) -> list[float | None]:
+    """Adjust each p within its family; one without a family stays as it is."""
+    adjusted = [*p]
+    for family in {*families} - {None}:
+        numbers = [number for number, of in enumerate(families) if of == family]
+        for number, one in zip(numbers, holm([p[number] for number in numbers]), strict=True):
+            adjusted[number] = one
+    return adjusted
+
+
+def _judged(found: Effect, families: Families, scale: Scale, df: float | None) -> Effect:
+    """Return an effect with its verdict, and with what one look could have seen at the level of its family."""
+    verdict: Verdict = "interim" if families.unfinished else _verdict(found, scale)
+    if found.stderr is None or df is None or found.difference is None or families.looking is not None:
+        return attrs.evolve(found, verdict=verdict)
+    alpha = SURE / max(1, found.family_size)
+    seen = [minimal_detectable(found.stderr, df, alpha=alpha)] if found.stderr else []
+    if found.ci_low is not None and found.ci_high is not None:
+        # Where few questions differ, their standard error is too small.
+        wider = float(t_quantile(df, 1 - alpha) / t_quantile(df, 1 - SURE))
+        seen.append((found.ci_high - found.ci_low) / 2 * wider)
+    sd = found.stderr * math.sqrt(found.n)
+    margin = scale.least
+    known = sd and found.n >= _FEWEST and math.isfinite(margin)
+    needed = needed_between(sd, df, margin, alpha=alpha) if known else None
+    return attrs.evolve(found, verdict=verdict, mde=max(seen, default=None), needed_samples=needed)
+
+
+@attrs.frozen
+class Drop:
+    """By how much an effect is for the worse, and how sure that is more than a drop that is allowed.
+
+    `low` and `high` are the 90 % interval of the drop: either end is a bound of 95 %. `p_adjusted` is the one-sided p
+    of a drop that is no larger than what is allowed, adjusted in the effect's family.
+    """
+
+    effect: Effect
+    low: float | None
+    high: float | None
+    p_adjusted: float | None
+
+
+def drops_of(pairs: Sequence[Pair], families: Families, allowed: float | None) -> list[Drop]:
+    """Return by how much the arm of each pair is worse, held against a drop that is `allowed`, or else the margin."""
+    effects = effects_of(pairs, families)
+    rule = Rule.on([*map(differences_of, pairs)], families.looking)
+    sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
+    low, high = rule.interval(1 - 2 * SURE)
+    center = sign * np.array([allowed_drop(pair.measure.scale, allowed) for pair in pairs])
+    p = rule.p(center) / 2
+    p = np.where(sign * (rule.moments.mean - center) > 0, p, 1 - p)
+    known = [None if math.isnan(each) else float(each) for each in p]
+    adjusted = _holm_in([effect.family for effect in effects], known)
+    found = []
+    for effect, worse, ends, one in zip(effects, sign, zip(low, high, strict=True), adjusted, strict=True):
+        if math.isnan(ends[0]):
+            # On a scale without an end, there is no interval if nothing changed.
+            nothing = 0.0 if is_flat(effect) and effect.n > 1 else None
+            found.append(Drop(effect, nothing, nothing, None))
+        else:
+            least, most = sorted(float(worse * end) for end in ends)
+            found.append(Drop(effect, least, most, one))
+    return found
+
+
+def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Interaction, ...]:
+    """Return how much more each condition does for an agent than for another, with p adjusted by family."""
+    rows, both = [], []
+    for each in crossed:
+        mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
+        differences, shared = _differences(each.measure, mine, other)
+        both.append((_mean_on(mine, shared), _mean_on(other, shared)))
+        size = _size(each.measure, *(arm.values.means for arm in (*each.ours, *each.theirs)))
+        rows.append(attrs.evolve(differences, span=2 * differences.span, size=size))
+    told = [
+        Interaction(
+            metric=each.measure.scorer[0],
+            judge=each.measure.scorer[1],
+            condition=each.ours[0].arm.condition,
+            baseline=each.baseline,
+            agent=each.ours[0].arm.agent,
+            against_agent=each.theirs[0].arm.agent,
+            n=found.n,
+            difference=found.difference,
+            stderr=found.stderr,
+            ci_low=found.low,
+            ci_high=found.high,
+            p=found.p,
+            p_adjusted=None,
+            effect=ours,
+            against_effect=theirs,
+        )
+        for each, found, (ours, theirs) in zip(
+            crossed, paired_effects(rows, looking=families.looking), both, strict=True
+        )
+    ]
+    keys = [families.of(each.metric) if each.difference or each.stderr else None for each in told]
+    adjusted = _holm_in(keys, [each.p for each in told])
+    return tuple(attrs.evolve(each, p_adjusted=p) for each, p in zip(told, adjusted, strict=True))
+
+
+def changed(pair: Pair) -> Iterator[tuple[int, float, float]]:
+    """Yield the number of each sample whose mean differs between two arms, with the mean of `against` and of `arm`."""
+    shared, before, now = _paired(pair.arm, pair.against)
+    differs = evened(now - before, _size(pair.measure, now, before)) != 0
+    yield from zip(*(each[differs].tolist() for each in (shared, before, now)), strict=True)
+
+
+def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
+    """Yield the number of each sample that has a score in two arms, with the mean of `against` and of `arm`."""
+    yield from zip(*(each.tolist() for each in _paired(arm, against)), strict=True)
+
+
+def _paired(arm: ArmValues, against: ArmValues) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the samples that have a score in two arms, with the means of `against` and of `arm`."""
+    shared, here, there = _shared(arm.values, against.values)
+    return shared, np.asarray(against.values.means)[there], np.asarray(arm.values.means)[here]
+
+
+def _verdict(found: Effect, scale: Scale) -> Verdict:
+    if found.difference is None or found.ci_low is None or found.ci_high is None:
+        return "unknown"
+    if found.p_adjusted is not None and found.p_adjusted <= SURE:
+        if found.hangs_on_lost:
+            return "unclear"
+        return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
+    if found.worst_case is None:
+        return "unclear"
+    # A few questions that lose much are seldom among those that are asked.
+    return "same" if max(-found.worst_case[0], found.worst_case[1]) <= scale.least else "unclear"
+
+
+def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
+    """Return the bounds of the effect, if scores are lost and the scale has an end."""
+    _, (ours, theirs) = _observed(arm, against)
+    if not (ours.lost.any() or theirs.lost.any()):
+        return None
+    return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
+
+
+def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
+    """Return the bounds of the effect for any neutral and lost score, if the shares of neutral ones differ.
+
+    Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
+    """
+    if not _is_unlike(arm, against):
+        return None
+    _, (ours, theirs) = _observed(_with_neutral(arm), _with_neutral(against))
+    return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
+
+
+def _is_unlike(*arms: ArmValues) -> bool:
+    """Return whether the shares of neutral scores differ."""
+    shares = [each.neutral.total() / max(1, each.neutral.total() + sum(each.values.counts)) for each in arms]
+    return max(shares) - min(shares) > _UNLIKE
+
+
+def _with_neutral(arm: ArmValues) -> ArmValues:
+    return attrs.evolve(arm, lost=arm.lost + arm.neutral)
+
+
+def _observed(*arms: ArmValues) -> tuple[IntArray, list[Observed]]:
+    """Return all samples that any of the arms has a score for or lost one of, and what is known of the arms on them."""
+    scored = {sample for arm in arms for sample in arm.values.samples}
+    lost = [
+        arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in scored}) for arm in arms
+    ]
+    samples = np.array(sorted(scored.union(*lost)), np.int64)
+    return samples, [_observed_on(arm, counts, samples) for arm, counts in zip(arms, lost, strict=True)]
+
+
+def _observed_on(arm: ArmValues, lost: Counter[int], samples: IntArray) -> Observed:
+    at = np.searchsorted(samples, arm.values.samples)
+    sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
+    scored[at] = arm.values.counts
+    sums[at] = np.asarray(arm.values.means) * scored[at]
+    return Observed(sums, scored, np.array([lost[sample] for sample in samples.tolist()], np.int64))
+
+
+def _mean_on(values: SampleValues, samples: IntArray) -> float | None:
+    found = np.asarray(values.means)[np.isin(values.samples, samples, assume_unique=True)]
+    return float(found.mean()) if len(found) else None
+
+
+def _difference(arm: SampleValues, against: SampleValues) -> SampleValues:
+    shared, ours, theirs = _shared(arm, against)
+    means = np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs]
+    return attrs.evolve(arm, samples=array("q", shared), means=array("d", means))

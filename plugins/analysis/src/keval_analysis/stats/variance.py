@@ -1,0 +1,177 @@
+"""How the repetitions of a sample differ, and where the variance of scores comes from."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import add, mul, sub, truediv
+
+import attrs
+
+from keval.records.formats import percent
+
+
+def pass_at_k(n: Sequence[int], c: Sequence[int], k: int) -> float | None:
+    """Return pass@k: the probability that at least one of k repetitions passes, as a mean over samples.
+
+    Sample by sample, `n` is how many repetitions there are, and `c` how many pass. Samples with fewer than k
+    repetitions do not count; `None` if there is no other. Source: Chen et al., Evaluating Large Language Models Trained
+    on Code, arXiv 2107.03374, equation 1: 1 - C(n-c, k) / C(n, k), which is unbiased.
+    """
+    none = pass_all_k(n, [*map(sub, n, c)], k)
+    return None if none is None else 1 - none
+
+
+def pass_all_k(n: Sequence[int], c: Sequence[int], k: int) -> float | None:
+    """Return pass^k: the probability that all of k repetitions pass, as a mean over samples.
+
+    Samples with fewer than k repetitions do not count; `None` if there is no other. Source: Yao et al., τ-bench, arXiv
+    2406.12045, section 4: C(c, k) / C(n, k).
+    """
+    if k < 1:
+        return None
+    return _mean(n, c, k, lambda many, passed: math.comb(passed, k) / math.comb(many, k))
+
+
+def flip_rate(n: Sequence[int], c: Sequence[int]) -> float | None:
+    """Return the probability that one of two repetitions passes and the other does not, as a mean over samples.
+
+    Samples with one repetition do not count; `None` if there is no other.
+    """
+    return _mean(n, c, 2, lambda many, passed: 2 * passed * (many - passed) / (many * (many - 1)))
+
+
+def _mean(n: Sequence[int], c: Sequence[int], least: int, of: Callable[[int, int], float]) -> float | None:
+    """Return the mean of a figure over the samples with at least so many repetitions."""
+    alike = Counter(each for each in zip(n, c, strict=True) if each[0] >= least)
+    samples = alike.total()
+    return math.fsum(of(*each) * count for each, count in alike.items()) / samples if samples else None
+
+
+def pooled_sd(n: Sequence[int], sums: Sequence[float], squares: Sequence[float]) -> float | None:
+    """Return the standard deviation of scores about their own sample's mean, from sums of scores and their squares.
+
+    `None` if no sample has two scores.
+    """
+    repeated = [each for each in zip(n, sums, squares, strict=True) if each[0] > 1]
+    freedom = sum(many - 1 for many, _, _ in repeated)
+    if not freedom:
+        return None
+    within = math.fsum(square - total**2 / many for many, total, square in repeated)
+    return math.sqrt(max(0.0, within) / freedom)
+
+
+@attrs.frozen
+class Components:
+    """Variances between samples, between the trials of a sample, and between a judge's gradings of an answer.
+
+    `None` where nothing was repeated; that variance is then part of the one before.
+    """
+
+    question: float | None
+    repetition: float | None
+    judging: float | None
+
+
+@attrs.frozen(eq=False)
+class Graded:
+    """The gradings of one arm, with one entry per sample; a metric grades each trial once.
+
+    `trials` is how many trials a sample has. `gradings` is the sum over these of m, how often each was graded, and
+    `gradings_squared` that of m². `sums` and `squares` are the sums of all gradings and of their squares, and `between`
+    is the sum over trials of the squared sum of its gradings over m.
+    """
+
+    trials: Sequence[int]
+    gradings: Sequence[int]
+    gradings_squared: Sequence[int]
+    sums: Sequence[float]
+    squares: Sequence[float]
+    between: Sequence[float]
+
+    def centred(self, center: float) -> Graded:
+        """Return the sums as of gradings less a number. Scores far from 0 would lose digits in sums of squares."""
+        taken = array("d", (center * (center * many - 2 * total) for many, total in self._pairs()))
+        squares, alike = array("d", map(add, self.squares, taken)), self.between is self.squares
+        return attrs.evolve(
+            self,
+            sums=array("d", (total - center * many for many, total in self._pairs())),
+            squares=squares,
+            between=squares if alike else array("d", map(add, self.between, taken)),
+        )
+
+    def _pairs(self) -> Iterator[tuple[int, float]]:
+        return zip(self.gradings, self.sums, strict=True)
+
+
+def variance_components(arms: Sequence[Graded]) -> Components:
+    """Estimate the components of nested data, which may be unbalanced; negative estimates are 0.
+
+    Means of arms are taken out. Source: Searle, Casella and McCulloch, Variance Components (1992), appendix F.2: sums
+    of squares of the nested analysis of variance equal their expectations.
+    """
+    arms = [arm for arm in arms if len(arm.trials)]
+    if not arms:
+        return Components(None, None, None)
+    many = [sum(arm.gradings) for arm in arms]
+    center = math.fsum(math.fsum(arm.sums) for arm in arms) / sum(many)
+    arms = [arm.centred(center) for arm in arms]
+
+    def total(of: Callable[[Graded], Iterable[float]]) -> float:
+        return math.fsum(math.fsum(of(arm)) for arm in arms)
+
+    def over_arms(of: Callable[[Graded], float]) -> float:
+        return math.fsum(of(arm) / gradings for arm, gradings in zip(arms, many, strict=True))
+
+    trials, questions, groups = total(lambda arm: arm.trials), sum(len(arm.trials) for arm in arms), len(arms)
+    gradings = sum(many)
+    by_trial = total(lambda arm: arm.between)
+    by_question = total(lambda arm: map(truediv, map(mul, arm.sums, arm.sums), arm.gradings))
+    by_arm = over_arms(lambda arm: math.fsum(arm.sums) ** 2)
+    in_question = total(lambda arm: map(truediv, arm.gradings_squared, arm.gradings))
+    in_arm = over_arms(lambda arm: sum(arm.gradings_squared))
+    of_questions = over_arms(lambda arm: sum(map(mul, arm.gradings, arm.gradings)))
+
+    judging = _ratio(total(lambda arm: arm.squares) - by_trial, gradings - trials)
+    rest = (trials - questions) * (judging or 0.0)
+    repetition = _ratio(by_trial - by_question - rest, gradings - in_question if trials > questions else 0.0)
+    rest = (questions - groups) * (judging or 0.0) + (in_question - in_arm) * (repetition or 0.0)
+    question = _ratio(by_question - by_arm - rest, gradings - of_questions if questions > groups else 0.0)
+    found = (None if part is None else max(0.0, part) for part in (question, repetition, judging))
+    return Components(*found)
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return above / below if below > 0 else None
+
+
+def advice(
+    components: Components, *, samples: float, repetitions: float, gradings: float, difference: float | None = None
+) -> str:
+    """Return one sentence on what would make the standard error of a difference smaller; of a mean, if none is known.
+
+    `samples`, `repetitions` per sample and `gradings` per trial are the present counts, and `difference` is the
+    variance of the samples' differences between two arms. It has the repetitions and gradings of both arms, and what is
+    left is how differently questions change; how hard they are is not part of it.
+    """
+    if components.question is None:
+        return "Ask more questions: results on one question do not generalise."
+    arms, what = (1, "a mean") if difference is None else (2, "a difference")
+    repeated = arms * (components.repetition or 0.0) / repetitions
+    judged = arms * (components.judging or 0.0) / (repetitions * gradings)
+    rest = components.question if difference is None else max(0.0, difference - repeated - judged)
+    parts = {"question": rest, "repetition": repeated, "judging": judged}
+    total = sum(parts.values())
+    if total <= 0:
+        return "All scores are the same, so neither more questions nor more repetitions help."
+    most = max(parts, key=lambda part: parts[part])
+    share = f"{percent(parts[most] / total)} of the variance of {what} comes from"
+    if most == "judging":
+        return f"Have answers graded more often: {share} the judge, who grades the same answer differently."
+    if most == "repetition":
+        return f"Repeat more, or ask more questions: {share} answers that differ between repetitions."
+    if components.repetition is None:
+        return f"Ask more questions, or repeat: {share} questions, and without repetitions from chance as well."
+    return f"Ask more questions: {share} how they differ, which repetitions do not reduce."

@@ -1,0 +1,33 @@
+"""`keval tools`: what the servers of a config offer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from keval.cli.console import data_console, print_json
+from keval.cli.messages import redactor
+from keval.cli.options import json_option
+from keval.cli.session import run_to_end
+from keval.config.load import load
+from keval.config.secrets import learn_config
+
+
+@click.command("tools")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--context", "contexts", multiple=True, metavar="NAME", help="Only this context. Repeatable.")
+@json_option
+def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
+    """Start the MCP servers of CONFIG and show what each offers, as a model gets it.
+
+    Names, descriptions, parameters, hints, the server's instructions, and about how many tokens each tool takes in a
+    model request; where a context is changed by the config, also what was before. No agent is started.
+    """
+    from keval.execute.bringup.preflight import read_tool_listings
+    from keval_report.terminal.tools import describe_tool_listings, print_tool_listings
+
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    found = run_to_end(read_tool_listings(evaluation, contexts, redactor()))
+    print_json(describe_tool_listings(found)) if as_json else print_tool_listings(found, data_console())

@@ -1,0 +1,139 @@
+"""What runs the trials of a replay and asks its judges: from the recording, or live where that lacks something."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import attrs
+
+from keval.errors import PreflightError, RunError
+from keval.execute.attempts import RetryPolicy, Sleep
+from keval.execute.bringup.description import check_tool_listings
+from keval.execute.bringup.preflight import Ready, preflight
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.trial.worker import PlanWorker
+from keval.plan.plan import Plan
+from keval.records.cassettes import REPLAY_MISS
+from keval.records.manifest import Manifest, Rates
+from keval.records.scores import Judgement, Rubric
+from keval.records.trial import Sample, Trial, TrialKey
+from keval.redaction import Redactor
+from keval.score.judging import JudgeRunner, TrialJudge, Verdict
+from keval.seams.distribution import Outbox, Worker
+from keval_replay.cassette import volatile_of
+from keval_replay.recorded_times import with_recorded_times
+from keval_replay.recording import Recording
+
+
+@attrs.define(eq=False)
+class LiveSide:
+    """The models and servers of a replay, which are brought up at the first miss. It counts what was asked of them."""
+
+    plan: Plan
+    recording: Recording
+    scope: ResourceScope
+    redactor: Redactor
+    trials: int = attrs.field(default=0, init=False)
+    judgements: int = attrs.field(default=0, init=False)
+    _up: tuple[Ready, PlanWorker] | None = attrs.field(default=None, init=False)
+    _bringing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Run a trial whole, and record it. Raises RunError: what it needs is not there."""
+        _, worker = await self._brought_up()
+        self.trials += 1
+        return await worker.run(key, sample, outbox)
+
+    async def ready(self) -> Ready:
+        """Return what is up. Raises RunError: what is needed is not there."""
+        ready, _ = await self._brought_up()
+        return ready
+
+    async def _brought_up(self) -> tuple[Ready, PlanWorker]:
+        async with self._bringing:
+            if self._up is None:
+                try:
+                    ready = await preflight(self.plan, self.scope, self.redactor, recorded=True)
+                    check_tool_listings(self.recording.manifest, ready)
+                except PreflightError as error:
+                    told = "requests that are not in the recording cannot be made live either"
+                    raise RunError("\n  ".join([f"{told}:", *error.problems])) from error
+                rates = Rates.of(self.recording.manifest)
+                self._up = ready, PlanWorker(self.plan, ready, rates=rates)
+            return self._up
+
+
+@attrs.frozen(eq=False)
+class ReplayingWorker:
+    """Plays each trial with its recorded times. A trial that is not in the recording is run again whole by `live`."""
+
+    played: PlanWorker
+    recording: Recording
+    live: LiveSide | None = None
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Replay a trial; see `keval.seams.infrastructure.Worker`."""
+        if self.live is not None and key.id not in self.recording.trials:
+            return await self.live.run(key, sample, outbox)
+        trial = await self.played.run(key, sample, outbox)
+        if self.live is not None:
+            if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
+                return await self.live.run(key, sample, outbox)
+            outbox.traffic(key.id, self.recording.of_trial(key.id))
+        declared = volatile_of(self.played.plan).get(("agent", key.agent), ())
+        return with_recorded_times(trial, self.recording.run.trial(key.id), declared)
+
+
+async def _at_once(seconds: float) -> None:
+    """Wait for none of these seconds: what is played is not busy."""
+    await asyncio.sleep(0)
+
+
+@attrs.frozen
+class Replaying:
+    """What runs and scores the trials of a replay; `live` is asked what the recording does not have."""
+
+    recording: Recording
+    live: LiveSide | None = None
+    sleep: Sleep = _at_once
+
+    def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
+        """Return what runs the trials of a plan that is up."""
+        return ReplayingWorker(PlanWorker(plan, ready, self.sleep, rates=rates), self.recording, self.live)
+
+    def judge(self, played: JudgeRunner) -> TrialJudge:
+        """Return what asks a judge."""
+        return played if self.live is None else _ReplayingJudge(played, self.recording, self.live)
+
+    def counted(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with how many trials and judgements were live."""
+        if manifest.replay is None or self.live is None:
+            return manifest
+        replay = attrs.evolve(manifest.replay, live_trials=self.live.trials, live_judgements=self.live.judgements)
+        return attrs.evolve(manifest, replay=replay)
+
+
+@attrs.frozen(eq=False)
+class _ReplayingJudge:
+    """Plays each judgement. One that is not in the recording is made again whole by `live`."""
+
+    played: JudgeRunner
+    recording: Recording
+    live: LiveSide
+
+    async def judge_trial(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[list[Verdict], Judgement]:
+        label, keep = self.played.label, self.played.keep
+        played = attrs.evolve(self.played, keep=None)
+        verdicts, judgement = await played.judge_trial(trial, rubrics, repetition)
+        if not any(verdict.failure is not None and verdict.failure.kind == REPLAY_MISS for verdict in verdicts):
+            if keep is not None:
+                keep(trial.id, label, repetition, self.recording.of_judgement(trial.id, label, repetition))
+            return verdicts, judgement
+        ready = await self.live.ready()
+        self.live.judgements += 1
+        retry_policy = RetryPolicy(played.execution.retry, asyncio.sleep, played.retry_policy.rng)
+        live = attrs.evolve(self.played, judge=ready.judges[label], exchange=ready.exchange, retry_policy=retry_policy)
+        return await live.judge_trial(trial, rubrics, repetition)

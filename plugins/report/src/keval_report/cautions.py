@@ -1,0 +1,206 @@
+"""Cautions: what a report says before its figures, because it could change what somebody decides by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keval.config.variation import mixed_words
+from keval.records.formats import counted, interval, number, signed
+from keval.records.trial import LIMIT, WRITTEN_CALL, WRITTEN_CALL_REMEDY
+from keval_analysis.findings.effects import Contrast
+from keval_analysis.findings.reviews import JudgeAgreementWithPeople
+from keval_analysis.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
+from keval_report.blocks import Block, claims_of, grouped
+from keval_report.claims import (
+    BETTER,
+    HANGS_ON_LOST,
+    INFORMATION_HARMS,
+    JUDGE_COULD_DECIDE,
+    LOST_COULD_DECIDE,
+    NO_CLEAR_INFORMATION,
+    ONE_COULD_DECIDE,
+    UNLIKE_QUESTIONS,
+)
+from keval_report.contrasts import placebo_words
+from keval_report.origin import replay_sentences
+from keval_report.run_claims import JUDGE_DRIFT, interim_words, looks_words
+from keval_report.totals import compliance_text, favours, remark_sentences, unrun_text
+from keval_report.words import display_names, joined, one_line, rubric_name
+
+MANY_FAILED = 0.05
+"""The share of an arm's trials from which on failures are a caution."""
+MOSTLY_UNCALLED = 0.5
+"""The share of an arm's trials without a call of a tool that it has, from which on that is a caution."""
+LEAST_ALPHA = 2 / 3
+"""Krippendorff (2004), Content Analysis, 11.4: below it not even tentative conclusions are to be drawn."""
+LEAST_KAPPA = 0.4
+"""Landis and Koch (1977), table 2: up to here agreement is no more than fair."""
+MOST_SPREAD = 0.5
+"""Half a level: from there on, a judge that grades an answer again often gives another level."""
+
+
+def cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool = False) -> list[str]:
+    """Return the cautions, a line each, the most serious first; none if the figures can be taken as they are."""
+    return list(map(one_line, _cautions(summary, blocks, under_way=under_way)))
+
+
+def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> Iterator[str]:
+    if summary.changed:
+        yield f"{joined(summary.changed)} changed after the run ended; the figures are of what is there now"
+    if told := unrun_text(summary, under_way=under_way):
+        yield told
+    if summary.unfinished and summary.effects:
+        yield f"{interim_words(summary)}: intervals without verdicts, until the others are made"
+    elif summary.effects and (told := looks_words(summary)):
+        yield told
+    yield from (
+        f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
+        for arm in summary.trials
+        if many_failed(arm)
+    )
+    yield from _unscored(summary)
+    yield from _lost_to_limits(summary)
+    yield from _uncalled(summary)
+    if summary.placeholders:
+        yield f"questions of `keval init` that are yet to be replaced by your own: {summary.placeholders:,}"
+    yield from (mixed_words(label, summary.baseline, varied) for label, varied in summary.mixed.items())
+    yield from _verdicts(blocks)
+    yield from (told for each in summary.contrasts if each.kind == "placebo" for told in _placebo(summary, each))
+    yield from (compliance_text(arm) for arm in summary.trials if favours(arm))
+    yield from _judges(summary)
+    yield from _anchors(summary)
+    yield from _impossible_usage(summary)
+    yield from _unverified(summary)
+    yield from [*replay_sentences(summary.replay)][1:]
+    yield from remark_sentences(summary)
+
+
+def many_failed(arm: ArmTrials) -> bool:
+    """Return whether so many trials of an arm failed that those left may be unlike the others."""
+    return arm.failed > MANY_FAILED * arm.trials
+
+
+def _unscored(summary: Summary) -> Iterator[str]:
+    """Yield which arms have far more answers without a score by a metric than the arm that has the fewest."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    for scorer, arms in grouped(summary.arms, lambda arm: arm.scorer).items():
+        made = {id(arm): arm.scored + arm.neutral + arm.unscored for arm in arms}
+        shares = {id(arm): arm.unscored / made[id(arm)] for arm in arms if made[id(arm)]}
+        least = min(shares.values(), default=0.0)
+        for arm in arms:
+            if shares.get(id(arm), 0.0) - least > MANY_FAILED:
+                whose = f"{arm.unscored:,} of {made[id(arm)]:,} answers of {arm.agent} {arm.condition}"
+                yield f"{names[scorer]} gives {whose} no score; effects are of the others"
+
+
+def _lost_to_limits(summary: Summary) -> Iterator[str]:
+    """Yield which arms lost trials to a limit, however few: what takes most is not lost by chance."""
+    for arm in summary.trials:
+        if count := sum(count for failure, count in arm.failures.items() if failure.endswith(f": {LIMIT}")):
+            told = f"{count} of {arm.trials} trials of {arm.agent} {arm.condition} reached a limit of execution.limits"
+            yield f"{told} and are lost, which favours the arm if these are its hard questions"
+
+
+def _uncalled(summary: Summary) -> Iterator[str]:
+    """Yield which arms hardly used their tools: whether these help is not what their scores tell."""
+    for arm in summary.trials:
+        who, written = f"{arm.agent} {arm.condition}", arm.failures.get(f"model: {WRITTEN_CALL}", 0)
+        if written:
+            told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
+            yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
+        silent = (arm.uncalled or 0) - written
+        if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
+            yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
+
+
+def _impossible_usage(summary: Summary) -> Iterator[str]:
+    """Yield whose models told tokens that cannot be true."""
+    arms = (
+        (f"{arm.agent} {arm.condition}", each) for arm in summary.trials for each in (arm.usage, arm.given_up.usage)
+    )
+    judges = ((f"the judge {judging.judge}", judging.usage) for judging in summary.judging)
+    for whose, impossible in {whose: usage.impossible for whose, usage in (*arms, *judges) if usage.impossible}.items():
+        yield f"the model of {whose} told what cannot be a count of tokens ({impossible}), so that they are unknown"
+
+
+def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield which verdicts could be others, by block if several blocks have any."""
+    decided = [
+        block for block in blocks if any(not claim.is_open or HANGS_ON_LOST.holds(claim) for claim in block.claims)
+    ]
+    for statement in (JUDGE_COULD_DECIDE, LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+        for block in decided:
+            if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
+                of = f" ({block.title})" if len(decided) > 1 else ""
+                yield statement.says.format(metrics=f"{', '.join(names)}{of}")
+
+
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
+    """Yield for each agent that a placebo does as well as the real context, or better."""
+    if summary.unfinished:
+        return
+    real, placebo = contrast.against, contrast.condition
+    found = claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
+    by_agent = grouped((claim for claim in found if claim.effect.difference is not None), lambda claim: claim.label)
+    for agent, claims in by_agent.items():
+        whose = f" ({agent})" if len(by_agent) > 1 else ""
+        if NO_CLEAR_INFORMATION.holds(claims):
+            told = f"{real} is not clearly better than its placebo {placebo}{whose}"
+            yield f"{told}: its information may not be what helps"
+        if harmed := [claim for claim in claims if BETTER.holds(claim)]:
+            metrics = ", ".join(claim.name for claim in harmed)
+            where = placebo_words(contrast)[0]
+            yield INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}", where=where).rstrip(".")
+
+
+def disagree(found: Agreement) -> bool:
+    """Return whether the judges of a rubric agree too little to conclude anything."""
+    return found.alpha is not None and found.alpha < LEAST_ALPHA
+
+
+def wavers(found: JudgeSpread) -> bool:
+    """Return whether a judge often grades the same answer differently."""
+    return found.sd is not None and found.sd >= MOST_SPREAD
+
+
+def contradicts_people(found: JudgeAgreementWithPeople) -> bool:
+    """Return whether a judge agrees little with people."""
+    return found.kappa is not None and found.kappa <= LEAST_KAPPA
+
+
+def _judges(summary: Summary) -> Iterator[str]:
+    for rubric in summary.agreement:
+        name = rubric_name(rubric.metric)
+        if disagree(rubric):
+            yield f"judges hardly agree on {name}: Krippendorff's alpha {number(rubric.alpha)}"
+        for spread in rubric.spread:
+            if wavers(spread):
+                yield f"{spread.judge} grades {name} of the same answer differently, by {number(spread.sd)} levels (sd)"
+    for each in summary.reviews.judges if summary.reviews else ():
+        if contradicts_people(each):
+            name = rubric_name(each.metric)
+            yield f"{each.judge} hardly agrees with people on {name}: weighted kappa {number(each.kappa)}"
+
+
+def _anchors(summary: Summary) -> Iterator[str]:
+    for found in summary.anchors:
+        drift = found.drift
+        if JUDGE_DRIFT.holds(drift):
+            yield JUDGE_DRIFT.says.format(
+                drift=f"{signed(drift.difference)} {interval(drift.ci_low, drift.ci_high, signs=True)}",
+                anchors=counted(drift.n, "anchor"),
+                run=drift.against,
+                rubric=rubric_name(found.metric),
+                judge=found.judge,
+                changes=f"; changed since then: {joined(drift.changes)}" if drift.changes else "",
+            )
+    for each in summary.same_vendor:
+        yield f"the judge {each.judge} is of the same vendor as {joined(each.agents)} ({each.vendor}) and may favour it"
+
+
+def _unverified(summary: Summary) -> Iterator[str]:
+    names = dict.fromkeys(
+        name for servers in summary.servers.values() for name, sharing in servers.items() if not sharing.verified
+    )
+    if names:
+        yield f"trials share the server {joined([*names])}, and whether it keeps them apart is not verified"

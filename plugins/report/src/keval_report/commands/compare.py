@@ -1,0 +1,91 @@
+"""`keval compare`: the arms of a run, or of several runs."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keval.cli.options import json_option, results_option
+from keval.errors import RunError
+from keval.store.run import find_run
+
+if TYPE_CHECKING:  # it imports what `--help` does not need
+    from keval_report.statement import Level
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    """Read `A=B` as agent B with the agent A that it is compared with."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        first, equals, other = value.partition("=")
+        if not (first and equals and other):
+            raise click.BadParameter(f"{value!r} is no pair; write A=B, with A of the first run and B of the others")
+        if other in pairs:
+            raise click.BadParameter(f"{other!r} is paired twice; keep one, and compare with the other by itself")
+        pairs[other] = first
+    return pairs or None
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    callback=_pairs,
+    metavar="A=B",
+    help="Compare agent B of the other runs with agent A of the first, and only agents that are so named.",
+)
+@click.option("--explain", is_flag=True, help="Print every effect, and what may be hidden in it.")
+@results_option
+@json_option
+def command(
+    *, runs: tuple[str, ...], agents: dict[str, str] | None, explain: bool, output_dir: Path, as_json: bool
+) -> None:
+    """Compare the arms of RUN, or of several runs: every arm with the same arm of the first RUN.
+
+    Arms are the same by their names, or if each run has one agent, whatever its name. A RUN is a path, an id or its
+    start, or `latest`. For several runs, what else differs between them comes first, and the samples that got worse and
+    better last.
+    """
+    from keval.cli.console import data_console, print_json, safe
+    from keval.cli.session import tell_changed
+    from keval.store.seal import SealCheck
+    from keval_analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
+    from keval_report.terminal.comparison import (
+        describe_comparisons,
+        describe_run,
+        print_arms,
+        print_comparisons,
+    )
+
+    level: Level = "explained" if explain else "first"
+    checks = [SealCheck(find_run(run, output_dir)) for run in runs]
+    first, *others = (check.run for check in checks)
+    named = [run.path.resolve() for run in (first, *others)]
+    if len({*named}) < len(named):
+        raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
+    if others:
+        comparisons = [compare_runs(run, first, agents) for run in others]
+        tell_changed(*checks)
+        if as_json:
+            print_json(describe_comparisons(comparisons))
+            return
+        console = data_console()
+        print_comparisons(comparisons, console, level)
+        if not explain:
+            paired = [f"--agent={one}={other}" for other, one in (agents or {}).items()]
+            more = shlex.join(["keval", "compare", *runs, *paired, "--explain"])
+            console.print(safe(f"\nmore     all effects: {more}", "dim"), soft_wrap=True)
+        return
+    if agents is not None:
+        raise click.UsageError("--agent pairs the agents of two runs; name another run")
+    summary, questions = first.summary(), first.manifest.dataset.samples
+    tell_changed(*checks)
+    if as_json:
+        print_json(describe_run(summary))
+    else:
+        print_arms(summary, data_console(), questions=questions, level=level)

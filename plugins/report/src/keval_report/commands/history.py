@@ -1,0 +1,139 @@
+"""`keval history`: the finished runs of evaluations over time, and what each of them changed."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import click
+
+from keval.cli.options import json_option, results_option
+from keval.errors import RunError, suggestion
+from keval.store.run import Run, find_run, list_runs
+
+_LISTED = 10
+"""How many runs of an evaluation are shown in a terminal without `--limit`."""
+
+
+class _Day(click.ParamType[str]):
+    """A day in UTC, as ISO writes it."""
+
+    name = "DATE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the day as it is written."""
+        try:
+            return date.fromisoformat(value).isoformat() if value else ""
+        except ValueError:
+            self.fail(f"{value!r} is no date; write it as 2026-11-30", param, ctx)
+
+
+@click.command("history")
+@click.option("--evaluation", "names", multiple=True, metavar="NAME", help="Only this evaluation.")
+@click.option("--metric", metavar="NAME", help="Follow this metric, or this rubric by one judge: NAME@JUDGE.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
+@click.option("--condition", "conditions", multiple=True, metavar="LABEL", help="Only this condition.")
+@click.option("--effects", is_flag=True, help="Follow effects, and not means.")
+@click.option(
+    "--since",
+    type=_Day(),
+    default="",
+    metavar="DATE",
+    help="Only runs that began on this day or later, such as 2026-11-30.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Only the N newest runs.  [default: {_LISTED}, all in data]",
+)
+@click.option(
+    "--changes", multiple=True, metavar="RUN", help="Tell in full what RUN changed; given twice, between two runs."
+)
+@click.option("--rebuild", is_flag=True, help="Make history.sqlite anew.")
+@results_option
+@json_option
+def command(
+    *,
+    names: tuple[str, ...],
+    metric: str | None,
+    agents: tuple[str, ...],
+    conditions: tuple[str, ...],
+    since: str,
+    limit: int | None,
+    changes: tuple[str, ...],
+    output_dir: Path,
+    effects: bool,
+    rebuild: bool,
+    as_json: bool,
+) -> None:
+    """Show the finished runs of each evaluation, the newest first: a metric of each arm, and what each run changed.
+
+    The figures are those of each run's own report. A run is held against the latest earlier one that asked the same
+    questions, or else the latest earlier one. Without --metric, the config's first primary metric is followed, or its
+    first. All is derived from the runs, and kept in history.sqlite in the results directory, for other programs, too.
+
+    Where the output is no terminal, each line is 23 fields with tabs between, without a heading: evaluation, run,
+    started, samples, repetitions, metric, judge, agent, condition; agent and condition that an effect is against; n,
+    value, ci_low, ci_high, verdict of an effect, step (higher, lower); gates that failed, dollars, the run before,
+    whether that asked the same questions (yes, no), what changed, path.
+    """
+    from keval.cli.console import data_console, print_json
+    from keval.cli.messages import tell
+    from keval_analysis.history.database import open_history  # what a run imports need not wait for it
+    from keval_analysis.history.trends import TrendChoice, evaluations_of, trend_of
+    from keval_report.history import left_out_texts
+    from keval_report.terminal.history import describe_history, history_rows, print_history
+
+    if changes:
+        _print_changes(changes, output_dir, as_json=as_json)
+        return
+    runs, console = list_runs(output_dir), data_console()
+    if not runs:
+        tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
+        if as_json:
+            print_json([])
+        return
+    many = as_json or not console.is_terminal
+    choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))
+    with open_history(output_dir, runs, rebuild=rebuild) as database:
+        known = evaluations_of(database)
+        for name in names:
+            if name not in known:
+                hint = suggestion(name, known) or f"; there are runs of {', '.join(known) or 'none'}"
+                raise RunError(f"no finished run of {name!r}{hint}")
+        found = [trend_of(database, name, choice) for name in known if name in (names or known)]
+        left = dict(database.execute("SELECT run, reason FROM left_out ORDER BY run"))
+    trends = [trend for trend in found if trend is not None and trend.series]
+    for line in left_out_texts(left):
+        tell(line)
+    if as_json:
+        print_json(describe_history(trends, output_dir))
+    elif not trends:
+        tell("no finished run has what was asked for")
+    elif console.is_terminal:
+        print_history(trends, console, output_dir)
+    else:
+        for row in history_rows(trends, output_dir):
+            click.echo(row)
+
+
+def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None:
+    """Print what a run changed against the run before it, or what the second of two differs in from the first."""
+    from keval.cli.console import data_console, print_json
+    from keval_analysis.history.database import key_of, open_history
+    from keval_analysis.history.trends import run_before
+    from keval_report.terminal.history_changes import describe_changes, print_changes, run_changes
+
+    if len(named) > 2:
+        raise click.UsageError("--changes tells of one run, or of two; name no more")
+    *others, now = (find_run(name, root) for name in named)
+    if not others:
+        with open_history(root, list_runs(root)) as database:
+            before = run_before(database, key_of(now))
+        if before is None:
+            told = "is unfinished, or the first of its evaluation; add --changes OTHER to hold it against another run"
+            raise RunError(f"{now.path} {told}")
+        others = [Run(root / before)]
+    found = run_changes(now, others[0])
+    print_json(describe_changes(found)) if as_json else print_changes(found, data_console())

@@ -1,0 +1,221 @@
+"""`keval review`: what people are to label of a run, and their decisions on the questions of a dataset that wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from keval.cli.console import data_console, print_json, safe
+from keval.cli.messages import redactor, tell
+from keval.cli.options import json_option, results_option
+from keval.config.load import load
+from keval.config.secrets import learn_config
+from keval.errors import ConfigError, RunError, suggestion
+from keval.records.formats import counted
+from keval.records.manifest import ScorerEntry
+from keval.store.run import Run, find_run
+from keval.store.serialization import to_plain
+from keval_analysis.findings.draws import draws_file
+from keval_analysis.named_scorers import named_scorers
+
+if TYPE_CHECKING:
+    from keval_viewer.interactive.question_review import QuestionEntry, QuestionFile
+
+_KEYS = "y accept, n reject, e edit, s skip, q quit: "
+_SEEDS = 2**31 - 1
+_SHOWN = 4
+"""Lines that are shown of a result, or of the passage that says the answer."""
+_BETWEEN = "----- golden answer -----"
+"""The line between a question and its golden answer in an editor."""
+
+
+@click.command("review")
+@click.argument("config", metavar="RUN|CONFIG")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N answers of RUN for people to label.")
+@click.option("--metric", metavar="RUBRIC", help="With --sample: spread them over this rubric's levels; RUBRIC@JUDGE.")
+@click.option("--seed", type=click.IntRange(0, _SEEDS), metavar="N", help="With --sample: what the draw depends on.")
+@click.option("--questions", is_flag=True, help="Decide on the questions of CONFIG that nobody has accepted yet.")
+@click.option("--accept", multiple=True, metavar="ID", help="Accept this question. Repeatable.")
+@click.option("--reject", multiple=True, metavar="ID", help="Reject this question. Repeatable.")
+@click.option("--accept-all", is_flag=True, help="Accept all questions that wait, but for those to reject.")
+@results_option
+@json_option
+def command(
+    *,
+    config: str,
+    sample: int | None,
+    metric: str | None,
+    seed: int | None,
+    questions: bool,
+    accept: tuple[str, ...],
+    reject: tuple[str, ...],
+    accept_all: bool,
+    output_dir: Path,
+    as_json: bool,
+) -> None:
+    """Draw answers of RUN for people to label, or decide on the questions of CONFIG that `keval generate` has made.
+
+    With --sample, whole questions are drawn at random, each in every arm, and kept in the run. `keval view` shows these
+    answers for review. What further labels would bring to the effects that they correct is told.
+
+    With --questions, each question is shown with what proves its golden answer, and every decision is written at once.
+    `keval run` asks accepted questions only; rejected ones stay in the dataset, so that they are not made again. With
+    --accept, --reject or --accept-all nothing is asked, and --json lists what waits then. `keval view --questions
+    CONFIG` is the same in the browser.
+    """
+    if (sample is not None) == questions:
+        raise click.UsageError("give --sample N for answers of a run, or --questions for those of a config")
+    if sample is not None:
+        _draw(find_run(config, output_dir), sample, metric, seed, as_json=as_json)
+    else:
+        _decide_on_questions(Path(config), accept, reject, accept_all=accept_all, as_json=as_json)
+
+
+def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
+    """Draw answers, keep the draw in the run, and print it with what further labels would bring."""
+    from keval_analysis.label_planning import plan_labels  # imports NumPy, which `--help` does not need
+    from keval_analysis.labels.drawing import draw_answers
+    from keval_report.terminal.draws import print_draw
+
+    scorer = _scorer(run, metric)
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    draw = draw_answers(run, scorer, count, secrets.randbelow(_SEEDS) if seed is None else seed, at)
+    draws_file(run.path).append([draw])
+    plans = plan_labels(run, scorer, run.labels())
+    if as_json:
+        print_json({"run": str(run.path), "draw": to_plain(draw), "plans": to_plain(plans)})
+    else:
+        print_draw(run, draw, plans, count, data_console())
+
+
+def _scorer(run: Run, metric: str | None) -> ScorerEntry:
+    """Return the rubric and judge that a draw is for: those named, or the first, a primary one before others.
+
+    Raises RunError: there is none.
+    """
+    rubrics = run.manifest.rubrics
+    judged = [each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind == "levels"]
+    if not judged:
+        raise RunError(f"{run.path} has no judge that gives levels, as people do; add one, and `keval score` the run")
+    if metric is not None:
+        named = named_scorers([each for each in run.manifest.scorers if each.rubric], metric)
+        if found := next((each for each in named if each in judged), None):
+            return found
+        known = ", ".join(dict.fromkeys(each.metric for each in judged))
+        raise RunError(f"people give levels, and {named[0].metric!r} is scored without: draw by one of {known}")
+    return next((entry for entry in judged if entry.metric in run.manifest.primary), judged[0])
+
+
+def _decide_on_questions(
+    config: Path, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
+) -> None:
+    from keval_viewer.interactive.question_review import QuestionFile  # it imports what `--help` does not need
+
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    file = QuestionFile.of(evaluation)
+    waiting = file.waiting()
+    if accept or reject or accept_all:
+        _decide(file, waiting, accept, reject, accept_all=accept_all)
+    elif waiting and not as_json:
+        _ask(file, waiting)
+    left = file.waiting()
+    if as_json:
+        print_json([attrs.asdict(entry) for entry in left])
+    else:
+        done = f"none left; next: keval run {shlex.quote(str(config))}"
+        tell(f"{counted(len(left), 'question')} still to decide on" if left else done)
+
+
+def _decide(
+    file: QuestionFile,
+    waiting: Sequence[QuestionEntry],
+    accept: Sequence[str],
+    reject: Sequence[str],
+    *,
+    accept_all: bool,
+) -> None:
+    """Carry out what flags say. Raises ConfigError: no question with such an id waits, or one is to be both."""
+    by_id = {entry.id: entry for entry in waiting}
+    for flag, names in (("--accept", accept), ("--reject", reject)):
+        for name in names:
+            if name not in by_id:
+                raise ConfigError(f"{flag} {name}: no question with this id waits{suggestion(name, by_id)}")
+    if both := {*accept} & {*reject}:
+        raise ConfigError(f"--reject {min(both)}: --accept names it, too; decide for one")
+    file.reject(by_id[name] for name in reject)
+    accepted = [entry for entry in file.waiting() if entry.id in by_id] if accept_all else [by_id[n] for n in accept]
+    file.accept(accepted)
+
+
+def _ask(file: QuestionFile, waiting: Sequence[QuestionEntry]) -> None:
+    """Show one question after the other until each is decided on or skipped, or the person quits.
+
+    Raises ConfigError: nobody is there to answer.
+    """
+    for number, first in enumerate(waiting, start=1):
+        entry, key = first, "e"
+        while key == "e":
+            _show(entry, f"{number} of {len(waiting)}")
+            key = _key()
+            if not key and number == 1 and not sys.stdin.isatty():
+                raise ConfigError("nobody is there to answer; use --accept ID, --reject ID, --accept-all or --json")
+            if key in ("", "q"):
+                return
+            try:
+                if key == "e":
+                    entry = file.edit(entry, *_edited(entry))
+                elif key != "s":
+                    (file.accept if key == "y" else file.reject)([entry])
+            except ConfigError as error:
+                tell(f"not written: {error}")
+
+
+def _show(entry: QuestionEntry, place: str) -> None:
+    """Print a question with its golden answer and the calls that prove it."""
+    console = data_console()
+    by = f", by {entry.generated_by}" if entry.generated_by else ""
+    console.print(safe(f"\n{place}: {entry.id}{by}", "dim"), soft_wrap=True)
+    console.print(safe(entry.question, "bold"), soft_wrap=True)
+    told = "golden answer, as the tools cannot tell" if entry.unanswerable else "golden answer"
+    console.print(safe(f"{told}: {entry.answer or 'none'}"), soft_wrap=True)
+    for call in entry.proof:
+        console.print(safe(f"  {call.tool} {json.dumps(call.arguments, ensure_ascii=False)}", "cyan"), soft_wrap=True)
+        lines = (call.evidence or call.result).splitlines()
+        for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:
+            console.print(safe(f"    {line}", "" if call.evidence else "dim"), soft_wrap=True)
+
+
+def _key() -> str:
+    """Return the first letter of an answer that is one of the keys; an empty text at the end of the input."""
+    while True:
+        line = _typed(_KEYS)
+        if not line or line.strip().lower()[:1] in (*"ynesq",):
+            return line.strip().lower()[:1]
+
+
+def _typed(prompt: str) -> str:
+    click.echo(prompt, nl=False)
+    return sys.stdin.readline()
+
+
+def _edited(entry: QuestionEntry) -> tuple[str, str]:
+    """Return the question and the golden answer as a person changes them: in $EDITOR, or by typing them anew."""
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        typed = [(_typed(f"{name} (empty keeps it): ").strip()) for name in ("question", "golden answer")]
+        return typed[0] or entry.question, typed[1] or entry.answer or ""
+    text = f"{entry.question}\n{_BETWEEN}\n{entry.answer or ''}\n"
+    question, between, answer = (click.edit(text) or text).partition(_BETWEEN)
+    if not between:
+        raise ConfigError(f"the line {_BETWEEN!r} is gone, so that nobody can tell the question from its answer")
+    return question, answer

@@ -1,0 +1,286 @@
+"""Contrasts in a report: placebos, changed contexts, and tools, sections and skills ranked by what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval.records.formats import interval, number, signed
+from keval_analysis.findings.effects import Contrast, Effect
+from keval_analysis.findings.summary import Summary
+from keval_report.blocks import Block, block_of, blocks, claims_of, grouped, with_costs
+from keval_report.claims import (
+    BETTER,
+    EXPLORATORY,
+    INFORMATION_HARMS,
+    INFORMATION_HELPS,
+    IS_THAN,
+    NO_CLEAR_DIFFERENCE,
+    NO_CLEAR_INFORMATION,
+    PARTS_IN_THE_WAY,
+    PARTS_MISSED,
+    PARTS_NOT_MISSED,
+    PARTS_OPEN,
+    WHERE_CALLED,
+    WORSE,
+    Claim,
+)
+from keval_report.contexts import call_words, intervention_words
+from keval_report.statement import Level
+from keval_report.words import joined, one_line
+
+_MOST = 3
+"""Metrics that one sentence names."""
+
+
+def all_blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
+    """Return the blocks of a run: conditions against the baseline, what was changed of contexts, then agents."""
+    found = blocks(summary, level)
+    conditions = [block for block in found if block.about != "condition"]
+    agents = [block for block in found if block.about == "condition"]
+    changed = [_changed(summary, each, level) for each in summary.contrasts if each.kind != "ablation"]
+    return (
+        *conditions,
+        *changed,
+        *(_ranking(summary, of, group, level) for of, group in _ablations(summary).items()),
+        *agents,
+    )
+
+
+def contrast_sentences(summary: Summary) -> Iterator[str]:
+    """Yield what placebos and other changes say of their conditions, and which parts are missed most."""
+    for contrast in summary.contrasts:
+        if contrast.kind == "placebo":
+            yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
+        elif contrast.kind == "change":
+            yield _difference(summary, contrast)
+    for of, group in _ablations(summary).items():
+        yield from _absence(summary, of, group)
+
+
+def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
+    """Return the contrasts that leave one part out, by the condition that has it."""
+    return grouped((each for each in summary.contrasts if each.kind == "ablation"), lambda each: each.against)
+
+
+def _absent(
+    summary: Summary, group: Sequence[Contrast], holds: Callable[[Claim], bool]
+) -> list[tuple[Contrast, list[Claim]]]:
+    """Return the parts of one condition with the effects of their absence of which a statement holds.
+
+    The part whose absence changes most comes first, as a share of a scale.
+    """
+    found = [(each, [claim for claim in _claims(summary, each) if holds(claim)]) for each in group]
+    return sorted(found, key=lambda item: max((claim.size for claim in item[1]), default=0.0), reverse=True)
+
+
+def _idle(summary: Summary, group: Sequence[Contrast]) -> list[str]:
+    """Return the parts of one condition whose absence has no measured effect."""
+    return [_left_out(each) for each, sure in _absent(summary, group, _is_sure) if not sure]
+
+
+def _claims(summary: Summary, contrast: Contrast) -> list[Claim]:
+    return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
+
+
+def _changed(summary: Summary, contrast: Contrast, level: Level) -> Block:
+    title = f"{one_line(contrast.condition)} against {one_line(contrast.against)}"
+    several = len({entry.agent for entry in summary.trials}) > 1
+    spent = ((one_line(each.agent) if several else "", each) for each in contrast.expenses)
+    block = with_costs(block_of(title, _claims(summary, contrast), level), spent)
+    remarks = [*block.remarks, ("changed", "; ".join(_words(contrast.changes)))]
+    if contrast.kind == "placebo" and not summary.unfinished and level == "explained":
+        found = _placebo(summary, contrast)
+        remarks += [(f"effect of the information{worth.agent}", worth.told) for worth in found]
+    return attrs.evolve(block, remarks=tuple(remarks))
+
+
+def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    for server, added in changes.items():
+        told = "; ".join([*intervention_words(added), *call_words(added)])
+        yield f"{one_line(server)}: {told}" if len(changes) > 1 else told
+
+
+def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level) -> Block:
+    """Return the parts of a condition, by metric, those first whose absence costs most.
+
+    Primary metrics have rows, and others that a left-out part measurably changes; if there are neither, the first has.
+    At the level `first`, parts whose absence is not measured have rows of primary metrics alone.
+    """
+    several, noun = len({entry.agent for entry in summary.trials}) > 1, part_noun(group)
+    claims = (claim for each in group for claim in _of_part(summary, each, several=several))
+    by_name = grouped(claims, lambda claim: claim.name)
+    telling = [name for name, found in by_name.items() if any(_is_sure(each) or _is_primary(each) for each in found)]
+    shown = telling or list(by_name)[:1]
+    rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
+    if level == "first":
+        rows = [claim for claim in rows if claim.level == level or _is_primary(claim)]
+    remarks: list[tuple[str, str]] = []
+    if level == "explained" and (others := [name for name in by_name if name not in shown]):
+        remarks.append((f"metrics that no left-out {noun} measurably changes", ", ".join(others)))
+    if where := [_where_called(claim) for claim in rows if WHERE_CALLED.holds(claim)]:
+        remarks.append((WHERE_CALLED.says.format(of=one_line(of)), "; ".join(where)))
+    unmissed = _idle(summary, group)
+    if unmissed and not summary.unfinished:
+        remarks.append((PARTS_OPEN.says.format(parts=f"{noun}s"), ", ".join(unmissed)))
+    title = f"{one_line(of)} without one of its {noun}s, compared with {one_line(of)}"
+    return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without", level=level)
+
+
+def _of_part(summary: Summary, contrast: Contrast, *, several: bool) -> list[Claim]:
+    def label(effect: Effect) -> str:
+        return f"{contrast.left_out} ({effect.agent})" if several else str(contrast.left_out)
+
+    # What matters of a rank is its order; how many questions would decide each is among the data.
+    effects = [attrs.evolve(effect, needed_samples=None) for effect in contrast.effects]
+    found = claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
+    return [attrs.evolve(claim, primary=claim.effect.metric in summary.primary) for claim in found]
+
+
+def _is_primary(claim: Claim) -> bool:
+    return claim.primary
+
+
+def _where_called(claim: Claim) -> str:
+    """Return the effect on the questions in which a tool was called, of the tool that an arm lacks."""
+    found = claim.effect.where_called
+    assert found is not None  # noqa: S101 - for mypy: the statement holds
+    ends = interval(found.ci_low, found.ci_high, signs=True)
+    return f"{claim.label} {claim.name} {signed(found.difference)} {ends}".rstrip() + f" n={found.n}"
+
+
+def _worth(claim: Claim) -> float:
+    """Return how good an arm is without the part, beside the arm that has it; what is unknown comes last."""
+    difference = claim.effect.difference
+    if difference is None:
+        return float("inf")
+    return -difference if claim.scale.better == "lower" else difference
+
+
+def _left_out(contrast: Contrast) -> str:
+    return one_line(contrast.left_out or contrast.condition)
+
+
+def part_noun(contrasts: Iterable[Contrast]) -> str:
+    """Return what to call what conditions lack: tool, section or skill, or part where they lack several kinds."""
+    kinds = {each.part for each in contrasts}
+    return kinds.pop() if len(kinds) == 1 else "part"
+
+
+@attrs.frozen
+class _Worth:
+    """What real results, or texts, are worth to one agent, beside a placebo: of what, how much, and what that says.
+
+    `agent` is empty where there is only one.
+    """
+
+    of: str
+    agent: str
+    told: str
+
+
+def placebo_words(contrast: Contrast) -> tuple[str, str]:
+    """Return where a placebo has no information, and what else than that the real context has in common with it."""
+    of_text = any("text" in change for added in contrast.changes.values() for change in added)
+    return ("text", "a longer prompt") if of_text else ("results", "a longer prompt and more turns")
+
+
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
+    """Yield what the real results or texts are worth beside those of the placebo, agent by agent."""
+    real, placebo = one_line(contrast.against), one_line(contrast.condition)
+    results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
+    agents = dict.fromkeys(effect.agent for effect in contrast.effects)
+    where, beside = placebo_words(contrast)
+    for agent in agents:
+        whose = f" ({one_line(agent)})" if len(agents) > 1 else ""
+        claims = [
+            claim
+            for claim in _claims(summary, contrast)
+            if claim.effect.agent == agent and claim.effect.difference is not None
+        ]
+        of = f"{real} compared with its placebo {placebo}{whose} ({results})"
+        # An effect is that of the placebo, so a loss of it is what the real results are worth.
+        for statement, sure in ((INFORMATION_HELPS, WORSE), (INFORMATION_HARMS, BETTER)):
+            if found := [claim for claim in claims if sure.holds(claim)]:
+                yield _Worth(of, whose, statement.says.format(metrics=_turned(found), where=where, beside=beside))
+        if claims and NO_CLEAR_INFORMATION.holds(claims):
+            told = NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
+            yield _Worth(of, whose, told)
+
+
+def _is_sure(claim: Claim) -> bool:
+    return BETTER.holds(claim) or WORSE.holds(claim)
+
+
+def _difference(summary: Summary, contrast: Contrast) -> str:
+    """Say in what a changed condition is surely better and worse than the one that it was changed from."""
+    claims = _claims(summary, contrast)
+    several = len({claim.label for claim in claims}) > 1
+    parts = []
+    for statement in (BETTER, WORSE):
+        found = [claim for claim in claims if statement.holds(claim)]
+        told = [
+            f"{_metric(claim)} ({f'{claim.label} ' if several else ''}{signed(claim.effect.difference)})"
+            for claim in found[:_MOST]
+        ]
+        more = [f"{len(found) - _MOST} more"] if len(found) > _MOST else []
+        parts += [f"{statement.says} in {', '.join([*told, *more])}"] if told else []
+    clear = IS_THAN if parts else NO_CLEAR_DIFFERENCE
+    return clear.says.format(
+        agent=one_line(contrast.condition),
+        against=one_line(contrast.against),
+        traits=" and ".join(parts),
+        where="; ".join(_words(contrast.changes)),
+    )
+
+
+def _turned(claims: Sequence[Claim]) -> str:
+    """Return effects the other way round, each with its interval."""
+    parts = []
+    for claim in claims[:_MOST]:
+        effect = claim.effect
+        ends = [None if end is None else -end for end in (effect.ci_high, effect.ci_low)]
+        told = interval(ends[0], ends[1], signs=True)
+        parts.append(
+            f"{_metric(claim)} {signed(-(effect.difference or 0.0))}{f' {told}' if told else ''} (n={effect.n})"
+        )
+    more = [f"{len(claims) - _MOST} more"] if len(claims) > _MOST else []
+    return ", ".join([*parts, *more])
+
+
+def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
+    """Yield which parts of a condition are missed, which are in the way, the first most, and which are neither."""
+    parts = f"{part_noun(group)}s"
+    costly = [item for item in _absent(summary, group, WORSE.holds) if item[1]]
+    if costly:
+        told = "; ".join(_sizes(costly, "worse"))
+        yield PARTS_MISSED.says.format(parts=parts, of=one_line(of), costs=told)
+    helpful = [item for item in _absent(summary, group, BETTER.holds) if item[1]]
+    if helpful:
+        told = "; ".join(_sizes(helpful, "better"))
+        yield PARTS_IN_THE_WAY.says.format(parts=parts, of=one_line(of), gains=told)
+    if idle := _idle(summary, group):
+        some = costly or helpful
+        which = _or(idle) if some else f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
+        yield PARTS_NOT_MISSED.says.format(parts=which)
+
+
+def _sizes(absent: Iterable[tuple[Contrast, list[Claim]]], direction: str) -> Iterator[str]:
+    for each, claims in absent:
+        told = ", ".join(
+            f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
+            f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
+            for claim in claims[:_MOST]
+        )
+        yield f"without {_left_out(each)} {told} {direction}"
+
+
+def _metric(claim: Claim) -> str:
+    return f"{claim.name} ({EXPLORATORY.says})" if EXPLORATORY.holds(claim) else claim.name
+
+
+def _or(parts: Sequence[str]) -> str:
+    shown = [*parts[:8], f"{len(parts) - 8} more"] if len(parts) > 8 else list(parts)
+    return joined(shown, "or")

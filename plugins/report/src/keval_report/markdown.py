@@ -1,0 +1,265 @@
+"""A run as Markdown, for a pull request: sentences, gates, effects, what got worse, and how it was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from keval.records.formats import interval_of, number, signed
+from keval_analysis.findings.summary import Summary
+from keval_analysis.question_comparisons import QuestionComparison
+from keval_report.activation import HEADS, activation_rows, reading_sentences
+from keval_report.anchors import anchor_lines
+from keval_report.blocks import Block
+from keval_report.cautions import cautions
+from keval_report.claims import Claim
+from keval_report.contexts import difference_texts
+from keval_report.contrasts import all_blocks
+from keval_report.effects import verdict_words
+from keval_report.gates import gate_rows, unmet_texts
+from keval_report.origin import decided_on, origin_label
+from keval_report.report import Report
+from keval_report.reviews import (
+    AGREEMENT_HEADS,
+    agreement_cells,
+    bias_texts,
+    correction_texts,
+    people_text,
+    reviewed_text,
+    warnings,
+)
+from keval_report.sentences import sentences
+from keval_report.terminal.tools import tool_texts
+from keval_report.totals import totals
+
+MOST_CHARACTERS = 60_000
+"""GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
+_LONGEST = 300
+"""Characters of one text of others, such as a label or a question."""
+_SENTENCE = 2_000
+_MOST_WORSE = 20
+"""Questions that are named as having got worse."""
+
+_MARKUP = re.compile(r"[\\`*_\[\]|~$]")
+_AT_START = re.compile(r"^(?=[-+=#])|^\d+(?=[.)](\s|$))")
+_REFERENCE = re.compile(r"@|#|(?<=GH)-|(?<=:)//|(?<=www)\.", re.IGNORECASE)
+"""What GitHub makes a mention, a reference to an issue or a link of, although it is no Markdown."""
+_APART = "&#8203;"
+"""A space without width. A character reference alone does not help: GitHub looks for mentions in what it shows."""
+
+
+def escaped(text: str, longest: int = _LONGEST) -> str:
+    """Return text of others as one line of Markdown that shows it and does nothing.
+
+    Markup, HTML, borders of tables, mentions, links and references to issues have no effect.
+    """
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = line if len(line) <= longest else f"{line[:longest]} …"
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = _AT_START.sub(r"\g<0>\\", _MARKUP.sub(r"\\\g<0>", line))
+    return _REFERENCE.sub(_taken_apart, line)
+
+
+def _taken_apart(match: re.Match[str]) -> str:
+    # A character reference of ours has a # of its own, so only the text's are here yet.
+    return f"{match[0]}{_APART}" if match[0] in "@#" else f"{_APART}{match[0]}"
+
+
+def markdown(report: Report) -> str:
+    """Return a run as Markdown of less than 60,000 characters: what one decides by, and folded the rest.
+
+    Raises RunError.
+    """
+    summary = report.summary
+    short, decided = all_blocks(summary, "first"), list(_gates(summary))
+    first = (_head(summary, short), decided, _effects(summary, short), _totals(summary))
+    folded = (
+        ("What was found, in sentences", _sentences(summary)),
+        ("All effects", _effects(summary, report.blocks)),
+        ("Questions that got worse", _worse(report)),
+        ("Reviews by people", _reviews(summary)),
+        ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in anchor_lines(summary))),
+        ("Use of tools", _tools(summary)),
+        ("Instructions and skills", _texts(summary)),
+        ("What was changed", _changed(report)),
+        ("How it was made", _made(report)),
+    )
+    return _cut(chain(*first, *(_folded(title, parts) for title, parts in folded)))
+
+
+_END = "</details>"
+
+
+def _folded(title: str, parts: Iterable[str]) -> Iterator[str]:
+    """Yield parts that a reader unfolds; nothing without any."""
+    if found := [*parts]:
+        yield f"<details><summary>{title}</summary>"
+        yield from (*found, _END)
+
+
+def _cut(blocks: Iterable[str]) -> str:
+    """Join blocks, each of whole lines, and stop before they become too long."""
+    note = "\n\n*The rest is left out, because a comment has a maximum length; `keval report` shows all.*\n"
+    text, is_folded = "", False
+    for block in blocks:
+        for line in [*block.splitlines(), ""]:
+            if len(text) + len(line) + len(note) + len(_END) + 2 >= MOST_CHARACTERS:
+                return text.rstrip() + (f"\n\n{_END}" if is_folded else "") + note
+            text += f"{line}\n"
+            is_folded = line.startswith("<details>") or (is_folded and line != _END)
+    return text.rstrip() + "\n"
+
+
+def _head(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
+    yield f"## keval: {escaped(summary.evaluation)}"
+    if summary.simulated:
+        names = ", ".join(map(escaped, summary.simulated))
+        yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
+    if origin := origin_label(summary):
+        yield f"**{escaped(origin)}**"
+    if told := cautions(summary, blocks):
+        yield "\n".join(f"- **caution**: {escaped(text, _SENTENCE)}" for text in told)
+
+
+def _totals(summary: Summary) -> Iterator[str]:
+    """Yield what the run took, and what failed."""
+    yield escaped(" · ".join(totals(summary)), _SENTENCE)
+
+
+def _sentences(summary: Summary) -> Iterator[str]:
+    yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    if not summary.gates:
+        return
+    rows = [
+        (row.verdict if row.verdict == "held" else f"**{row.verdict}**", escaped(row.gate), escaped(row.detail))
+        for row in gate_rows(summary.gates)
+    ]
+    yield _table(("verdict", "gate", "found"), rows)
+    if told := decided_on(summary.replay):
+        yield f"*{escaped(told)}*"
+    if unmet := unmet_texts(summary.unmet):
+        yield "Expectations that were not met:"
+        yield "\n".join(f"- {escaped(text)}" for text in unmet)
+
+
+def _effects(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        yield f"#### {escaped(block.title)}"
+        if block.claims:
+            heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
+            rows = [_row(claim) for claim in block.claims]
+            if not block.labelled:
+                heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
+            yield _table(heads, rows)
+        if block.remarks:
+            yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
+    if not summary.effects:
+        yield "Nothing is compared in this run."
+
+
+def _row(claim: Claim) -> list[str]:
+    effect, words = claim.effect, verdict_words(claim)
+    means = ""
+    if effect.mean is not None and effect.against_mean is not None:
+        means = f"{number(effect.against_mean)} → {number(effect.mean)}"
+    return [
+        escaped(claim.name),
+        escaped(claim.label),
+        means,
+        signed(effect.difference),
+        interval_of(effect) or "–",
+        str(effect.n),
+        "; ".join(filter(None, (f"**{words}**" if effect.verdict in ("better", "worse") else words, claim.correction))),
+    ]
+
+
+def _worse(report: Report) -> Iterator[str]:
+    """Yield the questions that got worse with a condition; with another agent, if there is one condition only."""
+    if report.comparisons[0].against is None:
+        return
+    known = [each for each in report.comparisons if not each.ablation]
+    conditions = [each for each in known if each.against and each.arm[0] == each.against[0]]
+    blocks = []
+    for comparison in conditions or known:
+        fallen = [n for n in range(len(report.outline.questions)) if comparison.got_worse(n)]
+        if not fallen:
+            continue
+        rows = [_fallen(report, comparison, n) for n in sorted(fallen, key=lambda n: _share(comparison, n))]
+        more = f"\n\n{len(rows) - _MOST_WORSE} more questions got worse." if len(rows) > _MOST_WORSE else ""
+        blocks.append(f"#### {escaped(comparison.label)}")
+        blocks.append(_table(("question", "what fell most", "asked"), rows[:_MOST_WORSE]) + more)
+    yield from blocks or ["None."]
+
+
+def _share(comparison: QuestionComparison, question: int) -> float:
+    worst = comparison.worst(question)
+    return worst.share if worst else 0.0
+
+
+def _fallen(report: Report, comparison: QuestionComparison, index: int) -> Sequence[str]:
+    question, worst = report.outline.questions[index], comparison.worst(index)
+    told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
+    return escaped(question.id), escaped(told), escaped(question.asked, 120)
+
+
+def _reviews(summary: Summary) -> Iterator[str]:
+    """Yield what people said of answers, and how far judges agree with them."""
+    found = summary.reviews
+    if found is None:
+        return
+    yield escaped(reviewed_text(found), _SENTENCE)
+    if found.judges:
+        rows = [(escaped(each.metric), escaped(each.judge), *agreement_cells(each)) for each in found.judges]
+        yield _table(("rubric", "judge", *AGREEMENT_HEADS), rows)
+    told = [
+        *(f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people),
+        *bias_texts(found),
+        *correction_texts(found),
+        *warnings(found),
+    ]
+    if told:
+        yield "\n".join(f"- {escaped(text, _SENTENCE)}" for text in told)
+
+
+def _tools(summary: Summary) -> Iterator[str]:
+    told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
+    if told:
+        yield "\n".join(told)
+
+
+def _texts(summary: Summary) -> Iterator[str]:
+    """Yield how often texts that contexts gave were read."""
+    if summary.activations:
+        yield _table(HEADS, [[escaped(cell) for cell in row] for row in activation_rows(summary)])
+        yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in reading_sentences(summary))
+
+
+def _changed(report: Report) -> Iterator[str]:
+    """Yield what the contexts of conditions differ in."""
+    told = [f"- {escaped(what)}: {escaped(text, _SENTENCE)}" for what, text in difference_texts(report.run)]
+    if told:
+        yield "\n".join(told)
+
+
+def _made(report: Report) -> Iterator[str]:
+    manifest = report.run.manifest
+    agents = ", ".join(
+        f"{label} ({agent.type}, {agent.model or 'no model'})" for label, agent in manifest.agents.items()
+    )
+    told = [
+        f"run {manifest.run}",
+        f"{manifest.dataset.samples} questions"
+        + ("" if manifest.play else f", sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}"),
+        agents,
+        f"keval {manifest.versions.get('keval', 'of unknown version')}",
+    ]
+    yield escaped("; ".join(told), _SENTENCE)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,287 @@
+"""What the report says of judges and of reviews by people: how far they agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any
+
+import attrs
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from keval.cli.console import safe
+from keval.records.formats import counted, interval, number, percent, signed
+from keval_analysis.findings.reviews import (
+    ArmBias,
+    DrawnArm,
+    JudgeAgreementWithPeople,
+    PeopleAgreement,
+    Review,
+    ReviewFindings,
+    ThumbScores,
+)
+from keval_analysis.findings.summary import Summary
+from keval_analysis.unverified_claims import UnverifiedClaim
+from keval_report.words import display_names, joined, one_line, padded, rubric_name
+
+
+def judging_lines(summary: Summary) -> Iterator[str]:
+    """Yield the lines; there are none if one judge graded once and flagged nothing."""
+    rubrics = summary.agreement
+    width = max((len(rubric.metric) for rubric in rubrics), default=0)
+    if any(len(rubric.judges) > 1 for rubric in rubrics):
+        yield "Agreement of the judges: Krippendorff's alpha (ordinal), and weighted kappa of each pair."
+        for rubric in rubrics:
+            found = [_found(rubric.alpha, rubric.n, rubric.reason)]
+            found += [f"{' × '.join(pair.judges)} {_found(pair.kappa, pair.n, pair.reason)}" for pair in rubric.pairs]
+            yield f"  {rubric.metric:<{width}}  {', '.join(found[:2])}"
+            yield from (f"  {'':<{width}}  {pair}" for pair in found[2:])
+    if any(rubric.spread for rubric in rubrics):
+        yield "Standard deviation of each judge's repeated gradings of one answer:"
+        for rubric in rubrics:
+            spreads = (f"{spread.judge} {_found(spread.sd, spread.n, spread.reason)}" for spread in rubric.spread)
+            yield f"  {rubric.metric:<{width}}  {', '.join(spreads)}"
+    for judge in summary.judges:
+        took = [entry for entry in summary.judging if entry.judge == judge]
+        if flagged := sum(entry.flagged for entry in took):
+            told = sum(entry.told for entry in took)
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --sample ID"
+
+
+def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
+    """Yield the first claims that judges could not verify; the others are counted, and those that are in results."""
+    loose = [claim for claim in claims if not claim.source]
+    for claim in loose[:_MOST_CLAIMS]:
+        line = safe(f"  {one_line(claim.sample)} ({claim.agent} {claim.condition}): {one_line(claim.text)}")
+        line.truncate(width, overflow="ellipsis")
+        yield line
+    if len(loose) > _MOST_CLAIMS:
+        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
+    if traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source):
+        tools = ", ".join(f"{one_line(tool)} {count:,}" for tool, count in traced.most_common())
+        yield safe(f"claims beyond the golden answers that are in tool results: {tools}")
+
+
+def _found(value: float | None, n: int, reason: str | None) -> str:
+    return f"undefined ({reason})" if value is None else f"{number(value)} (n={n})"
+
+
+AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same level", "within one", "judge - people")
+"""The heads of a table of judges' agreement with people, after rubric and judge."""
+_HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
+_MOST_SCORERS = 6
+_MOST_CLAIMS = 5
+_MOST_REASONS = 3
+_NOT_RANDOM = {
+    "draw": "answers drawn before the run had its present questions",
+    "all": "all answers, of which some are not reviewed",
+    "disagreement": "answers that judges disagree on",
+    "worst": "the worst answers of a metric",
+    "one": "answers that the reviewer picked",
+    "unknown": "answers chosen in an unknown way",
+}
+"""Ways of choosing answers after which they may be unlike the others of the run."""
+
+
+def review_lines(summary: Summary) -> Iterator[str]:
+    """Yield the report's lines on reviews; there are none if nobody reviewed."""
+    found = summary.reviews
+    if found is None:
+        return
+    yield reviewed_text(found)
+    if found.judges:
+        rows = [_HEADS, *(_row(each) for each in found.judges)]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            yield "  " + "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    if found.people:
+        told = "; ".join(map(people_text, found.people))
+        yield f"  people with each other, Krippendorff's alpha: {told}"
+    if scores := _thumb_scores(summary, _MOST_SCORERS):
+        yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
+    yield from (f"  {text}" for text in (*bias_texts(found), *correction_texts(found)))
+    yield from warnings(found)
+
+
+def bias_texts(found: ReviewFindings) -> Iterator[str]:
+    """Yield how much higher than people each judge grades, arm by arm."""
+    for each in found.judges:
+        if each.arms:
+            arms = "; ".join(map(_arm_bias, each.arms))
+            yield f"{rubric_name(each.metric)} by {one_line(each.judge)}, judge - people (blind): {arms}"
+
+
+def _arm_bias(arm: ArmBias) -> str:
+    bias = f"{signed(arm.bias)} {interval(arm.ci_low, arm.ci_high, signs=True)}".rstrip()
+    told = [f"{one_line(arm.agent)} {one_line(arm.condition)} {bias} (n={arm.n})"]
+    for name, rate in (("sensitivity", arm.sensitivity), ("specificity", arm.specificity)):
+        if rate is not None:
+            told.append(f"{name} {number(rate.share)} {interval(rate.ci_low, rate.ci_high)} (n={rate.n})")
+    return ", ".join(told)
+
+
+def correction_texts(found: ReviewFindings) -> Iterator[str]:
+    """Yield each effect that labels correct with what the judge's bias adds to it, and the first reasons for none."""
+    refused: dict[str, list[str]] = {}
+    for each in found.corrected:
+        against = f"{each.against.agent} {each.against.condition}"
+        what = f"{rubric_name(each.metric)} by {each.judge}, {each.agent} {each.condition} against {against}"
+        if each.difference is None:
+            refused.setdefault(each.reason or "", []).append(what)
+            continue
+        how = f", {each.pairs} pairs" if each.pairs is not None else ""
+        alone = "" if each.tuning else "; the judge's levels do not rise with people's, so that labels alone count"
+        told = f"{signed(each.difference)} {interval(each.ci_low, each.ci_high, signs=True)}"
+        bias = f"{signed(each.bias_difference)} {interval(each.bias_low, each.bias_high, signs=True)}"
+        whole = f"{what}: corrected by {each.labels} labels{how} {told}; judge - people differs by {bias}{alone}"
+        yield one_line(whole)
+    for reason, effects in [*refused.items()][:_MOST_REASONS]:
+        more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
+        yield one_line(f"{effects[0]}{more}: no effect is corrected, because {reason}")
+
+
+def reviewed_text(found: ReviewFindings) -> str:
+    """Return in a sentence how much was reviewed, by whom, and how."""
+    who = ", ".join(f"{one_line(each.reviewer)} {each.answers}" for each in found.reviewers[:5])
+    more = f", {len(found.reviewers) - 5} more" if len(found.reviewers) > 5 else ""
+    parts = [f"{counted(found.answers, 'answer')} reviewed by {_people(len(found.reviewers))} ({who}{more})"]
+    if found.up or found.down:
+        parts.append(f"thumbs {found.up} up, {found.down} down")
+    if found.notes:
+        parts.append(counted(found.notes, "note"))
+    if found.reviews:
+        parts.append("all blind" if found.blind == found.reviews else f"{found.blind} of {found.reviews} blind")
+    return "; ".join(parts if found.answers else ["No answer of this run has a review"]) + "."
+
+
+def warnings(found: ReviewFindings) -> Iterator[str]:
+    """Yield what makes figures about reviews less than they seem."""
+    if found.outdated:
+        yield (
+            f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because the trials"
+            " were run again and have new answers."
+        )
+    if found.drawn:
+        yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(_drawn_text, found.drawn))}."
+    if found.uncounted:
+        shares = [
+            f"{count} of {found.reviews} reviews {'is' if count == 1 else 'are'} of {_NOT_RANDOM[name]}"
+            for name, count in found.uncounted.items()
+        ]
+        yield f"{joined(shares)}, so the figures on judges leave them out."
+
+
+def _drawn_text(arm: DrawnArm) -> str:
+    skipped = f", and skipped {arm.skipped}" if arm.skipped else ""
+    return one_line(f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}{skipped}")
+
+
+def people_text(found: PeopleAgreement) -> str:
+    """Return how far people agree on a rubric, or on thumbs."""
+    alpha = number(found.alpha) if found.alpha is not None else f"undefined ({found.reason})"
+    return f"{rubric_name(found.metric or 'thumbs')} {alpha} (n={found.n})"
+
+
+def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
+    """Return the cells of a judge's row, below AGREEMENT_HEADS."""
+    return (
+        str(found.n),
+        number(found.kappa),
+        interval(found.ci_low, found.ci_high) or "–",
+        number(found.alpha),
+        percent(found.same),
+        percent(found.near),
+        _bias(found),
+    )
+
+
+def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
+    """Yield for each judge and rubric how often people gave one level and the judge another."""
+    for found in summary.reviews.judges if summary.reviews else ():
+        title = f"{found.metric}: levels of people (rows) and of {found.judge} (columns), {found.pairs} pairs"
+        yield safe(title, "bold")
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+        table.add_column("")
+        for level in found.levels:
+            table.add_column(str(level), justify="right", min_width=3)
+        for level, row in zip(found.levels, found.confusion, strict=True):
+            cells = (
+                Text(str(count or "·"), "bold" if other == level else "")
+                for other, count in zip(found.levels, row, strict=True)
+            )
+            table.add_row(Text(str(level), "bold"), *cells)
+        yield table
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count} people"
+
+
+def _kappa_text(found: JudgeAgreementWithPeople) -> str:
+    """Return a judge's kappa with its interval."""
+    if found.kappa is None:
+        return f"undefined ({found.reason})"
+    return f"{number(found.kappa)} {interval(found.ci_low, found.ci_high)}".rstrip()
+
+
+def _bias(found: JudgeAgreementWithPeople) -> str:
+    """Return how much higher than people a judge grades, with its interval."""
+    return f"{signed(found.bias)} {interval(found.bias_low, found.bias_high, signs=True)}".rstrip()
+
+
+def _thumb_scores(summary: Summary, most: int) -> list[str]:
+    """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
+    found = summary.reviews
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    names = display_names(scales)
+
+    def share(each: ThumbScores) -> float:
+        span = scales[each.scorer].high - scales[each.scorer].low
+        return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
+
+    both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
+    shown = sorted(both, key=share, reverse=True)[:most]
+    return [
+        f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
+        for each in shown
+    ]
+
+
+def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
+    return (
+        f"{rubric_name(found.metric)} by {one_line(found.judge)}",
+        _kappa_text(found),
+        percent(found.same),
+        _bias(found),
+        str(found.n),
+    )
+
+
+def describe_reviews(reviews: Iterable[Review], limit: int | None) -> Iterator[dict[str, Any]]:
+    """Yield reviews as plain data, as reviews.jsonl has them."""
+    for review in islice(reviews, limit):
+        yield attrs.asdict(review)
+
+
+def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console) -> None:
+    """Print reviews, those of one answer together, in the order in which answers were first reviewed."""
+    every = [*reviews]
+    order = {trial: place for place, trial in enumerate(dict.fromkeys(review.trial for review in every))}
+    shown = sorted(every[:limit], key=lambda review: order[review.trial])
+    for trial, group in groupby(shown, key=lambda review: review.trial):
+        console.print(safe(trial, "bold"), soft_wrap=True)
+        for review in group:
+            what = (
+                f"{review.metric} {review.level}" if review.kind == "level" else f"{review.kind} {review.thumb or ''}"
+            )
+            told = f": {review.note}" if review.note else ""
+            how = f"{review.at}{', blind' if review.blind else ''}"
+            line = Text.assemble("  ", safe(what.strip()), safe(told), safe(f"  {review.reviewer}, {how}", "dim"))
+            console.print(line, soft_wrap=True)
+    left = len(every) - len(shown)
+    more = f"; {left} more are left out by --limit" if left else ""
+    console.print(Text(f"{counted(len(shown), 'review') if shown else 'no reviews'}{more}.", "dim"))

@@ -1,0 +1,321 @@
+"""What a dry run will do, and how many questions show an effect, in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from keval.cli.console import safe
+from keval.plan.plan import Plan
+from keval.records.formats import counted, number, percent, short_number, time_span
+from keval.records.models import dollars
+from keval.records.servers import Sharing
+from keval.seams.interfaces import PlansSharing
+from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval_report.server_starts import LESS
+from keval_report.terminal.tools import sharing_text
+
+_MOST = 20
+_NOTABLE_STARTS = 50
+"""How many starts of a server are told with what takes less."""
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
+    execution = plan.evaluation.execution
+    asked = sum(agent.prerecorded is None for agent in plan.agents)
+    planned = planned_sharing(plan)
+    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
+    model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
+    return {
+        "evaluation": plan.evaluation.name,
+        "trials": plan.trial_count,
+        "samples": len(plan.samples),
+        "repetitions": execution.num_repetitions,
+        "max_concurrent": execution.max_concurrent,
+        "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
+        "conditions": {
+            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
+            for arm in plan.arms
+        },
+        "changes": {
+            label: {"from": item.origin, "interventions": [each.as_config() for each in item.interventions]}
+            for label, item in plan.contexts.items()
+            if item.interventions
+        },
+        "models": [str(model) for model in plan.models],
+        "sharing": {label: _sharing(*each) for label, each in planned.items()},
+        "servers": sum(not plan.contexts[label].played for arm in plan.arms for label in arm.contexts) if asked else 0,
+        "metrics": [item.label for item in plan.scorers.metrics],
+        "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
+        "rubrics": [rubric.name for rubric in plan.scorers.rubrics],
+        "middleware": [item.label for item in plan.middleware],
+        "plugins": [item.label for item in plan.hooks],
+        "executor": plan.executor.component.name,
+        "gates": [gate.text for gate in plan.evaluation.gates],
+        "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
+        "estimated_model_calls": model_calls,
+        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
+    }
+
+
+def planned_sharing(plan: Plan) -> dict[str, tuple[Sharing | None, int]]:
+    """Return for each context whether trials will share its server, `None` if that shows when it starts.
+
+    With it comes how many trials there are that otherwise have one of their own.
+    """
+    used = Counter(label for arm in plan.arms for label in arm.contexts if plan.trials_of_arm)
+    plugins = {label: plan.contexts[label].plugin for label in used}
+    return {
+        label: (plugin.planned_sharing(), used[label] * plan.trials_of_arm)
+        for label, plugin in plugins.items()
+        if isinstance(plugin, PlansSharing)
+    }
+
+
+def _sharing(sharing: Sharing | None, trials: int) -> dict[str, Any]:
+    known = {"shared": None, "why": None, "verified": None} if sharing is None else attrs.asdict(sharing)
+    more = f"; otherwise {counted(trials, 'start')}, one for each trial" if sharing is None else ""
+    more = f": {counted(trials, 'start')}" if sharing is not None and not sharing.shared else more
+    return {**known, "trials": trials, "told": f"{sharing_text(sharing)}{more}"}
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print a plan for people."""
+
+    def show(line: str) -> None:
+        console.print(safe(line), soft_wrap=True)
+
+    told = describe(plan)
+    arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions × {told['samples']} samples"
+    recorded = sum(agent.prerecorded is not None for agent in plan.agents)
+    often = [f"{told['repetitions']} repetitions"] if recorded < len(plan.agents) else []
+    often += ["as many as were recorded"] if recorded else []
+    grid = f"{arms} × {' or '.join(often)}"
+    at_once = f", {told['max_concurrent']} at once" if recorded < len(plan.agents) else ""
+    show(f"{told['evaluation']}: {told['trials']} trials ({grid}){at_once}")
+    for label, agent in told["agents"].items():
+        show(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+    for label, condition in told["conditions"].items():
+        given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
+        show(f"  condition  {label}: {given}")
+        if len(condition["contexts"]) > 1:
+            show("             a tool that two of their servers have is offered by each as server__tool")
+    for label, changed in told["changes"].items():
+        server = f" {changed['from']} with" if changed["from"] else ""
+        show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")
+    show(f"  models     {', '.join(told['models']) or 'none'}")
+    show(f"  servers    {told['servers']} to start")
+    for label, sharing in told["sharing"].items():
+        show(f"  sharing    {label}: {sharing['told']}")
+    if any(not sharing["shared"] and sharing["trials"] >= _NOTABLE_STARTS for sharing in told["sharing"].values()):
+        show(f"             {LESS}")
+    show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
+    for label, judge in told["judges"].items():
+        show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
+    if told["judges"]:
+        show(f"  rubrics    {', '.join(told['rubrics'])}")
+    if told["budget"]:
+        show(f"  budget     {', '.join(_cap(*cap) for cap in told['budget'].items())}")
+    for gate in told["gates"]:
+        show(f"  gate       {gate}")
+    if told["middleware"]:
+        show(f"  middleware {', '.join(told['middleware'])}")
+    show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    show(f"  executor   {told['executor']}")
+    show(
+        f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
+        " nothing was run"
+    )
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """Say what an intervention changes, in the keys of the config."""
+    return ", ".join(f"{key} {_brief(value)}" for key, value in change.items()) or "no change"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(key if isinstance(item, Mapping) else f"{key}: {item}" for key, item in value.items())
+    return str(value)
+
+
+def _cap(name: str, most: float) -> str:
+    return dollars(most) if name == "usd" else f"{most:,} {name}"
+
+
+def print_notices(plan: Plan, console: Console) -> None:
+    """Print the plan's notices, each with its place: the first 20, and how many more there are."""
+    for notice in plan.notices[:_MOST]:
+        console.print(safe(f"note: {notice}", "yellow"), soft_wrap=True)
+    if (more := len(plan.notices) - _MOST) > 0:
+        console.print(f"note: {more} more like these", soft_wrap=True)
+
+
+_FEW = 30
+"""Questions of a pilot below which its scatter is uncertain enough to say by how much."""
+_NOTABLE = 0.1
+"""The share of the variance from repetitions at which more of them begin to help."""
+
+
+def print_power(plan: PowerPlan, console: Console) -> None:
+    """Print what a run needs and sees: a row for each metric, or for each kind of scale if the scatter is assumed."""
+    grid = f"{plan.questions} questions" + (f" × {plan.repetitions}" if plan.repetitions > 1 else "")
+    arms = f"{', '.join(plan.agents)} under {', '.join(plan.conditions)}"
+    console.print(safe(f"{plan.evaluation}: {grid}, {arms}: {plan.expense.trials:,} trials", "bold"))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column("metric")
+    table.add_column("scatter", justify="right")
+    sizes = {power.effect for power in plan.metrics if power.effect is not None}
+    size = f"to see {short_number(next(iter(sizes)))}" if len(sizes) == 1 else "to see the effect"
+    if sizes:
+        table.add_column(size, justify="right")
+        table.add_column("trials", justify="right")
+    table.add_column(f"{plan.questions} questions show", justify="right")
+    told = sorted((power for power in plan.metrics if power.sd), key=lambda power: power.family != "primary")
+    for names, power in _rows(told):
+        figures = [number(power.sd)]
+        if sizes:
+            many = power.reason or "unknown" if power.questions is None else f"{power.questions:,} questions"
+            figures += [many, "" if power.trials is None else f"{power.trials:,}"]
+        figures.append(_detectable(power))
+        table.add_row(safe(names), *figures)
+    if told:
+        console.print(table)
+    for line in (*_untold(plan), *_notes(plan), *_designs(plan), *_expenses(plan)):
+        console.print(safe(line))
+
+
+def _detectable(power: MetricPower) -> str:
+    if power.detectable is None or power.detectable > power.scale.high - power.scale.low:
+        return "nothing"
+    return f"{number(power.detectable)} or more"
+
+
+def _rows(told: list[MetricPower]) -> Iterator[tuple[str, MetricPower]]:
+    """Yield names and figures; metrics of one scale have the same ones where the scatter is assumed."""
+    for power in told:
+        if power.assumed is None:
+            notes = [] if power.scored in (None, 1.0) else [f"scores {percent(power.scored)}"]
+            notes += [] if power.family == "all" else [power.family]
+            told_of = f" ({', '.join(notes)})" if notes else ""
+            yield f"{_name(power)}{told_of}", power
+    alike = sorted((power for power in told if power.assumed), key=_kind)
+    for _, group in groupby(alike, key=_kind):
+        same = list(group)
+        scale = same[0].scale
+        who = _name(same[0]) if len(same) == 1 else f"{len(same)} metrics"
+        family = "" if same[0].family == "all" else f", {same[0].family}"
+        yield (
+            f"{who} from {short_number(scale.low)} to {short_number(scale.high)}, {same[0].assumed} case{family}",
+            same[0],
+        )
+
+
+def _kind(power: MetricPower) -> tuple[bool, float, float, str]:
+    return power.family != "primary", power.scale.low, power.scale.high, power.assumed or ""
+
+
+def _name(power: MetricPower) -> str:
+    name = power.metric.rpartition("/")[2]
+    return f"{name} by {power.judge}" if power.judge else name
+
+
+def _untold(plan: PowerPlan) -> Iterator[str]:
+    """Yield why metrics have no row, once for each reason."""
+    silent = sorted((power for power in plan.metrics if not power.sd), key=lambda power: power.reason)
+    for reason, group in groupby(silent, key=lambda power: power.reason):
+        yield f"unknown: {', '.join(map(_name, group))}: {reason}."
+
+
+def _notes(plan: PowerPlan) -> Iterator[str]:
+    yield (
+        "Scatter is the standard deviation of a question's difference between two arms. The power is"
+        f" {percent(plan.power)}, by simulation of the rule that gives the verdicts, {_judged(plan)}."
+    )
+    if fewer := _primary(plan):
+        yield f"As the only metric under `primary:`, it would need fewer questions: {fewer}."
+    if plan.pilot is None:
+        yield "It is assumed here, not measured; --pilot RUN takes it from an earlier run:"
+        for assumption in sorted(ASSUMPTIONS, key=lambda assumption: assumption.share):
+            yield f"  {assumption.name} case: {number(assumption.share)} of the scale: {assumption.meaning}"
+        return
+    yield f"It is taken from the pilot {plan.pilot}, for the pair of arms with the largest scatter."
+    if plan.simulated:
+        models = ", ".join(plan.simulated)
+        yield f"The pilot's models are simulated ({models}); scores of real models scatter differently."
+    counts = [power.pilot_n for power in plan.metrics if power.sd and power.pilot_n]
+    if counts and (few := min(counts)) < _FEW:
+        # The standard error of a standard deviation of normal values is its share 1/sqrt(2(n-1)).
+        yield f"With {few} questions, the scatter is only known to ±{percent(1.96 / math.sqrt(2 * (few - 1)))}."
+    shares = {_name(power): power for power in plan.metrics if power.sd}
+    helped = [power for power in shares.values() if (power.repetition_share or 0.0) >= _NOTABLE]
+    if helped:
+        each = ", ".join(f"{_name(power)} {percent(power.repetition_share or 0.0)}" for power in helped)
+        yield f"More repetitions help; their share of the variance: {each}."
+    if any(power.repetition_share is None for power in shares.values()):
+        yield "The pilot has one repetition, so it is unknown whether more repetitions help."
+    elif shares and len(helped) < len(shares):
+        rest = "the other metrics" if helped else "any metric"
+        yield f"Only more questions help with {rest}."
+
+
+def _judged(plan: PowerPlan) -> str:
+    """Return how many comparisons are judged together."""
+    sizes = {power.family: power.family_size for power in plan.metrics}
+    if "all" in sizes:
+        count = sizes["all"]
+        return "with one comparison" if count == 1 else f"with {count} comparisons that are judged together"
+    told = [f"{sizes[family]} {family}" for family in ("primary", "exploratory") if family in sizes]
+    return f"with {' and '.join(told)} comparisons, which are judged apart"
+
+
+def _primary(plan: PowerPlan) -> str:
+    """Return how many questions each metric would need as the only primary one."""
+    needed = {
+        _name(power): power.questions_primary
+        for power in plan.metrics
+        if power.questions_primary is not None and power.assumed in (None, "usual")
+    }
+    if plan.pilot is None and needed:
+        return f"{next(iter(needed.values())):,} in the usual case"
+    return ", ".join(f"{name} {count:,}" for name, count in needed.items())
+
+
+def _designs(plan: PowerPlan) -> Iterator[str]:
+    """Yield what more and fewer repetitions would take, for the metrics that decide."""
+    for power in plan.metrics:
+        if power.designs:
+            yield f"{_name(power)}, repetitions against questions:"
+        for design in power.designs:
+            mark = " (cheapest)" if design.cheapest else ""
+            yield f"  {counted(design.repetitions, 'repetition')}: {_expense(design.expense, known=True)}{mark}"
+
+
+def _expenses(plan: PowerPlan) -> Iterator[str]:
+    known = plan.pilot is not None
+    yield f"as planned: {_expense(plan.expense, known=known)}"
+    if plan.needed is not None:
+        which = "every primary metric" if any(power.family == "primary" for power in plan.metrics) else "every metric"
+        yield f"for {which}{'' if known else ' in the usual case'}: {_expense(plan.needed, known=known)}"
+    if plan.pilot is None:
+        yield "Tokens, price and time are unknown without a pilot."
+
+
+def _expense(expense: Forecast, *, known: bool) -> str:
+    parts = [f"{expense.questions:,} questions", f"{expense.trials:,} trials"]
+    if not known:
+        return ", ".join(parts)
+    parts.append("unknown tokens" if expense.tokens is None else f"{round(expense.tokens):,} tokens")
+    parts.append("unknown price" if expense.usd is None else dollars(expense.usd))
+    parts.append("unknown time" if expense.seconds is None else f"about {time_span(expense.seconds)}")
+    return ", ".join(parts)

@@ -1,0 +1,254 @@
+"""What trials and judgements took, and which trials and scores are missing."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from keval.cli.console import safe
+from keval.records.formats import counted, number, percent, time_span, token_count
+from keval.records.models import Cost, dollars
+from keval.records.transcript import ContentKind
+from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval_report.server_starts import start_total
+from keval_report.words import flowed, joined, run_name
+
+
+def total_lines(summary: Summary, width: int) -> Iterator[Text]:
+    """Yield what the run took: trials, time, calls, tokens and dollars, as far as they are known."""
+    for line in flowed(totals(summary), width):
+        text = Text(line)
+        text.highlight_regex(r"[\d,]+ failed", "red")
+        yield text
+
+
+def totals(summary: Summary) -> Iterator[str]:
+    """Yield what a run took with failed attempts and judgements, as far as it is known."""
+    trials, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
+    retried = sum(entry.retried for entry in summary.trials)
+    of = f"{trials:,} of {counted(summary.planned, 'trial')}" if trials < summary.planned else counted(trials, "trial")
+    again = f", {retried:,} retried" if retried else ""
+    yield f"{of}, {f'{failed:,}' if failed else 'none'} failed{again}" if trials else of
+    if summary.elapsed is not None:
+        yield time_span(summary.elapsed)
+    if (starts := start_total(summary)) is not None:
+        yield starts
+    asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
+    model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
+    if model_calls is not None:
+        yield counted(model_calls, "model call")
+    if (tool_calls := _sum(entry.tool_calls for entry in summary.trials)) is not None:
+        yield counted(tool_calls, "tool call")
+    tokens, unknown = _tokens(summary)
+    if tokens is not None:
+        yield f"{token_count(tokens)}{f' (unknown for {_those(unknown)})' if unknown else ''}"
+    yield _money(summary)
+
+
+def total_cost(summary: Summary) -> Cost:
+    """Return what all trials and judgements of a run cost."""
+    entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
+    return sum((entry.cost for entry in entries), Cost())
+
+
+def _tokens(summary: Summary) -> tuple[int | None, int]:
+    """Return the tokens of all trials and judgements, input and output, and of how many they are unknown."""
+    usages = list(_usages(summary))
+    tokens = _sum(part for usage in usages for part in (usage.input_tokens, usage.output_tokens))
+    return tokens, sum(usage.unknown for usage in usages)
+
+
+def _money(summary: Summary) -> str:
+    cost = total_cost(summary)
+    simulated = " (simulated)" if summary.simulated and not cost.usd else ""
+    known = "" if cost.usd is None else f"{dollars(cost.usd)}{simulated}"
+    if not cost.unknown:
+        return known or "no model was asked"
+    if summary.unpriced:
+        unknown = f"price unknown for {', '.join(summary.unpriced)}"
+    else:
+        unknown = f"cost of {_those(cost.unknown)} unknown"
+    return f"{known}; {unknown}" if known else unknown
+
+
+def _usages(summary: Summary) -> Iterator[UsageTotal]:
+    for entry in summary.trials:
+        yield from (entry.usage, entry.given_up.usage)
+    yield from (entry.usage for entry in summary.judging)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; `None` if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _those(number: int) -> str:
+    return "1 trial or judgement" if number == 1 else f"{number:,} trials or judgements"
+
+
+PARETO = "◆"
+"""Marks an arm than which no other is at least as good for at most as much, and better in one of the two."""
+
+
+def cost_effectiveness(arm: ArmScore, *, short: bool = False) -> str:
+    """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
+    thousand = "/1k tokens" if short else " per 1,000 tokens"
+    found = [
+        f"{number(value)}{unit}"
+        for value, unit in ((arm.per_usd, "/$" if short else " per $"), (arm.per_1000_tokens, thousand))
+        if value is not None
+    ]
+    parts = found[:1] if short else found
+    mark = f" {PARETO}" if parts and arm.pareto else ""
+    return ", ".join(parts) + mark
+
+
+def failure_lines(summary: Summary) -> list[str]:
+    """Return a line for each arm and kind of failed trials."""
+    return [
+        line
+        for arm in summary.trials
+        for line in _told(f"{arm.agent} {arm.condition}", arm.failures, arm.failure_messages)
+    ]
+
+
+def scorer_failure_lines(summary: Summary) -> list[str]:
+    """Return a line for each kind of failure of a metric or judge, over all arms."""
+    counts: dict[str, Counter[str]] = {}
+    messages: dict[str, dict[str, str]] = {}
+    for arm in summary.arms:
+        who = arm.judge or arm.metric
+        counts.setdefault(who, Counter()).update(arm.failures)
+        messages[who] = {**arm.failure_messages, **messages.get(who, {})}
+    return [line for who, found in counts.items() for line in _told(who, found, messages[who])]
+
+
+def _told(who: str, counts: Mapping[str, int], messages: Mapping[str, str]) -> Iterator[str]:
+    for kind, count in counts.items():
+        said = messages.get(kind)
+        first = f"{'; the first: ' if count > 1 else ': '}{said}" if said else ""
+        yield f"{who}: {count} × {kind}{first}"
+
+
+def lost_scores(arms: Sequence[ArmScore]) -> str:
+    """Return in words how many scores of arms failed, have no value, or were not made; empty if none is lost."""
+    failed, unscored = sum(arm.failed for arm in arms), sum(arm.unscored for arm in arms)
+    counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(arm.missing for arm in arms)}
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def loss_texts(summary: Summary, run: Path, *, under_way: bool = False, most: int | None = None) -> list[str]:
+    """Return which trials failed and which scores are lost, with the commands that show them; none if none are.
+
+    Of each, it names the first kinds of failure, or all.
+    """
+    name, lost = run_name(run), []
+    if failures := failure_lines(summary):
+        failed = counted(sum(entry.failed for entry in summary.trials), "trial")
+        lost += [f"{failed} failed: {shlex.join(['keval', 'show', name, '--failed'])}", *failures[:most]]
+    if unscored := sum(entry.unscored for entry in summary.arms):
+        failed_scores = sum(entry.failed for entry in summary.arms)
+        why = f" ({failed_scores} because the scorer failed)" if failed_scores else ""
+        told = f"{counted(unscored, 'score')} without a value{why}"
+        lost += [f"{told}: {shlex.join(['keval', 'show', name, '--unscored'])}", *scorer_failure_lines(summary)[:most]]
+    if missing := sum(entry.missing for entry in summary.arms):
+        why = "is still running" if under_way else "was interrupted"
+        lost.append(f"{counted(missing, 'score')} missing, because scoring {why}")
+    return lost
+
+
+def favours(arm: ArmTrials) -> bool:
+    """Return whether trials of an arm were repeated or left out because they used no tools, which is a bias for it."""
+    told = arm.compliance
+    return told is not None and (
+        bool(told.discarded) or (told.answered > told.complied and told.on_missing_tool_use != "keep")
+    )
+
+
+def compliance_text(arm: ArmTrials) -> str:
+    """Return how trials of an arm used tools; an empty text if its condition does not require that."""
+    told = arm.compliance
+    if told is None:
+        return ""
+    answered, first, lacking = told.answered, told.complied_first, told.answered - told.complied
+    share = f" ({percent(first / answered)})" if answered else ""
+    parts = [f"{first} of {answered} trials{share} used tools as required at the first attempt"]
+    if told.discarded:
+        parts.append(f"{told.discarded} answers were discarded, and their trials run again")
+    if lacking and told.on_missing_tool_use == "keep":
+        parts.append(f"{lacking} that did not are scored all the same")
+    elif lacking:
+        parts.append(f"{lacking} that never did failed and have no score")
+    end = ", which favours this condition." if favours(arm) else "."
+    return f"{arm.agent} {arm.condition}: {'; '.join(parts)}{end}"
+
+
+def compliance_lines(summary: Summary) -> Iterator[Text]:
+    """Yield how trials used tools, for conditions that require it."""
+    for arm in summary.trials:
+        if told := compliance_text(arm):
+            yield safe(told, "yellow" if favours(arm) else "")
+
+
+def unrun_text(summary: Summary, *, under_way: bool) -> str:
+    """Return which trials were not run and why, or what else a limit left out; an empty text if all was done."""
+    done = sum(entry.trials for entry in summary.trials)
+    if done < summary.planned:
+        why = "are still to be run" if under_way else f"were not run: {summary.stopped or 'the run was interrupted'}"
+        return f"{summary.planned - done} trials {why}."
+    return f"{summary.stopped}." if summary.stopped else ""
+
+
+_NOUNS: dict[ContentKind, str] = {
+    "image": "image",
+    "audio": "sound",
+    "resource_link": "link",
+    "resource": "resource",
+    "structured": "structured result",
+}
+
+
+def past_words(histories: int, facts: int) -> str:
+    """Return what arms had unlike pasts in, on so many questions; empty if none had."""
+    counts = ((histories, "conversation histories"), (facts, "facts"))
+    return joined([f"{what} ({counted(count, 'question')})" for count, what in counts if count])
+
+
+def remark_sentences(summary: Summary) -> list[str]:
+    """Return what a reader must know of the answers that the figures do not show."""
+    return [*_past_sentences(summary), *_dropped_sentences(summary), *_truncated_sentences(summary)]
+
+
+def _past_sentences(summary: Summary) -> list[str]:
+    """Return a sentence if the arms had unlike pasts."""
+    unlike = past_words(summary.unlike_histories, summary.unlike_facts)
+    compared = "the comparison is of assistants with their own pasts"
+    return [f"Arms had different {unlike}: {compared}."] if unlike else []
+
+
+def _dropped_sentences(summary: Summary) -> list[str]:
+    """Return a sentence for each agent that could not pass something that tools returned to its model."""
+    dropped: dict[str, Counter[ContentKind]] = defaultdict(Counter)
+    for arm in summary.trials:
+        dropped[arm.agent].update(arm.dropped)
+    return [
+        f"{joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
+        f" the model ({agent})."
+        for agent, kinds in dropped.items()
+        if kinds
+    ]
+
+
+def _truncated_sentences(summary: Summary) -> list[str]:
+    """Return a sentence for each arm with answers that a limit of length ended, which are scored like whole ones."""
+    return [
+        f"{arm.truncated:,} of {counted(arm.trials - arm.failed, 'answer')} of {arm.agent} {arm.condition}"
+        f" {'was' if arm.truncated == 1 else 'were'} cut off at a limit of length, and scored all the same."
+        for arm in summary.trials
+        if arm.truncated
+    ]

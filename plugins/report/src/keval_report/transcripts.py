@@ -1,0 +1,362 @@
+"""A trial in words: its transcript, its scores, and its traffic with models and servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import orjson
+from rich.console import Console
+from rich.text import Text
+
+from keval.cli.console import safe
+from keval.errors import RunError
+from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
+from keval.records.formats import number, time_span
+from keval.records.manifest import Manifest, ReplayEntry, TextEntry, WorkerEntry
+from keval.records.scores import Score, ScoreLine, marks_of, named_band
+from keval.records.transcript import ServerExchange, ToolCall, Transcript
+from keval.records.trial import Trial
+from keval.store.run import Run
+from keval_replay.frames import FrameKey, Frames, traffic_file
+from keval_replay.traffic_lines import read_traffic
+from keval_report.end_state import end_lines, text_lines, way_words
+from keval_report.origin import replay_label, replay_sentences
+from keval_report.terminal.tools import entry_text
+from keval_report.words import witnesses
+
+Bands: TypeAlias = Mapping[str, Mapping[str, float]]
+"""The bands of each metric's scale, by the metric's name."""
+
+
+def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> None:
+    """Print what a run was made of, and its trials, one per line."""
+    console.print(
+        Text.assemble(safe(manifest.evaluation, "bold"), safe(f" {manifest.run}, started {manifest.started}"))
+    )
+    for sentence in replay_sentences(manifest.replay):
+        console.print(safe(f"  {sentence}", "yellow"), soft_wrap=True)
+    for label, agent in manifest.agents.items():
+        console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
+    for label, condition in manifest.conditions.items():
+        servers = (f"{name} ({', '.join(server.tools)})" for name, server in condition.servers.items())
+        console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
+        for name, server in condition.servers.items():
+            if told := entry_text(server):
+                console.print(safe(f"  server     {name}: {told}"), soft_wrap=True)
+        for name, text in condition.texts.items():
+            console.print(safe(f"  text       {name}: {_text(text)}"), soft_wrap=True)
+    for label, judge in manifest.judges.items():
+        model = f"{judge.model or 'none'}{' (simulated)' if judge.simulated else ''}"
+        console.print(safe(f"  judge      {label}: {judge.type}, model {model}"))
+    if rubrics := dict.fromkeys(rubric.name for rubric in manifest.rubrics.values()):
+        console.print(safe(f"  rubrics    {', '.join(rubrics)}"))
+    dataset = manifest.dataset
+    if manifest.play:
+        console.print(safe(f"  questions  {dataset.samples}, asked by a person in a play"))
+    else:
+        console.print(safe(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}"))
+    for worker in manifest.workers:
+        console.print(safe(f"  worker     {_worker(worker)}"), soft_wrap=True)
+    versions = (f"{name} {version}" for name, version in manifest.versions.items())
+    console.print(safe(f"  versions   {', '.join(versions)}"))
+    for trial in trials:
+        outcome = f"failed: {trial.failure.kind}" if trial.failure else " ".join(trial.output.split())
+        line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+
+
+def _text(text: TextEntry) -> str:
+    """Say of what parts a context of texts is, and how agents are given it."""
+    parts = f"{text.part}s {', '.join(text.parts)}" if text.parts else f"no {text.part}s"
+    return "; ".join([parts, *(f"{agent} {way_words(way)}" for agent, way in text.ways.items())])
+
+
+def _worker(worker: WorkerEntry) -> str:
+    """Say what a worker elsewhere did."""
+    parts = [f"{worker.trials} trials", f"{worker.scored} scored"]
+    parts += [f"{sum(worker.failures.values())} failed"] if worker.failures else []
+    parts += [f"{time_span(worker.cpu_seconds)} CPU"] if worker.cpu_seconds is not None else []
+    parts += [f"{round(worker.memory_bytes / 2**20):,} MiB"] if worker.memory_bytes is not None else []
+    parts += [f"lost: {worker.lost}"] if worker.lost is not None else []
+    return f"{worker.name} on {worker.node}: {', '.join(parts)}"
+
+
+def print_trial(
+    trial: Trial,
+    scores: Sequence[ScoreLine],
+    bands: Bands,
+    console: Console,
+    *,
+    replay: ReplayEntry | None = None,
+    blobs: Path = Path("blobs"),
+    full: bool = False,
+) -> None:
+    """Print one trial: prompt and texts, messages, tool calls, what else passed, time, tokens, scores, what it left.
+
+    `replay` is that of the run, if it was replayed, and `blobs` its folder of artifacts. What the trial left is
+    shortened, unless it is to be shown in `full`.
+    """
+    console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
+    if replay is not None:
+        console.print(safe(replay_label(replay), "yellow"))
+    if trial.transcript and trial.transcript.instructions:
+        console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
+    for shown in text_lines(trial.transcript or Transcript()):
+        console.print(shown, soft_wrap=True)
+    for message in trial.sample.history:
+        console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
+    transcript = trial.transcript
+    if transcript:
+        for turn in range(len(trial.sample.asked)):
+            said = [message for message in transcript.messages if message.turn == turn and message.role != "tool"]
+            calls = [call for call in transcript.tool_calls if call.turn == turn]
+            for message in said[:1]:
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+            for shown in call_lines(calls):
+                console.print(shown)
+            for message in said[1:]:
+                if message.reasoning:
+                    console.print(Text.assemble(("reasoning: ", "dim cyan"), safe(message.reasoning, "dim")))
+                told = safe(message.text)
+                if message.text == trial.output and len(told) == len(message.text):
+                    for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):
+                        told.stylize("underline", mark.start, mark.end)
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
+        for exchange in transcript.exchanges:
+            console.print(_exchange(exchange))
+        if transcript.unlisted_calls:
+            console.print(f"  {transcript.unlisted_calls} tool calls (no details known)")
+        for denied in transcript.denied:
+            times = f", {denied.count:,} times" if denied.count > 1 else ""
+            told = safe(f"{denied.request}: {denied.reason}")
+            console.print(Text.assemble((f"not passed on to the model{times}: ", "yellow"), told))
+        if trial.truncated:
+            console.print(Text("the answer was cut off at a limit of length", "yellow"))
+        usage = transcript.usage
+        took = time_span(transcript.duration) if transcript.duration is not None else "unknown time"
+        tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
+        console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
+        if by := witnesses(transcript):
+            console.print(f"[dim]{by}[/]")
+    for attempt in trial.attempts:
+        counted = "" if attempt.counted else " (not counted, as another trial's call may be why)"
+        console.print(Text.assemble((f"gave up an attempt{counted}: ", "yellow"), safe(attempt.failure.message)))
+    if trial.failure:
+        console.print(
+            Text.assemble(
+                (f"failed ({trial.failure.stage}, {trial.failure.kind}): ", "red"), safe(trial.failure.message)
+            )
+        )
+    for line in scores:
+        found = verdict(line.score, bands.get(line.metric, {}))
+        console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
+        for piece in read_pieces(line.score, trial.output):
+            console.print(safe(f"  read {piece}", "dim"))
+    for shown in claims(scores):
+        console.print(shown)
+    if transcript and transcript.end_state is not None:
+        for shown in end_lines(transcript.end_state, blobs, full=full):
+            console.print(shown, soft_wrap=True)
+
+
+def whose(line: ScoreLine) -> str:
+    """Return the name of a score: its metric, and for a rubric who judged, and for which time."""
+    name = f"{line.metric} by {line.judge}" if line.judge else line.metric
+    return f"{name}, {line.judgement.repetition}" if line.judgement and line.judgement.repetition > 1 else name
+
+
+def verdict(score: Score, bands: Mapping[str, float]) -> str:
+    """Return a score's value with the name of its band, or that there is no value."""
+    if score.value is None:
+        return "unscored"
+    named = "neutral" if score.neutral else named_band(bands, score.value)
+    return f"{number(score.value)} {named or ''}".strip()
+
+
+def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
+    """Yield what judges could not verify in an answer, and their replies that were no judgement."""
+    for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
+        for claim in judgement.unverified_claims or ():
+            yield Text.assemble((f"unverified claim, according to {judge}: ", "yellow"), safe(claim))
+        for reply in judgement.rejected:
+            yield Text.assemble((f"rejected reply of {judge}: ", "red"), safe(reply))
+
+
+def read_pieces(score: Score, answer: str) -> Iterator[str]:
+    """Yield what a scorer read in an answer, a line for all that it read as the same: `'coat', 'hat': items, good`."""
+    found: dict[str, list[str]] = {}
+    for mark in marks_of(score, answer):
+        judged = mark.label if mark.kind == "neutral" else f"{mark.label}, {mark.kind}"
+        found.setdefault(judged, []).append(repr(answer[mark.start : mark.end]))
+    yield from (f"{', '.join(words)}: {judged}" for judged, words in found.items())
+
+
+def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:
+    """Yield a line for each tool call; a bracket joins those that one reply of the model asked for."""
+    for reply, group in groupby(calls, key=lambda call: call.model_call):
+        together = list(group)
+        for position, call in enumerate(together, start=1):
+            if reply is None or len(together) == 1:
+                yield _call(call, "→")
+            else:
+                yield _call(call, "┌" if position == 1 else "└" if position == len(together) else "├")
+
+
+def _call(call: ToolCall, mark: str) -> Text:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    took = f" in {time_span(call.duration)}" if call.duration is not None else ""
+    ran = {None: "", 0: ", never ran", 1: ""}.get(call.executions, f", ran {call.executions} times")
+    ran += f", {', '.join(call.dropped)} not shown to the model" if call.dropped else ""
+    ran += ", on purpose" if call.error_kind == "injected" else f", {call.changed}" if call.changed else ""
+    outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
+    head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{ran}: ", "dim"))
+    return head.append_text(safe(" ".join(outcome.split())))
+
+
+def _exchange(exchange: ServerExchange) -> Text:
+    sender = exchange.server if exchange.sender == "server" else "the agent"
+    if exchange.answered_by is None:
+        head, told = f"notification from {sender}: {exchange.method}", exchange.params
+    else:
+        by = exchange.server if exchange.answered_by == "server" else f"the {exchange.answered_by}"
+        head, told = f"request from {sender}, answered by {by}: {exchange.method}", exchange.result or {}
+    said = f"error: {exchange.error}" if exchange.error is not None else json.dumps(told, ensure_ascii=False)
+    return Text.assemble(("  ⇄ ", "green"), safe(head), safe(f" {said}", "dim"))
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+_TOLD: Mapping[ServerTrafficKind, str] = {
+    "opened": "the way to {server} opens",
+    "listed": "{server} lists what it has",
+    "call": "{server} is called",
+    "request": "{server} is asked",
+    "notified": "{server} is told",
+    "asked": "{server} asks",
+    "told": "{server} tells",
+    "closed": "the way to {server} closes",
+}
+
+
+@attrs.frozen
+class TrialTraffic:
+    """What a recording has of a trial: the frame of its attempts, if there is one, and those of its judgements."""
+
+    trial: str
+    frames: Frames
+    keys: Sequence[FrameKey]
+
+
+def traffic_of(run: Run, trial: str) -> TrialTraffic:
+    """Find the traffic of a trial and its judgements. Raises RunError: the run has no such trial, or no traffic of it.
+
+    Judgements come by judge and repetition.
+    """
+    run.trial(trial)  # raises if there is none
+    if run.manifest.recording is None:
+        raise RunError(f"{run.path} has no recording; `keval run --record` makes one")
+    frames = Frames(traffic_file(run.path))
+    found = [key for key in frames.keys if key.trial == trial]
+    if not found:
+        since = run.manifest.recording.since
+        raise RunError(f"the recording of {run.path} has no traffic of {trial!r}: it began at {since}")
+    return TrialTraffic(trial, frames, sorted(found, key=lambda key: (key.role, key.judge or "", key.repetition or 0)))
+
+
+def describe_traffic(traffic: TrialTraffic) -> dict[str, Any]:
+    """Return the traffic as plain data: the lines of the recording, by who asked."""
+    read = traffic.frames.read
+    judgements = [key for key in traffic.keys if key.role == "judge"]
+    return {
+        "trial": traffic.trial,
+        "traffic": [line for key in traffic.keys if key.role == "agent" for line in read(key, orjson.loads)],
+        "judgements": [
+            {"judge": key.judge, "repetition": key.repetition, "traffic": read(key, orjson.loads)} for key in judgements
+        ],
+    }
+
+
+def print_traffic(traffic: TrialTraffic, console: Console) -> None:
+    """Print the traffic in the order in which it began, with what is new in each request."""
+    for key in traffic.keys:
+        exchanges = traffic.frames.read(key, read_traffic)
+        who = safe(f"{key.judge}, repetition {key.repetition}, of {key.trial}" if key.judge else traffic.trial, "bold")
+        console.print(Text.assemble(who, safe(f"  {len(exchanges)} exchanges", "dim")))
+        attempt, before = 0, dict[tuple[str, str], Any]()
+        for exchange in exchanges:
+            if exchange.attempt != attempt:
+                attempt, before = exchange.attempt, {}
+                console.print(safe(f"attempt {attempt}", "yellow"))
+            for line in _lines(exchange, before):
+                console.print(line, soft_wrap=True)
+
+
+def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Text]:
+    if isinstance(exchange, ModelTraffic):
+        request = exchange.request
+        way = (request.model, request.path)
+        asked = _parsed(request.body)
+        yield _head(exchange, f"request to {request.model}: {request.method} {request.path} ({request.wire})")
+        yield from _told("→", _new(before.get(way), asked))
+        before[way] = asked
+        if exchange.status is not None:
+            headers = ", ".join(f"{name}: {value}" for name, value in exchange.headers.items())
+            yield safe(f"  ← {exchange.status}, {headers}")
+            yield from _told("←", _parsed(b"".join(exchange.chunks)))
+    else:
+        told = _TOLD[exchange.kind].format(server=exchange.server)
+        yield _head(exchange, f"{told}: {exchange.method}" if exchange.method else told)
+        theirs = exchange.kind in ("asked", "told", "listed")
+        yield from _told("←" if theirs else "→", exchange.params or None)
+        yield from _told("→" if theirs and exchange.kind != "listed" else "←", exchange.result)
+    if (error := exchange.error) is not None:
+        code = "" if error.code is None else f" ({error.code})"
+        yield safe(f"  ✗ {error.kind}{code}{': ' if error.message else ''}{error.message}", "red")
+
+
+def _head(exchange: Traffic, told: str) -> Text:
+    ended = "never ended" if exchange.ended is None else f"ended {exchange.ended}"
+    took = "" if exchange.seconds is None else f", {time_span(exchange.seconds)}"
+    return Text.assemble((f"{exchange.began:>3} ", "bold cyan"), safe(told), (f"  {ended}{took}", "dim"))
+
+
+def _told(mark: str, data: Any) -> Iterator[Text]:
+    """Yield data as indented lines; text that is no JSON as it is."""
+    if data is None or data == "":
+        return
+    text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
+    for place, line in enumerate(text.splitlines()):
+        yield safe(f"  {mark if place == 0 else ' '} {line}")
+
+
+def _parsed(body: bytes) -> Any:
+    """Return the body of a request or response as data, or as text if it is no JSON."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode("utf-8", "replace")
+
+
+def _new(before: Any, now: Any) -> Any:
+    """Leave out of a request what the one before it had, too."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return now
+    shown: dict[str, Any] = {}
+    same = []
+    for name, value in now.items():
+        had = before.get(name)
+        if name in before and had == value:
+            same.append(name)
+        elif isinstance(value, list) and isinstance(had, list) and had and value[: len(had)] == had:
+            shown[name] = [f"… {len(had)} as before", *value[len(had) :]]
+        else:
+            shown[name] = value
+    return {**shown, **({"…": f"as before: {', '.join(same)}"} if same else {})}

@@ -1,0 +1,183 @@
+"""`keval doctor`: whether what a run needs is there, one finding for each thing, with the remedy where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from keval.cli.messages import redactor
+from keval.cli.options import json_option, results_option
+from keval.cli.session import run_to_end
+from keval.config.load import load
+from keval.config.secrets import learn_config
+from keval.errors import KevalError, PluginError, PreflightError, RunError
+from keval.execute.bringup.preflight import preflight
+from keval.execute.bringup.resources import ResourceScope
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+from keval.records.formats import number, time_span
+from keval.redaction import Redactor
+from keval.seams import registry
+from keval.seams.results import mirror_of
+from keval_start.findings import Finding, tell_findings
+from keval_start.models_command import listed_providers, made_providers
+
+_OLDEST_PYTHON = (3, 11)
+_LITTLE_SPACE = 1_000_000_000
+_SKEW_SECONDS = 5.0
+
+
+async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
+    """Look at everything, and with a plan also bring up what it needs, without asking a model."""
+    yield _python()
+    for finding in (*_plugins(), *_keys(), _disk(results), _clock(results), *_mirrored(results)):
+        yield finding
+    async for finding in _served_models():
+        yield finding
+    async for finding in _sandboxes():
+        yield finding
+    if plan is not None:
+        async for finding in _brought_up(plan, redactor):
+            yield finding
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    oldest = ".".join(map(str, _OLDEST_PYTHON))
+    return Finding("python", sys.version_info[:2] >= _OLDEST_PYTHON, version, f"install Python {oldest} or newer")
+
+
+def _plugins() -> Iterator[Finding]:
+    components = [component for group in registry.groups() for component in registry.offered(group)]
+    broken = 0
+    for component in components:
+        try:
+            registry.load(component)
+        except PluginError as error:
+            broken += 1
+            yield Finding("plugins", False, str(error), f"install {component.distribution} again, or remove it")
+    if not broken:
+        yield Finding("plugins", True, f"all {len(components)} can be imported")
+
+
+def _keys() -> Iterator[Finding]:
+    """Say of which providers of models a key is set, and name the others. Keys themselves are never shown."""
+    without = []
+    for provider in listed_providers():
+        if provider.key_set is not None:
+            yield Finding("keys", True, f"{provider.name}: {provider.key_set} is set")
+        elif provider.key_variables and not provider.key_optional:
+            without.append(provider.name)
+    if without:
+        yield Finding("keys", None, f"none for {', '.join(without)}", "`keval models` names the variable of each")
+
+
+def _disk(results: Path) -> Finding:
+    folder = _nearest(results)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding("disk", False, f"{folder} cannot be written: {error.strerror}", "choose another with -o")
+    found = f"{folder} can be written, {number(free / 1e9, 1)} GB are free"
+    return Finding("disk", free >= _LITTLE_SPACE, found, "make room, or choose another disk with -o")
+
+
+def _clock(results: Path) -> Finding:
+    """Compare the clock with that of the disk, which is another machine's where that is mounted."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=_nearest(results)) as file:
+            skew = abs(os.fstat(file.fileno()).st_mtime - time.time())
+    except OSError:
+        return Finding("clock", None, "it cannot be compared with the disk's")
+    remedy = "synchronise the clocks, or times in runs will not fit each other"
+    return Finding("clock", skew < _SKEW_SECONDS, f"{time_span(skew)} from the clock of the disk", remedy)
+
+
+def _mirrored(results: Path) -> Iterator[Finding]:
+    """Write something where the results are mirrored, if they are."""
+    if mirror := mirror_of(results):
+        try:
+            yield Finding("results", True, f"{mirror.url(results)} {mirror.check(results)}")
+        except RunError as error:
+            yield Finding("results", False, str(error), "choose another URL with -o")
+
+
+def _nearest(path: Path) -> Path:
+    """Return the folder, or the first above it that exists."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+
+
+async def _served_models() -> AsyncIterator[Finding]:
+    """Connect to the models of providers that serve any name, as keval's own does."""
+    for component, provider in made_providers():
+        if not getattr(provider, "serves_any_name", False):
+            continue
+        try:
+            async with provider.open(["doctor"], 0) as endpoints:
+                url = urlsplit(next(iter(endpoints["doctor"].urls.values())))
+                _, writer = await asyncio.open_connection(url.hostname, url.port)
+                writer.close()
+                await writer.wait_closed()
+        except (KevalError, OSError) as error:
+            remedy = "install all of keval's packages in one version; connections to loopback must be allowed"
+            yield Finding("models", False, f"{component.name}: {error}", remedy)
+        else:
+            yield Finding("models", True, f"{component.name}: answers on {url.hostname}")
+
+
+async def _sandboxes() -> AsyncIterator[Finding]:
+    """Say which sandboxes of workspaces work on this machine."""
+    for component in registry.offered("keval.workspaces"):
+        if (tried := getattr(registry.load(component), "sandboxes", None)) is not None:
+            for name, problem in (await tried()).items():
+                yield Finding("sandbox", None if problem else True, problem or f"{name}: works")
+
+
+async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
+    """Bring up what a plan needs: models are resolved, servers started and their tools listed."""
+    scope = ResourceScope()
+    try:
+        ready = await preflight(plan, scope, redactor)
+    except PreflightError as error:
+        for problem in error.problems:
+            yield Finding("config", False, problem)
+    else:
+        for arm in plan.arms:
+            for tool_listing in ready.tool_listings(arm.label):
+                yield Finding(
+                    "servers", True, f"{arm.label}: {tool_listing.server} offers {len(tool_listing.tools)} tools"
+                )
+        yield Finding("config", True, f"{plan.trial_count} trials can begin")
+    finally:
+        await scope.close()
+
+
+@click.command("doctor")
+@click.argument("config", type=click.Path(path_type=Path), required=False)
+@results_option
+@json_option
+def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
+    """Look at Python, the plugins, keys, the disk, the clock, keval's own models and sandboxes.
+
+    With CONFIG, its servers are started, too, and its models' keys are looked for. No model is asked.
+    """
+    plan = None
+    if config is not None:
+        evaluation = load(config)
+        learn_config(redactor(), evaluation)
+        plan = make_plan(evaluation)
+
+    async def findings() -> list[Finding]:
+        return [finding async for finding in examine(output_dir, plan, redactor())]
+
+    tell_findings(run_to_end(findings()), as_json=as_json)

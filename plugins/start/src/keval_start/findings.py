@@ -1,0 +1,39 @@
+"""Findings: what a command looked at, and whether it is well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import click
+
+from keval.cli.console import print_json
+from keval.cli.messages import foreign
+
+_MARKS = {True: "ok", False: "FAULT", None: "-"}
+
+
+@attrs.frozen
+class Finding:
+    """What was looked at, whether it is well, what was found, and what to do if it is not well.
+
+    `well` is `None` where it depends on what is to be run.
+    """
+
+    about: str
+    well: bool | None
+    found: str
+    remedy: str = ""
+
+
+def tell_findings(found: Sequence[Finding], *, as_json: bool) -> None:
+    """Print findings, and end the command with code 2 if anything is at fault."""
+    if as_json:
+        print_json([attrs.asdict(finding) for finding in found])
+    else:
+        for finding in found:
+            click.echo(foreign(f"{_MARKS[finding.well]:<5}  {finding.about:<8}  {finding.found}"))
+            if not finding.well and finding.remedy:
+                click.echo(foreign(f"{'':<17}{finding.remedy}"))
+    if any(finding.well is False for finding in found):
+        raise SystemExit(2)

@@ -1,0 +1,246 @@
+"""Reading the tasks of a config: workspaces and checks constructed, and what is wrong with them told at its place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.config.source import KeyPath
+from keval.config.structure import structure
+from keval.dataset.read import NO_DATASET, Dataset
+from keval.dataset.samples import Samples
+from keval.errors import PluginError, Problem
+from keval.plan.plan import Arm, ResolvedPlugin
+from keval.records.manifest import TextEntry
+from keval.seams import registry
+from keval.seams.contexts import works_in_workspace
+from keval.seams.workspaces import TextContext, WorkspaceProvider
+from keval_workspace.tasks.checks import ALL, PREFIX, CheckScore, read_checks
+from keval_workspace.tasks.server_code import code_in_workspace
+from keval_workspace.tasks.tasks import Tasks, conventions_of, joined
+
+_DEFAULT = "folder"
+PROMPT = "system prompt"
+"""How a text is given that is no file of a workspace."""
+
+
+def check_scores(names: Iterable[str]) -> tuple[ResolvedPlugin, ...]:
+    """Return the metrics that tell what checks of these names found, and all together."""
+    component = registry.find("keval.metrics", "verify")
+    return tuple(
+        ResolvedPlugin(f"{PREFIX}{name}", component, CheckScore(name)) for name in dict.fromkeys((*names, ALL))
+    )
+
+
+@attrs.frozen
+class TaskReader:
+    """Makes the tasks of a plan. `report` is told what is wrong, with its path in the config."""
+
+    evaluation: Evaluation
+    dataset: Dataset
+    arms: tuple[Arm, ...]
+    agents: tuple[ResolvedPlugin, ...]
+    contexts: Mapping[str, ResolvedPlugin]
+    report: Callable[..., None]
+    _told: set[tuple[KeyPath, str]] = attrs.field(factory=set, init=False)
+
+    def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        """Report a problem once, however many conditions have it."""
+        if (path, message) not in self._told:
+            self._told.add((path, message))
+            self.report(path, message, at_key=at_key)
+
+    def tasks(self, samples: Samples | tuple[()]) -> tuple[Tasks | None, list[Problem]]:
+        """Return the tasks, with what is wrong with those of `samples`."""
+        evaluation, source = self.evaluation, self.evaluation.source
+        checks, errors = read_checks(evaluation.header.verify, ("verify",), source.base)
+        for error in errors:
+            self.problem(error.path, error.message, at_key=error.at_key)
+        folders: dict[str, WorkspaceProvider] = {}
+        paths: dict[str, KeyPath] = {}
+        for arm in self.arms:
+            folder, paths[arm.label] = self.folder(arm)
+            if folder is not None:
+                # Conditions that differ in nothing else share what is prepared once.
+                folders[arm.label] = next((each for each in folders.values() if each == folder), folder)
+                self._check_servers(arm, folder)
+        if len(folders) < len(self.arms):
+            return None, []
+        texts = {arm.label for arm in self.arms if any(True for _ in self._texts(arm))}
+        header = evaluation.header
+        everywhere = header.workspace is not None or header.sandbox != "none"
+        asked = {
+            arm.label
+            for arm in self.arms
+            if everywhere or arm.condition.workspace is not None or self._has_server_in_workspace(arm)
+        }
+        if header.workspace is None:  # then only the sandbox may ask for one, where no condition does
+            paths = {label: path if path != ("workspace",) else ("sandbox",) for label, path in paths.items()}
+        places = {label: source.place(path, key=True) for label, path in paths.items()}
+        ways = self._ways()
+        self._check_pairs(ways)
+        described = self._described(ways)
+        # Not of the dataset that was read: a worker elsewhere is sent samples, and reads none.
+        base = evaluation.dataset.path.parent if evaluation.dataset else source.base
+        tasks = Tasks(folders, frozenset(asked), frozenset(texts), checks, base, places, described)
+        self._check_reach(tasks)
+        return tasks, [*self._wrong(tasks, samples)]
+
+    def notices(self) -> Iterator[Problem]:
+        """Yield the agents that no sandbox shuts in, though the config asks for one."""
+        given = [self.evaluation.header.workspace, *(arm.condition.workspace for arm in self.arms)]
+        asked = [self.evaluation.header.sandbox, *(each.get("sandbox", "none") for each in given if each)]
+        if all(sandbox == "none" for sandbox in asked):
+            return
+        for agent in self.agents:
+            conventions = conventions_of(agent.plugin)
+            if agent.plugin is not None and not agent.prerecorded and not (conventions and conventions.sandboxed):
+                told = f"{agent.label!r} runs in keval's own process, where no sandbox shuts it in"
+                yield self.evaluation.source.problem(agent.path, told, at_key=True)
+
+    def folder(self, arm: Arm) -> tuple[WorkspaceProvider | None, KeyPath]:
+        """Construct the workspace provider of a condition, and return it with the path of its options."""
+        header = self.evaluation.header
+        own: KeyPath = ("conditions", arm.label, "workspace")
+        path: KeyPath = ("workspace",) if arm.condition.workspace is None else own
+        shut_in = {} if header.sandbox == "none" else {"sandbox": header.sandbox}
+        given = {**shut_in, **(header.workspace or {})}
+        for key, value in (arm.condition.workspace or {}).items():
+            both = isinstance(value, Mapping) and isinstance(given.get(key), Mapping)
+            given[key] = {**given[key], **value} if both else value
+        kind = given.pop("type", _DEFAULT)
+        try:
+            target = registry.load(registry.find("keval.workspaces", str(kind)))
+        except PluginError as error:
+            self.problem((*path, "type"), str(error))
+            return None, path
+        folder, errors = structure(target, given, path, self.evaluation.source.base)
+        if folder is not None:
+            errors = [each._replace(path=(*path, *each.path)) for each in folder.check()]
+        for each in errors:
+            self.problem(self._written(each.path, path), each.message, at_key=each.at_key)
+        return (None if errors else folder), path
+
+    def _written(self, path: KeyPath, section: KeyPath) -> KeyPath:
+        """Return where an option of a workspace is written: in its condition, or for the whole evaluation."""
+        key = path[len(section)] if len(path) > len(section) else None
+        header = self.evaluation.header
+        if key == "sandbox" and header.sandbox != "none":
+            return ("sandbox", *path[len(section) + 1 :])
+        of_condition = section != ("workspace",) and key is not None
+        label = str(section[1]) if of_condition else ""
+        inherited = of_condition and key not in (self.evaluation.conditions[label].workspace or {})
+        return ("workspace", *path[len(section) :]) if inherited else path
+
+    def _texts(self, arm: Arm) -> Iterator[tuple[int, TextContext]]:
+        for index, name in enumerate(arm.contexts):
+            item = self.contexts.get(name)
+            if item is not None and isinstance(item.plugin, TextContext):
+                yield index, item.plugin
+
+    def _has_server_in_workspace(self, arm: Arm) -> bool:
+        found = (self.contexts.get(name) for name in arm.contexts)
+        return any(item is not None and works_in_workspace(item.plugin) for item in found)
+
+    def _check_servers(self, arm: Arm, folder: WorkspaceProvider) -> None:
+        """Report servers of which an agent in a sandbox could change the code, and so let it run outside."""
+        if getattr(folder, "sandbox", "none") == "none":
+            return
+        for label in arm.contexts:
+            item = self.contexts.get(label)
+            if item is not None and (code := code_in_workspace(item.plugin)) is not None:
+                told = (
+                    f"the server runs outside of the sandbox, and the agent in it could change the code that it runs"
+                    f" ({code}); give the whole path of code outside of the workspace, or add `tap: false`, with which"
+                    " the agent starts the server inside"
+                )
+                self.problem(item.path, told, at_key=True)
+
+    def _ways(self) -> dict[str, dict[str, str]]:
+        """Return how each agent gets each text; those that an agent cannot be given are reported."""
+        ways: dict[str, dict[str, str]] = {}
+        for arm in self.arms:
+            for index, text in self._texts(arm):
+                for agent in self.agents:
+                    if agent.plugin is None or agent.prerecorded:
+                        continue
+                    try:
+                        told = text.way(conventions_of(agent.plugin))
+                        ways.setdefault(arm.contexts[index], {})[agent.label] = told
+                    except ValueError as error:
+                        path = ("conditions", arm.label, "contexts", index)
+                        self.problem(path, f"the agent {agent.label!r}: {error}")
+        return ways
+
+    def _check_pairs(self, ways: Mapping[str, Mapping[str, str]]) -> None:
+        """Report contexts of one condition that would be given in each other's place."""
+        for arm in self.arms:
+            found = [(index, text, arm.contexts[index]) for index, text in self._texts(arm)]
+            for (_, first, one), (index, second, other) in itertools.combinations(found, 2):
+                if first.part != second.part:
+                    continue
+                same = sorted({*first.parts()} & {*second.parts()}) if first.part == "skill" else []
+                if first.part == "section":
+                    theirs = ways.get(other, {})
+                    same = sorted(
+                        {way for agent, way in ways.get(one, {}).items() if theirs.get(agent) == way} - {PROMPT}
+                    )
+                if same:
+                    told = (
+                        f"{one!r} and {other!r} would both be given as {same[0]!r}; put them into separate conditions"
+                    )
+                    self.problem(("conditions", arm.label, "contexts", index), told)
+
+    def _described(self, ways: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, TextEntry]]:
+        found: dict[str, dict[str, TextEntry]] = {}
+        for arm in self.arms:
+            for index, text in self._texts(arm):
+                label = arm.contexts[index]
+                changes = tuple(change.as_config() for change in self.contexts[label].interventions)
+                entry = TextEntry(text.part, text.digest, tuple(text.parts()), changes, ways.get(label, {}))
+                found.setdefault(arm.label, {})[label] = entry
+        return found
+
+    def _check_reach(self, tasks: Tasks) -> None:
+        """Report checks of a folder where there is none, and agents that no condition lets into theirs."""
+        if not any(check.needs_workspace for check in tasks.checks):
+            return
+        if not tasks.asked and not self.dataset.workspaces:
+            told = "there is no workspace to look into; add `workspace: {}` for an empty one"
+            self.problem(("verify",), told, at_key=True)
+            return
+        for agent in self.agents:
+            if agent.plugin is None or agent.prerecorded or conventions_of(agent.plugin) is not None:
+                continue
+            if not any(map(self._has_server_in_workspace, self.arms)):
+                told = (
+                    f"the agent {agent.label!r} has no workspace, so that no check can look at what it did; take an"
+                    " agent that works in a folder, or give a condition a server with {workspace} in its `args`"
+                )
+                self.problem((*agent.path,), told, at_key=True)
+
+    def _wrong(self, tasks: Tasks, samples: Samples | tuple[()]) -> Iterator[Problem]:
+        """Yield what is wrong with the workspaces and checks of samples."""
+        for sample in samples if self.dataset.checks or self.dataset.workspaces else ():
+            _, errors = read_checks(sample.verify, ("verify",), tasks.base)
+            for folder in {repr(each): each for each in tasks.folders.values()}.values() if sample.workspace else ():
+                own, wrong = joined(folder, sample.workspace or {}, tasks.base)
+                errors += wrong
+                errors += [each._replace(path=("workspace", *each.path)) for each in own.check()] if own else []
+            for told in dict.fromkeys(f"{_dotted(each.path)}: {each.message}" for each in errors):
+                yield Problem(self.dataset.place(sample.id), told)
+
+
+def _dotted(path: KeyPath) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def workspace_of(evaluation: Evaluation, context: str) -> WorkspaceProvider | None:
+    """Return what makes the workspace of the first condition with this context; `None` if there is none."""
+    arms = [Arm(label, each) for label, each in evaluation.conditions.items() if context in each.contexts]
+    problems: list[str] = []
+    reader = TaskReader(evaluation, NO_DATASET, (), (), {}, lambda path, message, **_: problems.append(message))
+    return reader.folder(arms[0])[0] if arms else None
