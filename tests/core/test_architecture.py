@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from importlib_metadata import version
 from packaging.requirements import Requirement
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 import keval
 import keval_testing
 from keval import plugin
+from keval.cli import main
 from keval.seams import hooks as hookspecs
 from keval.seams.registry import GROUPS
 
@@ -264,6 +266,15 @@ def test_the_kernel_imports_no_recording_no_findings_and_no_report() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "[]" == done.stdout.strip()
+
+
+def test_the_list_of_commands_begins_with_those_that_are_described() -> None:
+    lines = (CORE / "cli" / "commands.txt").read_text(encoding="utf-8").splitlines()
+    described = [line.partition(": ")[0] for line in lines]
+    context = click.Context(main)
+
+    assert described == main.list_commands(context)[: len(described)]
+    assert [] == [name for name in described if main.get_command(context, name) is None]
 
 
 def test_every_hook_is_documented() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,26 +18,20 @@ from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
 __all__ = ["main"]
 
-_COMMANDS = {
-    "run": "Run an evaluation and show what its contexts do.",
-    "resume": "Continue an interrupted run, or add to it.",
-    "validate": "Check a config and its dataset, and run nothing.",
-    "score": "Score a finished run again, without calling an agent.",
-    "plugins": "List what is installed, and where it comes from.",
-}
+_COMMANDS = ("run", "resume", "validate", "score", "plugins")
 
 
 class _Commands(click.Group):
     """Built-in commands by module, and those of plugins by entry point; listing imports neither."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, *(name for name in _plugin_commands() if name not in _COMMANDS)]
+        return [*_owners()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMANDS:
             command: click.Command = import_module(f"keval.cli.{cmd_name}_command").command
             return command
-        return _plugin_command(cmd_name) if cmd_name in _plugin_commands() else None
+        return _plugin_command(cmd_name) if cmd_name in _owners() else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -49,11 +46,17 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        described, plugged = list[tuple[str, str]](), list[tuple[str, str]]()
+        for name, owner in _owners().items():
+            if name in _descriptions() and owner.startswith("keval-"):
+                described.append((name, _descriptions()[name]))
+            else:
+                plugged.append((name, f"from {owner}"))
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-        if plugged := {name: f"from {owner}" for name, owner in _plugin_commands().items() if name not in _COMMANDS}:
+            formatter.write_dl(described)
+        if plugged:
             with formatter.section("Commands of plugins"):
-                formatter.write_dl(list(plugged.items()))
+                formatter.write_dl(plugged)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A run makes many records and few cycles: to look for these as often as Python does takes a tenth of its CPU.
@@ -105,10 +108,21 @@ class _Commands(click.Group):
                 ctx.exit(70)
 
 
-def _plugin_commands() -> dict[str, str]:
+@cache
+def _descriptions() -> Mapping[str, str]:
+    """What is said of the commands of the core, and of those that keval's packages add, in the order of the list."""
+    # Plain lines, as a reader of TOML or YAML would take a tenth of `keval --help`.
+    lines = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines()
+    return {name: text for name, _, text in (line.partition(": ") for line in lines)}
+
+
+def _owners() -> dict[str, str]:
+    """The distribution of each command; those that are described come first, in the order of the list."""
     from keval.seams import registry
 
-    return {component.name: component.distribution for component in registry.components("keval.commands")}
+    found = {component.name: component.distribution for component in registry.components("keval.commands")}
+    found |= dict.fromkeys(_COMMANDS, "keval-core")
+    return {name: found[name] for name in _descriptions() if name in found} | found
 
 
 def _plugin_command(name: str) -> click.Command:
