@@ -283,12 +283,8 @@ from keval.cli.messages import foreign as foreign, redactor as redactor, tell as
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
 from keval.store.seal import SealCheck as SealCheck
 from keval.records.formats import (
-    chance as chance,
     counted as counted,
-    expense as expense,
-    expense_interval as expense_interval,
     interval as interval,
-    interval_of as interval_of,
     number as number,
     percent as percent,
     short_number as short_number,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from keval.config.structure import provider_of
 from keval.errors import Problem
-from keval_analysis.findings.summary import SameVendor
 
 if TYPE_CHECKING:  # who reads a summary needs no plan
     from keval.plan.plan import ResolvedPlugin
@@ -36,13 +35,16 @@ def vendors_of(model: str) -> tuple[str, ...]:
 
 def same_vendors(
     agents: Iterable[tuple[str, Iterable[str]]], judges: Iterable[tuple[str, Iterable[str]]]
-) -> Iterator[SameVendor]:
-    """Yield the judges that share a vendor with agents; each is given by its label and its models."""
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield the judges that share a vendor with agents, with these agents and the vendor.
+
+    Agents and judges are given by their labels and models.
+    """
     made = {label: {vendor for model in models for vendor in vendors_of(model)} for label, models in agents}
     for judge, models in judges if any(made.values()) else ():
         for vendor in dict.fromkeys(vendor for model in models for vendor in vendors_of(model)):
             if found := tuple(label for label, vendors in made.items() if vendor in vendors):
-                yield SameVendor(judge, found, vendor)
+                yield judge, found, vendor
                 break
 
 
@@ -50,7 +52,7 @@ def vendor_notices(agents: Sequence[ResolvedPlugin], judges: Sequence[ResolvedPl
     """Yield a notice for each judge whose model is of the same vendor as an agent's."""
     places = {item.label: item.place for item in judges}
     asked, asking = ([(item.label, item.model_names) for item in items] for items in (agents, judges))
-    for found in same_vendors(asked, asking):
-        told = f"the judge {found.judge!r} is of the same vendor as {', '.join(found.agents)} ({found.vendor}) and may"
+    for judge, like, vendor in same_vendors(asked, asking):
+        told = f"the judge {judge!r} is of the same vendor as {', '.join(like)} ({vendor}) and may"
         remedy = "take one of another vendor, or hold it against people: keval review RUN --sample 40"
-        yield Problem(places[found.judge], f"{told} favour its answers; {remedy}")
+        yield Problem(places[judge], f"{told} favour its answers; {remedy}")

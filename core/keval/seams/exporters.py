@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
-
-from keval.store.run import Run
-
-if TYPE_CHECKING:
-    from keval_report.report import Report
 
 
 @attrs.frozen
@@ -27,20 +21,11 @@ class Exported:
 
 
 @runtime_checkable
-class RendersReport(Protocol):
-    """An exporter that renders a report that it is handed, whose gates may be decided anew."""
-
-    def render(self, report: Report) -> Iterator[str]:
-        """Yield one text, such as a page, in parts. Raises RunError: the run is damaged."""
-        ...
-
-
-@runtime_checkable
 class Exporter(Protocol):
     """Writes a run in the format of another tool. Group `keval.exporters`; its fields are options of `keval export`."""
 
-    def export(self, run: Run, to: Path) -> Exported:
-        """Write the run to the folder `to`, which is made where it is missing, in place of an earlier export.
+    def export(self, run: Any, to: Path) -> Exported:
+        """Write a `keval.Run` to the folder `to`, which is made where it is missing, in place of an earlier export.
 
         An exporter that sends the run to a server may leave the folder as it is.
 

@@ -33,8 +33,8 @@ from keval.seams.finish_reason import SILENCE, FinishReason
 from keval.seams.live_events import EmitEvent, EventKind
 from keval.seams.model_text import split_reasoning
 
-if TYPE_CHECKING:  # few runs have limits
-    from keval.execute.trial_limits import TrialMeter
+if TYPE_CHECKING:  # few trials have limits
+    from keval.seams.infrastructure import UseMeter
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
@@ -73,7 +73,7 @@ class TranscriptBuilder:
     _keep: Callable[[Blob], object] | None = None
     _keep_request: Callable[[Blob], object] | None = None
     _now: Callable[[], float] = time.time
-    _meter: TrialMeter | None = None
+    _meter: UseMeter | None = None
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)

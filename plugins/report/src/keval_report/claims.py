@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from keval.records.formats import decimals, interval, number, percent, short_number, signed
+from keval.records.formats import interval, number, percent, short_number, signed
 from keval.records.scores import SMALL_SHARE, Scale, named_band
 from keval_analysis.findings.effects import SURE, Effect, is_flat
+from keval_analysis.findings.formats import decimals
 from keval_analysis.findings.reviews import CorrectedEffect
 from keval_report.statement import Level, Statement
 

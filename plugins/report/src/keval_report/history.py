@@ -8,10 +8,11 @@ from typing import Literal
 
 import attrs
 
-from keval.records.formats import counted, decimals_of, interval, number, signed
+from keval.records.formats import counted, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval_analysis.composition import PartChange
+from keval_analysis.findings.formats import decimals_of
 from keval_analysis.history.rows import PLAY, UNFINISHED
 from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
 from keval_report.words import display_names, one_line, with_units

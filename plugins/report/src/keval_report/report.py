@@ -7,10 +7,10 @@ from functools import cached_property
 
 import attrs
 
-from keval.records.formats import EXPENSE_UNITS
 from keval.records.scores import Scale, Scorer
 from keval.store.run import Run
 from keval_analysis.findings.effects import Effect
+from keval_analysis.findings.formats import EXPENSE_UNITS
 from keval_analysis.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval_analysis.findings.summary import ArmScore, Summary, ToolUse
 from keval_analysis.outline import Arm, Outline, read_outline

@@ -61,7 +61,7 @@ def _same_vendors(manifest: Manifest) -> tuple[SameVendor, ...]:
         return ()
     from keval.plan.vendors import same_vendors  # for models that somebody made
 
-    return tuple(same_vendors(agents, judges))
+    return tuple(SameVendor(*each) for each in same_vendors(agents, judges))
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 import click
@@ -14,7 +15,6 @@ from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.seams import registry
-from keval.seams.exporters import RendersReport
 from keval.store.run import Run, find_run
 from keval.store.seal import SealCheck
 from keval_analysis.expectations import ExpectationCheck
@@ -24,7 +24,19 @@ from keval_analysis.gates import with_gates
 from keval_analysis.outline import Outline, summarise_with_outline
 from keval_report.terminal.plain_table import print_plain_table
 
+if TYPE_CHECKING:  # for most reports the terminal's is enough
+    from keval_report.report import Report
+
 _STDOUT = Path("-")
+
+
+@runtime_checkable
+class RendersReport(Protocol):
+    """An exporter that renders a report that it is handed, whose gates may be decided anew."""
+
+    def render(self, report: Report) -> Iterator[str]:
+        """Yield one text, such as a page, in parts. Raises RunError: the run is damaged."""
+        ...
 
 
 @click.command("report")

@@ -15,19 +15,8 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Temp
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import (
-    Scorer,
-    chance,
-    dollars,
-    expense,
-    expense_interval,
-    interval,
-    number,
-    percent,
-    short_number,
-    signed,
-    time_span,
-)
+from keval.plugin import Scorer, dollars, interval, number, percent, short_number, signed, time_span
+from keval_analysis.findings.formats import chance, expense, expense_interval
 from keval_analysis.question_comparisons import Tile
 from keval_report.end_state import given_words, kept_words, verdict_word
 from keval_report.words import one_line
