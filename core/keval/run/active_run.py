@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,7 +91,8 @@ class ActiveRun:
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
     servers that a run that goes on had started. `replaying` is what plays a recorded run. `crew` are the workers
-    elsewhere, of an executor that has some. `monitor` looks at an effect, in a run that may end early.
+    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `monitor` looks at an effect, in a
+    run that may end early.
     """
 
     plan: Plan | ScoringPlan
@@ -107,6 +108,7 @@ class ActiveRun:
     starts_before: tuple[ServerStartsEntry, ...] = ()
     replaying: Replaying | None = None
     crew: Crew | None = None
+    crew_grader: Callable[[Lacks], TrialGrader] | None = None
     monitor: Monitor | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)
@@ -180,21 +182,8 @@ class ActiveRun:
     def grader(self, lacks: Lacks) -> AbstractContextManager[TrialGrader]:
         """Return what makes the scores that trials lack."""
         recording, finished = self.recording, self.run  # judges that compare read it after the last trial
-        if self.crew is not None:
-            from keval_remote.crew.grader import CrewGrader  # as what opens the crew is
-
-            scorers = self.plan.scorers
-            return nullcontext(
-                CrewGrader(
-                    self.crew,
-                    scorers,
-                    self.spec,
-                    lacks,
-                    self.run_budget,
-                    self._keep_scores,
-                    finished.counterpart,
-                )
-            )
+        if self.crew_grader is not None:
+            return nullcontext(self.crew_grader(lacks))
         return Grader.of(
             self.plan.scorers,
             self.ready.judges,
@@ -213,7 +202,8 @@ class ActiveRun:
         """Tell hook plugins how an endpoint keeps up."""
         self.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down, trouble=trouble)
 
-    def _keep_scores(self, packed: PackedScores) -> None:
+    def keep_scores(self, packed: PackedScores) -> None:
+        """Keep what a worker packed beside the lines of scores: frames of the recording, and replaced secrets."""
         self.redact.replaced.update(packed.replaced)
         if self.recording is not None:
             self.recording.write(packed.frames)

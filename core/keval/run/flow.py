@@ -17,7 +17,8 @@ from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
-from keval.seams.distribution import CrewExecutor
+from keval.seams import registry
+from keval.seams.distribution import CrewExecutor, CrewOpener
 from keval.store.run import Run
 from keval.store.writer import RunWriter
 
@@ -34,6 +35,7 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
     """
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
+        crew = _crew(run, is_new=True)
         await steps.bring_up(run, recorded=options.record)
         run.create(root)
         await steps.freeze(run, plan.samples)
@@ -41,7 +43,7 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
             steps.describe(run, plan)
             if options.record:
                 run.record_from(run.started.isoformat(timespec="seconds"))
-            async with _crew(run, is_new=True):
+            async with crew:
                 return run.run, await steps.complete(run, plan)
 
 
@@ -121,9 +123,8 @@ async def rescore(
 
 
 def _crew(run: ActiveRun, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
-    """Bring up workers elsewhere for a block, if the executor has such."""
+    """Return what brings up workers elsewhere for a block, if the executor has such. Raises PluginError at once."""
     if not isinstance(run.plan.executor.plugin, CrewExecutor):
         return nullcontext()
-    from keval_remote.crew.opening import crew  # only such a run needs it
-
-    return crew(run, run.plan.executor.plugin, is_new=is_new)
+    opener: CrewOpener = registry.load(registry.find("keval.crews", "remote"))
+    return opener(run, run.plan.executor.plugin, is_new=is_new)

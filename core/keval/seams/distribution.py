@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -188,6 +188,17 @@ class CrewExecutor(Protocol):
 
         Raises:
             PreflightError: no worker can be brought up, or what is installed there differs; with every problem.
+        """
+        ...
+
+
+class CrewOpener(Protocol):
+    """Works on a run with a crew. Group `keval.crews`; a run whose executor is a CrewExecutor asks for `remote`."""
+
+    def __call__(self, run: Any, executor: CrewExecutor, *, is_new: bool) -> AbstractAsyncContextManager[None]:
+        """Bring up the crew of a `keval.run.active_run.ActiveRun` for a block, in which it runs and scores trials.
+
+        A run that `is_new` is removed if that fails. Raises PreflightError.
         """
         ...
 

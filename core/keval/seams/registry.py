@@ -28,6 +28,7 @@ GROUPS = {
     "keval.prices": "price table",
     "keval.datasets": "dataset format",
     "keval.executors": "executor",
+    "keval.crews": "crew",
     "keval.exporters": "exporter",
     "keval.proxies": "proxy",
     "keval.results": "results mirror",
@@ -35,6 +36,9 @@ GROUPS = {
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
+
+_UNLISTED = {"keval.crews"}
+"""Groups whose plugins the core asks for itself, and no user by name."""
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
@@ -76,8 +80,8 @@ def _owner(distribution: importlib_metadata.Distribution | None) -> tuple[str, s
 
 
 def groups() -> Sequence[str]:
-    """List the groups: those of the core, then those that installed packages add (`keval.…`)."""
-    return [*_entry_points()]
+    """List the groups of what users choose: those of the core, then those that installed packages add (`keval.…`)."""
+    return [group for group in _entry_points() if group not in _UNLISTED]
 
 
 @cache

@@ -11,6 +11,7 @@ from keval.execute.models.budget import RunBudget
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records.scores import Judgement
 from keval.records.trial import Trial
+from keval.run.active_run import ActiveRun
 from keval.score.judging import Counterpart, unscored
 from keval.score.scoring import Lacks, ScoredTrial, score_of, written_score
 from keval.seams.distribution import Crew, PackedScores, WantedScore
@@ -34,6 +35,12 @@ class CrewGrader:
     run_budget: RunBudget
     keep: Callable[[PackedScores], object]
     counterpart: Counterpart
+
+    @classmethod
+    def of(cls, run: ActiveRun, crew: Crew, lacks: Lacks) -> CrewGrader:
+        """Return the grader of a run that has a crew."""
+        counterpart = run.run.counterpart  # judges that compare read it after the last trial
+        return cls(crew, run.plan.scorers, run.spec, lacks, run.run_budget, run.keep_scores, counterpart)
 
     async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
         """Make the scores that a trial lacks; see `TrialGrader`."""

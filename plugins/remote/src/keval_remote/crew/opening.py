@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from keval.config.variables import variable, variables_in
 from keval.execute.trial.result_shuffling import ResultShuffling
@@ -12,6 +13,7 @@ from keval.records.manifest import Manifest, WorkerEntry
 from keval.run.active_run import ActiveRun
 from keval.seams import registry
 from keval.seams.distribution import CrewExecutor, CrewOrder, CrewWatcher
+from keval_remote.crew.grader import CrewGrader
 
 
 @asynccontextmanager
@@ -27,11 +29,12 @@ async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) 
     watcher = CrewWatcher(worker_changed, run.tell_endpoint)
     async with AsyncExitStack() as stack:
         try:
-            run.crew = await stack.enter_async_context(executor.open(_order(run.plan, run.manifest), watcher))
+            workers = await stack.enter_async_context(executor.open(_order(run.plan, run.manifest), watcher))
         except BaseException:
             if is_new:
                 run.writer.remove()
             raise
+        run.crew, run.crew_grader = workers, partial(CrewGrader.of, run, workers)
         yield
 
 
