@@ -327,7 +327,8 @@ class Evaluation:
 
     `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
     leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
-    problems. A config `written_for_k_eval` is valid without the providers of its models; it needs them to run.
+    problems. A config that `is_foreign`, which means written for another tool, is valid without the
+    providers of its models; it needs them to run.
     """
 
     source: Source
@@ -349,7 +350,7 @@ class Evaluation:
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
-    written_for_k_eval: bool = False
+    is_foreign: bool = False
 
     @property
     def name(self) -> str:

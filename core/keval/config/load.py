@@ -15,6 +15,7 @@ from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
+from keval.seams.dialects import translate
 
 
 def load(path: Path) -> Evaluation:
@@ -24,14 +25,13 @@ def load(path: Path) -> Evaluation:
 
 def read_evaluation(source: Source) -> Evaluation:
     """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
-    from keval_mcp import k_eval  # a worker reads what a manifest holds, which is translated
-
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
         raise ConfigError([source.problem((), message)])
-    translated = k_eval.translate(source)
-    evaluation = _read(translated.source, translated.problems)
-    return attrs.evolve(evaluation, written_for_k_eval=translated.written_for_k_eval, notices=translated.notices)
+    translated = translate(source.data, source.base)
+    evaluation = _read(source.moved(translated.data, translated.moves), source.problems(translated.problems))
+    notices = tuple(source.problems(translated.notices))
+    return attrs.evolve(evaluation, is_foreign=translated.foreign, notices=notices)
 
 
 def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:

@@ -17,6 +17,7 @@ from keval.config.variation import differences
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model, Price
 from keval.seams import registry
+from keval.seams.dialects import unread
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class SectionReader:
             if key not in known:
                 misplaced = key in attrs.fields_dict(Execution)
                 hint = "; it belongs under `execution:`" if misplaced else suggestion(key, known, "known keys")
-                self._problem((key,), f"unknown key {key!r}{hint}", at_key=True)
+                self._problem((key,), unread(key) or f"unknown key {key!r}{hint}", at_key=True)
 
     def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:
         record, errors = structure(cls, data, path, self.source.base)

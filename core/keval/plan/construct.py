@@ -127,7 +127,7 @@ class Constructor:
     def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:
         """Check that the providers of all models are installed.
 
-        In a config of k-eval, which names models as LiteLLM does, a missing one is a notice: the run asks for it.
+        In a config that is written for another tool, a missing one is a notice: the run asks for it.
         """
         for item in resolved:
             for field, model in item.unserved.items():
@@ -135,7 +135,7 @@ class Constructor:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
                     path = (*item.path, *(int(step) if step.isdigit() else step for step in field.split(".")))
-                    if self.evaluation.written_for_k_eval:
+                    if self.evaluation.is_foreign:
                         self.notices.append(self.evaluation.source.problem(path, _until_installed(item, model, error)))
                     else:
                         self.problem(path, f"{model}: {error}")

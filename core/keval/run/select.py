@@ -13,7 +13,7 @@ from keval.config.sections import ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
 from keval.seams import registry
-from keval_mcp import k_eval
+from keval.seams.dialects import renamed
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Selection:
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
-    wanted = [k_eval.agent_type(name) for name in selection.agents]
+    wanted = [renamed("agents", name) for name in selection.agents]
     problems = [each for each in evaluation.problems if not (wanted and "key 'agents' is missing" in each.message)]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
@@ -163,7 +163,7 @@ def _with_models(
     labels = [full.partition(".")[2] for full in labelled]
     for flag in flags:
         label, equals, named = flag.partition("=")
-        model = k_eval.model_name(named)
+        model = renamed("models", named)
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
         if not meant:  # an implied judge can be named by its plugin, too
             implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))

@@ -29,6 +29,7 @@ GROUPS = {
     "keval.datasets": "dataset format",
     "keval.executors": "executor",
     "keval.crews": "crew",
+    "keval.dialects": "dialect",
     "keval.exporters": "exporter",
     "keval.proxies": "proxy",
     "keval.results": "results mirror",
@@ -37,7 +38,7 @@ GROUPS = {
 }
 """Entry-point groups of the core, with what one of each is called."""
 
-_UNLISTED = {"keval.crews"}
+_UNLISTED = {"keval.crews", "keval.dialects"}
 """Groups whose plugins the core asks for itself, and no user by name."""
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from keval.seams import registry
 from tests.conftest import Project
 
 CONFIG = """
@@ -179,3 +182,28 @@ def test_a_judge_alone_does_not_make_a_config_one_of_k_eval(project: Project) ->
 
     assert (2, True) == (refused.code, "error: eval.yaml:4:16: some_lab/x: no model provider" in refused.stderr)
     assert "valid; 2 trials" in counted.stdout, counted.stderr
+
+
+def test_a_config_in_other_words_imports_no_dialect(tmp_path: Path) -> None:
+    config = tmp_path / "eval.yaml"
+    config.write_text("dataset: {path: q.jsonl}\nagents: {scripted: {}}\nmetrics: [double/length]\n", encoding="utf-8")
+    code = (
+        f"import sys\nfrom pathlib import Path\nfrom keval.config.load import load\nload(Path({str(config)!r}))\n"
+        "print([name for name in sys.modules if name.startswith('keval_')])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]" == done.stdout.strip()
+
+
+def test_without_the_package_of_a_dialect_its_keys_name_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    found = registry.components
+    monkeypatch.setattr(registry, "components", lambda group: () if group == "keval.dialects" else found(group))
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert 2 == outcome.code
+    for key in ("agent", "judge", "mcp_servers"):
+        assert f"the key {key!r} comes with keval-mcp, which is not installed: `" in outcome.stderr

@@ -7,17 +7,17 @@ k-eval's defaults. Places of errors stay those of the user's file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
-
-import attrs
+from typing import Any, Literal
 
 from keval.config.evaluation import TEMPLATE_MARKS
-from keval.config.source import KeyPath, Source
+from keval.config.source import KeyPath
 from keval.config.variables import interpolate
-from keval.errors import Problem
+from keval.errors import FieldError
 from keval.seams import registry
+from keval.seams.dialects import Translation
 
 _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _OWN_WORDS = ("agent", "mcp_servers")
@@ -29,82 +29,70 @@ _IMPLIED_JUDGE = "judge"
 """The label of a judge of which the config gives only the model."""
 
 
-@attrs.frozen
-class Translation:
-    """A source in keval's own words, with its problems and with notices for the user.
+class KEval:
+    """The dialect of k-eval."""
 
-    `written_for_k_eval` says that a model's provider may be missing until the config runs: k-eval's are LiteLLM's.
-    """
+    def translate(self, data: dict[str, Any], folder: Path) -> Translation:
+        """Translate a config; one in keval's own words is returned unchanged."""
+        work = _Work(folder, deepcopy(data))
+        written_for_k_eval = any(key in data for key in _OWN_WORDS)
+        for short, section in _SHORT_FORMS.items():
+            if short in data and section in data:
+                work.problem((short,), f"{short!r} and {section!r} are the same; keep one", at_key=True)
+                del work.data[short]
+        for noun in ("agent", "judge"):
+            if noun in work.data:
+                work.unfold(noun)
+        for name in work.section("prices"):
+            if (model := _model_name(name)) != name and model not in work.data["prices"]:
+                work.rename(("prices",), name, model)
+        if "mcp_servers" in work.data:
+            work.rename((), "mcp_servers", "contexts")
+        for section in ("agents", "judges"):
+            for label, entry in work.section(section).items():
+                work.data[section][label] = _entry(section, label, entry)
+        for label, condition in work.section("conditions").items():
+            if isinstance(condition, dict):
+                work.translate_condition(label, condition, lenient=written_for_k_eval)
+        if written_for_k_eval:
+            work.find_dataset()
+            work.fill_repetitions()
+        return Translation(work.data, work.moves, written_for_k_eval, tuple(work.problems), tuple(work.notices))
 
-    source: Source
-    written_for_k_eval: bool = False
-    problems: tuple[Problem, ...] = ()
-    notices: tuple[Problem, ...] = ()
+    def renamed(self, section: Literal["agents", "models"], name: str) -> str:
+        """Return what keval calls k-eval's agent or LiteLLM's model."""
+        return _AGENTS.get(name, name) if section == "agents" else _model_name(name)
+
+    def spellings(self, section: str, name: str) -> Sequence[str]:
+        """Return a plugin's name, and what else a config may call it in a section."""
+        return [name, *(alias for alias, meant in _AGENTS.items() if section == "agents" and meant == name)]
+
+    def extend_schema(self, properties: dict[str, Any]) -> None:
+        """Add the dialect's keys to the JSON Schema of a config's sections."""
+        for short, section in _SHORT_FORMS.items():
+            whole = properties[section]
+            properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
+        condition = properties["conditions"]["additionalProperties"]["properties"]
+        condition["mcp_servers"] = condition["contexts"]
 
 
-def agent_type(name: str) -> str:
-    """Return the agent plugin that k-eval's name of an agent stands for."""
-    return _AGENTS.get(name, name)
+dialect = KEval()
 
 
-def model_name(name: str) -> str:
-    """Return a model's name in keval's spelling."""
+def _model_name(name: str) -> str:
     provider, slash, rest = name.partition("/")
     return f"{_PROVIDERS.get(provider, provider)}{slash}{rest}"
 
 
-def spellings(section: str, name: str) -> list[str]:
-    """Return a plugin's name, and what else a config may call it."""
-    return [name, *(alias for alias, meant in _AGENTS.items() if section == "agents" and meant == name)]
-
-
-def translate(source: Source) -> Translation:
-    """Translate a config; one in keval's own words is returned unchanged."""
-    dialect = _Dialect(source, deepcopy(source.data))
-    written_for_k_eval = any(key in source.data for key in _OWN_WORDS)
-    for short, section in _SHORT_FORMS.items():
-        if short in source.data and section in source.data:
-            dialect.problem((short,), f"{short!r} and {section!r} are the same; keep one", at_key=True)
-            del dialect.data[short]
-    for noun in ("agent", "judge"):
-        if noun in dialect.data:
-            dialect.unfold(noun)
-    for name in dialect.section("prices"):
-        if (model := model_name(name)) != name and model not in dialect.data["prices"]:
-            dialect.rename(("prices",), name, model)
-    if "mcp_servers" in dialect.data:
-        dialect.rename((), "mcp_servers", "contexts")
-    for section in ("agents", "judges"):
-        for label, entry in dialect.section(section).items():
-            dialect.data[section][label] = _entry(section, label, entry)
-    for label, condition in dialect.section("conditions").items():
-        if isinstance(condition, dict):
-            dialect.translate_condition(label, condition, lenient=written_for_k_eval)
-    if written_for_k_eval:
-        dialect.find_dataset()
-        dialect.fill_repetitions()
-    moved = source.moved(dialect.data, dialect.moves)
-    return Translation(moved, written_for_k_eval, tuple(dialect.problems), tuple(dialect.notices))
-
-
-def extend_schema(properties: dict[str, Any]) -> None:
-    """Add the dialect's keys to the JSON Schema of a config's sections."""
-    for short, section in _SHORT_FORMS.items():
-        whole = properties[section]
-        properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
-    condition = properties["conditions"]["additionalProperties"]["properties"]
-    condition["mcp_servers"] = condition["contexts"]
-
-
-class _Dialect:
+class _Work:
     """A copy of a config's data while it is translated, with the original path of each part that was moved."""
 
-    def __init__(self, source: Source, data: dict[str, Any]) -> None:
-        self.source = source
+    def __init__(self, folder: Path, data: dict[str, Any]) -> None:
+        self.folder = folder
         self.data = data
         self.moves: dict[KeyPath, KeyPath] = {}
-        self.problems: list[Problem] = []
-        self.notices: list[Problem] = []
+        self.problems: list[FieldError] = []
+        self.notices: list[FieldError] = []
 
     def section(self, name: str) -> dict[str, Any]:
         """Return what a section maps, as it is now; nothing, if it is no mapping."""
@@ -126,9 +114,11 @@ class _Dialect:
         if "type" in one:
             filled, unset = interpolate(one["type"], (noun, "type"))
             if unset:
-                self.problems += self.source.problems(unset)
+                self.problems += unset
                 return
-            label = registry.label(f"keval.{section}", agent_type(str(filled)) if noun == "agent" else str(filled))
+            label = registry.label(
+                f"keval.{section}", _AGENTS.get(str(filled), str(filled)) if noun == "agent" else str(filled)
+            )
         self.data[section] = {label: one}
         self.moves[noun,] = (section, label)
 
@@ -169,7 +159,7 @@ class _Dialect:
         path = dataset.get("path")
         if not isinstance(path, str) or "${" in path:
             return
-        if not (self.source.base / path).exists() and Path(path).is_file():
+        if not (self.folder / path).exists() and Path(path).is_file():
             found = Path(path).resolve()
             self.data["dataset"] = {**dataset, "path": str(found)}
             told = f"the dataset is taken relative to the working directory, as in k-eval: {found}"
@@ -184,10 +174,10 @@ class _Dialect:
             execution.setdefault("num_repetitions", _REPETITIONS)
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
-        self.problems.append(self.source.problem(path, message, at_key=at_key))
+        self.problems.append(FieldError(path, message, at_key))
 
     def notice(self, path: KeyPath, message: str) -> None:
-        self.notices.append(self.source.problem(path, message, at_key=True))
+        self.notices.append(FieldError(path, message, at_key=True))
 
 
 def _entry(section: str, label: str, entry: Any) -> Any:
@@ -196,8 +186,8 @@ def _entry(section: str, label: str, entry: Any) -> Any:
         return entry
     changed = entry or {}
     named = changed.get("type", label)
-    if section == "agents" and isinstance(named, str) and agent_type(named) != named:
-        changed = {**changed, "type": agent_type(named)}
+    if section == "agents" and isinstance(named, str) and named in _AGENTS:
+        changed = {**changed, "type": _AGENTS[named]}
     if isinstance(changed.get("model"), str):
-        changed = {**changed, "model": model_name(changed["model"])}
+        changed = {**changed, "model": _model_name(changed["model"])}
     return changed or entry

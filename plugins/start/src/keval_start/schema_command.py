@@ -19,7 +19,7 @@ from keval.records.interventions import Intervention
 from keval.records.models import Model, Price
 from keval.records.scores import Rubric
 from keval.seams import registry
-from keval_mcp import k_eval
+from keval.seams.dialects import dialects
 
 _LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
 _LISTED = {"metrics": "keval.metrics", "middleware": "keval.middleware", "plugins": "keval"}
@@ -59,7 +59,8 @@ def evaluation_schema() -> dict[str, Any]:
     properties["rubrics"] = _names_or_options([], _mapping_of(rubric))
     for section, meaning in SECTIONS.items():
         properties[section] = {**properties[section], "description": meaning}
-    k_eval.extend_schema(properties)
+    for dialect in dialects():
+        dialect.extend_schema(properties)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "keval evaluation",
@@ -155,22 +156,27 @@ def _checks() -> dict[str, Any]:
     return {"type": "array", "items": {**check, "minProperties": 2, "maxProperties": 2}}
 
 
+def _spellings(section: str, name: str) -> list[str]:
+    """Return a plugin's name, and what else a config may call it."""
+    return list(dict.fromkeys([name, *(each for dialect in dialects() for each in dialect.spellings(section, name))]))
+
+
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe options by label. They depend on `type`, or on the label itself if it is a plugin's name."""
     names = [component.name for component in registry.offered(group)]
     changes = _changes(definitions) if section == "contexts" else {}
     for component in registry.offered(group):
         options = _plugin_options(component)
-        typed = {"type": {"enum": k_eval.spellings(section, component.name)}, **options.get("properties", {})}
+        typed = {"type": {"enum": _spellings(section, component.name)}, **options.get("properties", {})}
         if section == "agents":
             typed["characteristics"] = _CHARACTERISTICS
         definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": {**changes, **typed}})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
-        "properties": {"type": {"enum": [each for name in names for each in k_eval.spellings(section, name)]}},
+        "properties": {"type": {"enum": [each for name in names for each in _spellings(section, name)]}},
         "allOf": [
             {
-                "if": {"properties": {"type": {"enum": k_eval.spellings(section, name)}}, "required": ["type"]},
+                "if": {"properties": {"type": {"enum": _spellings(section, name)}}, "required": ["type"]},
                 "then": _ref(f"{section}:{name}"),
             }
             for name in names
