@@ -11,10 +11,11 @@ import attrs
 from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import TEMPLATE_MARKS, Evaluation
 from keval.config.secrets import secret_notices
+from keval.config.source import KeyPath
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
-from keval.plan.construct import Constructor, contexts_of
+from keval.plan.construct import Constructor, DraftPlan, contexts_of
 from keval.plan.design_notices import design_notices
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan, kinds_of
 from keval.records.manifest import Manifest
@@ -58,13 +59,10 @@ def make_plan(
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, () if samples_checked else samples)
     tasks = None
-    if _asks_for_tasks(evaluation, dataset, contexts.values()):
-        from keval_workspace.tasks.reading import TaskReader  # only such a run needs it
-
-        reader = TaskReader(evaluation, dataset, arms, agents, contexts, constructor.problem)
-        tasks, wrong = reader.tasks(() if samples_checked else samples)
-        problems += wrong
-        constructor.notices += reader.notices()
+    asking = next(_asks_for_tasks(evaluation, dataset, contexts.values()), None)
+    if asking is not None and (maker := constructor.task_maker(asking)) is not None:
+        checked = () if samples_checked else samples
+        tasks = maker.tasks(DraftPlan(constructor, dataset, checked, agents, arms, contexts))
     anchors: Sequence[Sample] = ()
     if evaluation.header.anchors is not None and scorers.judges and not played and not samples_checked:
         from keval_analysis.labels.anchors import read_anchors  # only such a run needs it
@@ -115,13 +113,18 @@ def make_plan(
     )
 
 
-def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> bool:
-    """Return whether any trial has checks, a workspace, or a server or a text that may be in one."""
+def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> Iterator[KeyPath]:
+    """Yield where checks, a workspace, or a server or a text that may be in one are asked for."""
     header = evaluation.header
-    asked = header.workspace is not None or header.verify or header.sandbox != "none"
-    own = any(condition.workspace is not None for condition in evaluation.conditions.values())
-    given = any(isinstance(item.plugin, TextContext) or works_in_workspace(item.plugin) for item in contexts)
-    return bool(asked or own or given or dataset.checks or dataset.workspaces)
+    asked = {"verify": header.verify, "workspace": header.workspace is not None, "sandbox": header.sandbox != "none"}
+    yield from ((key,) for key, is_asked in asked.items() if is_asked)
+    conditions = evaluation.conditions.items()
+    yield from (("conditions", label, "workspace") for label, each in conditions if each.workspace is not None)
+    for item in contexts:
+        if isinstance(item.plugin, TextContext) or works_in_workspace(item.plugin):
+            yield item.path
+    if dataset.checks or dataset.workspaces:
+        yield ("dataset",)
 
 
 def make_session_plan(evaluation: Evaluation) -> Plan:

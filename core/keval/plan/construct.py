@@ -14,13 +14,15 @@ from keval.config.load import read_rubric
 from keval.config.source import KeyPath
 from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
+from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
 from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError, suggestion
-from keval.plan.plan import ResolvedPlugin, Scorers, kinds_of
+from keval.plan.plan import Arm, ResolvedPlugin, Scorers, kinds_of
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale
 from keval.seams import registry
 from keval.seams.interfaces import ComparingJudge
-from keval.seams.workspaces import TextContext
+from keval.seams.workspaces import TaskMaker, TextContext
 
 DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
     "levels": ("factual_adherence", "completeness", "helpfulness_and_clarity"),
@@ -89,17 +91,27 @@ class Constructor:
         Each check of the evaluation is a metric, too; `checks` are the names of those that samples have.
         """
         metrics = self.plugins("keval.metrics", self.evaluation.metrics)
-        if self.evaluation.header.verify or checks:
-            from keval_workspace.tasks.checks import check_names  # only such a run needs it
-            from keval_workspace.tasks.reading import check_scores
-
-            metrics += check_scores([*check_names(self.evaluation.header.verify), *checks])
+        entries = self.evaluation.header.verify
+        if (entries or checks) and (maker := self.task_maker(("verify",) if entries else ("dataset",))) is not None:
+            component = registry.find("keval.metrics", "verify")
+            scores = maker.scores(entries, checks)
+            metrics += tuple(ResolvedPlugin(label, component, plugin) for label, plugin in scores.items())
         judges = tuple(map(self._comparing, self.plugins("keval.judges", self.evaluation.judges)))
         rubrics, shipped = self._rubrics(judges)
         if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
         self.check_models(judges)
         return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
+
+    def task_maker(self, path: KeyPath) -> TaskMaker | None:
+        """Return what makes workspaces and checks, which `path` asks for; if it is not installed, that is a problem."""
+        try:
+            maker: TaskMaker = registry.load(registry.find("keval.task_makers", "tasks"))()
+        except PluginError as error:
+            missing = self.evaluation.source.problem(path, str(error), at_key=True)
+            self.problems += [missing] if missing not in self.problems else []
+            return None
+        return maker
 
     def _comparing(self, judge: ResolvedPlugin) -> ResolvedPlugin:
         """Return a judge that compares with the label of the condition in place of `baseline`."""
@@ -248,6 +260,18 @@ class Constructor:
         rubric, errors = structure(Rubric, {"name": spec.label, **spec.options}, spec.path, base)
         self.problems += self.evaluation.source.problems(errors)
         return [rubric] if rubric else []
+
+
+@attrs.frozen
+class DraftPlan:
+    """What a plan is made of so far, while its constructor still collects what is wrong."""
+
+    constructor: Constructor
+    dataset: Dataset
+    samples: Samples | tuple[()]
+    agents: tuple[ResolvedPlugin, ...]
+    arms: tuple[Arm, ...]
+    contexts: Mapping[str, ResolvedPlugin]
 
 
 def _until_installed(item: ResolvedPlugin, model: Model, error: PluginError) -> str:

@@ -23,8 +23,8 @@ from keval.seams import registry
 from keval.seams.interfaces import PrerecordedAgent
 from keval.seams.registry import Component
 
-if TYPE_CHECKING:  # only a run with workspaces or checks needs it
-    from keval_workspace.tasks.tasks import Tasks
+if TYPE_CHECKING:  # few plans have any
+    from keval.seams.workspaces import Tasks
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ GROUPS = {
     "keval.agents": "agent",
     "keval.contexts": "context",
     "keval.workspaces": "workspace",
+    "keval.task_makers": "maker of tasks",
     "keval.checks": "check",
     "keval.metrics": "metric",
     "keval.judges": "judge",
@@ -38,7 +39,11 @@ GROUPS = {
 }
 """Entry-point groups of the core, with what one of each is called."""
 
-_UNLISTED = {"keval.crews", "keval.dialects"}
+_UNLISTED = {
+    "keval.crews",
+    "keval.dialects",
+    "keval.task_makers",
+}
 """Groups whose plugins the core asks for itself, and no user by name."""
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)

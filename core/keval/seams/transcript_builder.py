@@ -34,7 +34,7 @@ from keval.seams.live_events import EmitEvent, EventKind
 from keval.seams.model_text import split_reasoning
 
 if TYPE_CHECKING:  # few trials have limits
-    from keval.seams.infrastructure import UseMeter
+    from keval.seams.use_meter import UseMeter
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
 from keval.errors import FieldError
-from keval.records.end_state import Conventions, FileChange
+from keval.records.end_state import Conventions, EndState, FileChange
 from keval.records.interventions import Intervention
 from keval.records.servers import ServerChannel
-from keval.records.trial import Trial
-from keval.seams.contexts import Sandbox, TrialInfo, Workspace
+from keval.records.transcript import Transcript
+from keval.records.trial import Sample, Trial, TrialKey
+from keval.seams.contexts import Context, Sandbox, TrialInfo, Workspace
+
+if TYPE_CHECKING:  # few runs have tasks
+    from keval.records.manifest import TextEntry
+    from keval.seams.interfaces import Metric
 
 
 @runtime_checkable
@@ -138,4 +143,53 @@ class TextContext(Protocol):
 
         Raises ValueError: the agent cannot be given it.
         """
+        ...
+
+
+class Tasks(Protocol):
+    """The workspaces and checks of a plan's trials. Samples have theirs over those of conditions."""
+
+    def asked_for(self, condition: str) -> WorkspaceProvider | None:
+        """Return what makes the workspace of a condition; `None` if only some agents have one there."""
+        ...
+
+    async def prepare(self, close_later: Callable[[object], None]) -> None:
+        """Try the workspaces of conditions out, before the first trial; each is handed to `close_later` before that.
+
+        Raises PreflightError with every problem.
+        """
+        ...
+
+    async def enter(self, stack: AsyncExitStack, info: TrialInfo, agent: object) -> tuple[TrialInfo, Workspace | None]:
+        """Make the workspace of an attempt, and return what contexts are told of it. Raises TrialError."""
+        ...
+
+    async def verified(
+        self, key: TrialKey, sample: Sample, transcript: Transcript, context: Context, end: EndState | None
+    ) -> EndState | None:
+        """Return the end of a trial with what its checks find; `None` if it has neither a workspace nor checks."""
+        ...
+
+    def describe(self, condition: str) -> Mapping[str, Any]:
+        """Return what a manifest has of the workspace of a condition; nothing, if it asks for none."""
+        ...
+
+    def describe_texts(self, condition: str, redact: Callable[[Any], Any]) -> Mapping[str, TextEntry]:
+        """Return what a manifest has of the contexts of texts of a condition, by label, without secrets."""
+        ...
+
+
+class TaskMaker(Protocol):
+    """Makes the tasks of a plan. Group `keval.task_makers`; a config that asks for any makes keval ask for `tasks`."""
+
+    def tasks(self, draft: Any) -> Tasks | None:
+        """Make those of a `keval.plan.construct.DraftPlan`, and add what is wrong to its problems and notices."""
+        ...
+
+    def scores(self, entries: Iterable[Any], names: Iterable[str]) -> Mapping[str, Metric]:
+        """Return the metrics that tell what checks found, by label: entries of `verify:`, other names, and all."""
+        ...
+
+    def workspace_of(self, evaluation: Any, context: str) -> WorkspaceProvider | None:
+        """Return what makes the workspace of the first condition of an `Evaluation` with a context, if one has it."""
         ...

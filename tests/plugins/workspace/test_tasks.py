@@ -15,6 +15,8 @@ from keval.dataset.read import NO_DATASET
 from keval.dataset.samples import Samples
 from keval.plan.build import make_plan
 from keval.plugin import TrialError
+from keval.seams import registry
+from keval_workspace.tasks.tasks import Tasks
 from tests.conftest import Project
 
 AGENT = """
@@ -163,7 +165,7 @@ def test_a_check_that_is_not_there_on_a_worker_is_unscored(project: Project) -> 
 
     tasks = make_plan(load(project.root / "eval.yaml"), dataset, samples_checked=True).tasks
 
-    assert tasks is not None
+    assert isinstance(tasks, Tasks)
     checks, missing = tasks.checks_of(wanted[0])
     assert ["summed up", "start kept"] == [each.name for each in checks]
     (result,) = missing
@@ -253,3 +255,29 @@ def test_an_agent_in_process_is_said_to_be_in_no_sandbox(project: Project) -> No
     outcome = project.keval("validate", "eval.yaml")
 
     assert "eval.yaml:2:10: 'echo' runs in keval's own process, where no sandbox shuts it in" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "verify: [{name: summed up, file: summary.md}]",
+        "sandbox: bubblewrap",
+        "conditions: {baseline: {workspace: {}}}",
+        "contexts: {rules: {type: instructions, path: RULES.md}}\nconditions: {ruled: {contexts: [rules]}}",
+    ],
+)
+def test_without_the_package_an_error_names_it_where_tasks_are_asked_for(
+    project: Project, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    head = "dataset: {path: questions.yaml}\nagents:\n  mine: {type: command, command: [python, agent.py]}\n"
+    project.write(eval_yaml=f"{head}metrics: [basic/latency]\n{asked}\n")
+    found = registry.components
+    theirs = ("keval.task_makers", "keval.workspaces")
+    monkeypatch.setattr(registry, "components", lambda group: () if group in theirs else found(group))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    told = "the maker of tasks 'tasks' comes with keval-workspace, which is not installed: `"
+    assert (2, 1) == (outcome.code, outcome.stderr.count("keval-workspace, which"))
+    assert "eval.yaml:5:" in outcome.stderr
+    assert told in outcome.stderr

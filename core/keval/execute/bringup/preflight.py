@@ -32,7 +32,7 @@ from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
-from keval.seams.workspaces import TextContext, WorkspaceProvider
+from keval.seams.workspaces import TaskMaker, TextContext, WorkspaceProvider
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval_replay.cassette import Player
@@ -275,9 +275,9 @@ def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> Workspace
     """Return what makes the workspace of a condition with this context, if its server works in one."""
     if not works_in_workspace(context.plugin):
         return None
-    from keval_workspace.tasks.reading import workspace_of  # only such a context needs it
-
-    return workspace_of(evaluation, context.label)
+    with _placed(context):
+        maker: TaskMaker = registry.load(registry.find("keval.task_makers", "tasks"))()
+        return maker.workspace_of(evaluation, context.label)
 
 
 async def _probed(workspace: WorkspaceProvider | None, server: ServerSpec, scope: ResourceScope) -> Path:

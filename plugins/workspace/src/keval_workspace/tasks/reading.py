@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import attrs
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
 from keval.config.structure import structure
-from keval.dataset.read import NO_DATASET, Dataset
-from keval.dataset.samples import Samples
+from keval.dataset.read import NO_DATASET
 from keval.errors import PluginError, Problem
-from keval.plan.plan import Arm, ResolvedPlugin
+from keval.plan.construct import Constructor, DraftPlan
+from keval.plan.plan import Arm
 from keval.records.manifest import TextEntry
 from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
+from keval.seams.interfaces import Metric
 from keval.seams.workspaces import TextContext, WorkspaceProvider
-from keval_workspace.tasks.checks import ALL, PREFIX, CheckScore, read_checks
+from keval_workspace.tasks.checks import ALL, PREFIX, CheckScore, check_names, read_checks
 from keval_workspace.tasks.server_code import code_in_workspace
 from keval_workspace.tasks.tasks import Tasks, conventions_of, joined
 
@@ -27,54 +29,67 @@ PROMPT = "system prompt"
 """How a text is given that is no file of a workspace."""
 
 
-def check_scores(names: Iterable[str]) -> tuple[ResolvedPlugin, ...]:
-    """Return the metrics that tell what checks of these names found, and all together."""
-    component = registry.find("keval.metrics", "verify")
-    return tuple(
-        ResolvedPlugin(f"{PREFIX}{name}", component, CheckScore(name)) for name in dict.fromkeys((*names, ALL))
-    )
+class WorkspaceTasks:
+    """Makes the tasks of plans: the workspaces and checks of their trials."""
+
+    def tasks(self, draft: DraftPlan) -> Tasks | None:
+        """Make those of a plan, and add what is wrong to the problems of its constructor, and to its notices."""
+        reader, constructor = _TaskReader(draft), draft.constructor
+        tasks = reader.tasks()
+        if tasks is not None:
+            constructor.problems += reader.wrong(tasks)
+        constructor.notices += reader.notices()
+        return tasks
+
+    def scores(self, entries: Iterable[Any], names: Iterable[str]) -> dict[str, Metric]:
+        """Return the metrics that tell what checks found, by label: entries of `verify:`, other names, and all."""
+        named = dict.fromkeys((*check_names(entries), *names, ALL))
+        return {f"{PREFIX}{name}": CheckScore(name) for name in named}
+
+    def workspace_of(self, evaluation: Evaluation, context: str) -> WorkspaceProvider | None:
+        """Return what makes the workspace of the first condition with this context; `None` if there is none."""
+        arms = [Arm(label, each) for label, each in evaluation.conditions.items() if context in each.contexts]
+        reader = _TaskReader(DraftPlan(Constructor(evaluation, []), NO_DATASET, (), (), (), {}))
+        return reader.folder(arms[0])[0] if arms else None
 
 
 @attrs.frozen
-class TaskReader:
-    """Makes the tasks of a plan. `report` is told what is wrong, with its path in the config."""
-
-    evaluation: Evaluation
-    dataset: Dataset
-    arms: tuple[Arm, ...]
-    agents: tuple[ResolvedPlugin, ...]
-    contexts: Mapping[str, ResolvedPlugin]
-    report: Callable[..., None]
+class _TaskReader:
+    draft: DraftPlan
     _told: set[tuple[KeyPath, str]] = attrs.field(factory=set, init=False)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return self.draft.constructor.evaluation
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Report a problem once, however many conditions have it."""
         if (path, message) not in self._told:
             self._told.add((path, message))
-            self.report(path, message, at_key=at_key)
+            self.draft.constructor.problem(path, message, at_key=at_key)
 
-    def tasks(self, samples: Samples | tuple[()]) -> tuple[Tasks | None, list[Problem]]:
-        """Return the tasks, with what is wrong with those of `samples`."""
+    def tasks(self) -> Tasks | None:
+        """Return the tasks; what is wrong in the config is reported."""
         evaluation, source = self.evaluation, self.evaluation.source
         checks, errors = read_checks(evaluation.header.verify, ("verify",), source.base)
         for error in errors:
             self.problem(error.path, error.message, at_key=error.at_key)
         folders: dict[str, WorkspaceProvider] = {}
         paths: dict[str, KeyPath] = {}
-        for arm in self.arms:
+        for arm in self.draft.arms:
             folder, paths[arm.label] = self.folder(arm)
             if folder is not None:
                 # Conditions that differ in nothing else share what is prepared once.
                 folders[arm.label] = next((each for each in folders.values() if each == folder), folder)
                 self._check_servers(arm, folder)
-        if len(folders) < len(self.arms):
-            return None, []
-        texts = {arm.label for arm in self.arms if any(True for _ in self._texts(arm))}
+        if len(folders) < len(self.draft.arms):
+            return None
+        texts = {arm.label for arm in self.draft.arms if any(True for _ in self._texts(arm))}
         header = evaluation.header
         everywhere = header.workspace is not None or header.sandbox != "none"
         asked = {
             arm.label
-            for arm in self.arms
+            for arm in self.draft.arms
             if everywhere or arm.condition.workspace is not None or self._has_server_in_workspace(arm)
         }
         if header.workspace is None:  # then only the sandbox may ask for one, where no condition does
@@ -87,15 +102,15 @@ class TaskReader:
         base = evaluation.dataset.path.parent if evaluation.dataset else source.base
         tasks = Tasks(folders, frozenset(asked), frozenset(texts), checks, base, places, described)
         self._check_reach(tasks)
-        return tasks, [*self._wrong(tasks, samples)]
+        return tasks
 
     def notices(self) -> Iterator[Problem]:
         """Yield the agents that no sandbox shuts in, though the config asks for one."""
-        given = [self.evaluation.header.workspace, *(arm.condition.workspace for arm in self.arms)]
+        given = [self.evaluation.header.workspace, *(arm.condition.workspace for arm in self.draft.arms)]
         asked = [self.evaluation.header.sandbox, *(each.get("sandbox", "none") for each in given if each)]
         if all(sandbox == "none" for sandbox in asked):
             return
-        for agent in self.agents:
+        for agent in self.draft.agents:
             conventions = conventions_of(agent.plugin)
             if agent.plugin is not None and not agent.prerecorded and not (conventions and conventions.sandboxed):
                 told = f"{agent.label!r} runs in keval's own process, where no sandbox shuts it in"
@@ -137,12 +152,12 @@ class TaskReader:
 
     def _texts(self, arm: Arm) -> Iterator[tuple[int, TextContext]]:
         for index, name in enumerate(arm.contexts):
-            item = self.contexts.get(name)
+            item = self.draft.contexts.get(name)
             if item is not None and isinstance(item.plugin, TextContext):
                 yield index, item.plugin
 
     def _has_server_in_workspace(self, arm: Arm) -> bool:
-        found = (self.contexts.get(name) for name in arm.contexts)
+        found = (self.draft.contexts.get(name) for name in arm.contexts)
         return any(item is not None and works_in_workspace(item.plugin) for item in found)
 
     def _check_servers(self, arm: Arm, folder: WorkspaceProvider) -> None:
@@ -150,7 +165,7 @@ class TaskReader:
         if getattr(folder, "sandbox", "none") == "none":
             return
         for label in arm.contexts:
-            item = self.contexts.get(label)
+            item = self.draft.contexts.get(label)
             if item is not None and (code := code_in_workspace(item.plugin)) is not None:
                 told = (
                     f"the server runs outside of the sandbox, and the agent in it could change the code that it runs"
@@ -162,9 +177,9 @@ class TaskReader:
     def _ways(self) -> dict[str, dict[str, str]]:
         """Return how each agent gets each text; those that an agent cannot be given are reported."""
         ways: dict[str, dict[str, str]] = {}
-        for arm in self.arms:
+        for arm in self.draft.arms:
             for index, text in self._texts(arm):
-                for agent in self.agents:
+                for agent in self.draft.agents:
                     if agent.plugin is None or agent.prerecorded:
                         continue
                     try:
@@ -177,7 +192,7 @@ class TaskReader:
 
     def _check_pairs(self, ways: Mapping[str, Mapping[str, str]]) -> None:
         """Report contexts of one condition that would be given in each other's place."""
-        for arm in self.arms:
+        for arm in self.draft.arms:
             found = [(index, text, arm.contexts[index]) for index, text in self._texts(arm)]
             for (_, first, one), (index, second, other) in itertools.combinations(found, 2):
                 if first.part != second.part:
@@ -196,10 +211,10 @@ class TaskReader:
 
     def _described(self, ways: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, TextEntry]]:
         found: dict[str, dict[str, TextEntry]] = {}
-        for arm in self.arms:
+        for arm in self.draft.arms:
             for index, text in self._texts(arm):
                 label = arm.contexts[index]
-                changes = tuple(change.as_config() for change in self.contexts[label].interventions)
+                changes = tuple(change.as_config() for change in self.draft.contexts[label].interventions)
                 entry = TextEntry(text.part, text.digest, tuple(text.parts()), changes, ways.get(label, {}))
                 found.setdefault(arm.label, {})[label] = entry
         return found
@@ -208,39 +223,31 @@ class TaskReader:
         """Report checks of a folder where there is none, and agents that no condition lets into theirs."""
         if not any(check.needs_workspace for check in tasks.checks):
             return
-        if not tasks.asked and not self.dataset.workspaces:
+        if not tasks.asked and not self.draft.dataset.workspaces:
             told = "there is no workspace to look into; add `workspace: {}` for an empty one"
             self.problem(("verify",), told, at_key=True)
             return
-        for agent in self.agents:
+        for agent in self.draft.agents:
             if agent.plugin is None or agent.prerecorded or conventions_of(agent.plugin) is not None:
                 continue
-            if not any(map(self._has_server_in_workspace, self.arms)):
+            if not any(map(self._has_server_in_workspace, self.draft.arms)):
                 told = (
                     f"the agent {agent.label!r} has no workspace, so that no check can look at what it did; take an"
                     " agent that works in a folder, or give a condition a server with {workspace} in its `args`"
                 )
                 self.problem((*agent.path,), told, at_key=True)
 
-    def _wrong(self, tasks: Tasks, samples: Samples | tuple[()]) -> Iterator[Problem]:
+    def wrong(self, tasks: Tasks) -> Iterator[Problem]:
         """Yield what is wrong with the workspaces and checks of samples."""
-        for sample in samples if self.dataset.checks or self.dataset.workspaces else ():
+        for sample in self.draft.samples if self.draft.dataset.checks or self.draft.dataset.workspaces else ():
             _, errors = read_checks(sample.verify, ("verify",), tasks.base)
             for folder in {repr(each): each for each in tasks.folders.values()}.values() if sample.workspace else ():
                 own, wrong = joined(folder, sample.workspace or {}, tasks.base)
                 errors += wrong
                 errors += [each._replace(path=("workspace", *each.path)) for each in own.check()] if own else []
             for told in dict.fromkeys(f"{_dotted(each.path)}: {each.message}" for each in errors):
-                yield Problem(self.dataset.place(sample.id), told)
+                yield Problem(self.draft.dataset.place(sample.id), told)
 
 
 def _dotted(path: KeyPath) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-
-
-def workspace_of(evaluation: Evaluation, context: str) -> WorkspaceProvider | None:
-    """Return what makes the workspace of the first condition with this context; `None` if there is none."""
-    arms = [Arm(label, each) for label, each in evaluation.conditions.items() if context in each.contexts]
-    problems: list[str] = []
-    reader = TaskReader(evaluation, NO_DATASET, (), (), {}, lambda path, message, **_: problems.append(message))
-    return reader.folder(arms[0])[0] if arms else None
