@@ -6,37 +6,59 @@ This module has what the author of a metric needs, and what reads a run: `from k
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-_IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 
+def lazily(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a module; `homes` are the modules that its names come from.
 
-def names_of(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a public module: the names that its stub imports.
-
-    The stub beside `file` is the one list of public names. A name is imported when it is first used, so that nobody
-    pays for what is not used.
+    A name is imported when it is first used, so that nobody pays for what is not used. The stub beside the module says
+    the same to type checkers and editors.
     """
-    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    homes = {name: home for home, names in _IMPORT.findall(stub) for name in re.findall(r"(\w+) as", names)}
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name == "__version__" and module == __name__:
-            from importlib.metadata import version
-
-            return version("keval-core")
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = vars(sys.modules[module])[name] = getattr(import_module(homes[name]), name)
+        value = vars(sys.modules[module])[name] = getattr(import_module(home_of[name]), name)
         return value
 
-    names = sorted([*homes, *(["__version__"] if module == __name__ else [])])
-    return get, lambda: names, names
+    return get, lambda: sorted(home_of), sorted(home_of)
 
 
-__getattr__, __dir__, __all__ = names_of(__name__, __file__)
+_own, _, _names = lazily(
+    __name__,
+    {
+        "keval.errors": "KevalError RunError",
+        "keval.records.manifest": "Manifest",
+        "keval.records.scores": "Judgement Rubric Scale Score ScoreLine",
+        "keval.records.transcript": "Message ToolCall Transcript",
+        "keval.records.trial": "Attempt Failure Sample Trial",
+        "keval.records.usage": "Usage",
+        "keval.store.run": "Run open_run",
+    },
+)
+_OF_PACKAGES = ("Session", "Summary", "evaluate")
+"""Names that packages bring, by the group `keval.api`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_PACKAGES:
+        from keval.seams import registry
+
+        value = globals()[name] = registry.load(registry.find("keval.api", name))
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("keval-core")
+    return __dir__() if name == "__all__" else _own(name)
+
+
+def __dir__() -> list[str]:
+    from keval.seams import registry
+
+    return sorted([*_names, "__version__", *(component.name for component in registry.components("keval.api"))])

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +21,7 @@ import keval
 import keval_testing
 from keval import plugin
 from keval.cli import main
-from keval.seams import hooks as hookspecs
+from keval.seams import hooks as hookspecs, registry
 from keval.seams.registry import GROUPS
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,7 @@ LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
 # They play what a run does with a plugin, by the parts of the core that do it.
 KITS = ROOT / "plugins" / "testing"
+FACES = [keval, plugin, keval_testing]
 MOST_LINES = 500
 HEAVY = (
     "mcp",
@@ -138,12 +140,32 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
     assert [] == deeper
 
 
-@pytest.mark.parametrize("module", [keval, plugin, keval_testing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", FACES, ids=lambda module: module.__name__)
 def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
     names: list[str] = dir(module)
 
-    assert names == vars(module)["__all__"]
+    assert names == module.__all__
     assert [] == [name for name in names if getattr(module, name, None) is None]
+
+
+@pytest.mark.parametrize("module", FACES, ids=lambda module: module.__name__)
+def test_a_stub_says_where_a_module_has_its_names(module: ModuleType) -> None:
+    stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    said = {alias.name: str(node.module) for node in imports for alias in node.names}
+    objects = {name: getattr(import_module(home), name) for name, home in said.items()}
+
+    assert sorted(said) == [name for name in dir(module) if name != "__version__"]
+    assert [] == [name for name, each in objects.items() if each is not getattr(module, name)]
+
+
+def test_a_name_that_a_package_brings_is_told_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "components", lambda group: ())
+    monkeypatch.delitem(vars(keval), "evaluate", raising=False)
+
+    with pytest.raises(plugin.PluginError, match="'evaluate' comes with keval-viewer, which is not installed: `"):
+        _ = keval.evaluate
+    assert "evaluate" not in dir(keval)
 
 
 def test_no_name_is_public_twice() -> None:
@@ -159,8 +181,9 @@ def plugin_names() -> set[str]:
         project = tomllib.loads((member / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         names |= {project["name"], project["name"].replace("-", "_")}
         groups = project.get("entry-points", {}).items()
-        # A dialect's names are the words of another tool's configs.
-        named = [points for group, points in groups if group.startswith("keval") and group != "keval.dialects"]
+        # A dialect's names are the words of another tool's configs, and those of the API are documented.
+        others = ("keval.api", "keval.dialects")
+        named = [points for group, points in groups if group.partition(".")[0] == "keval" and group not in others]
         names |= {name for points in named for name in points}
     return names
 
@@ -178,12 +201,11 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     # Kinds of plugins, findings, errors and texts, beside the plugins of these names, and the default workspace.
     ordinary = {"command", "file", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
-    exempt = [CORE / "testing.py"]  # a former place of a package
+    ordinary |= {"tools", "history", "verify"}
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} names {node.value!r}"
         for path in CORE.rglob("*.py")
-        if path not in exempt
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     ]

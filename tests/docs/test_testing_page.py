@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from keval import testing
+import keval_testing
 from tests.conftest import Project
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
@@ -44,6 +44,6 @@ def test_its_tests_pass(project: Project) -> None:
 
 
 def test_it_names_every_check() -> None:
-    checks = [name for name in dir(testing) if name.startswith("check_")]
+    checks = [name for name in dir(keval_testing) if name.startswith("check_")]
 
     assert [] == [name for name in checks if f"`{name}(" not in PAGE]

@@ -35,11 +35,13 @@ GROUPS = {
     "keval.proxies": "proxy",
     "keval.results": "results mirror",
     "keval.commands": "command",
+    "keval.api": "name",
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
 
 _UNLISTED = {
+    "keval.api",
     "keval.crews",
     "keval.dialects",
     "keval.task_makers",

@@ -1,5 +1,25 @@
 """What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
 
-from keval import names_of
+from keval import lazily
 
-__getattr__, __dir__, __all__ = names_of(__name__, __file__)
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_testing.agent_kit": "check_agent",
+        "keval_testing.agent_rules": "AGENT_RULES broken_by",
+        "keval_testing.agent_stage": "AgentStage",
+        "keval_testing.broken_rules": "BrokenRule BrokenRulesError",
+        "keval_testing.context_kit": "check_context",
+        "keval_testing.dataset_kit": "check_dataset",
+        "keval_testing.echo": "Echo Words",
+        "keval_testing.executor_kit": "check_executor",
+        "keval_testing.exporter_kit": "check_exporter",
+        "keval_testing.judge_kit": "OTHER_ANSWER check_judge",
+        "keval_testing.metric_kit": "check_metric",
+        "keval_testing.project": "CommandOutcome Project",
+        "keval_testing.scripted_endpoint": "ReceivedMessage ReceivedRequest ScriptedReply",
+        "keval_testing.scripted_model": "ScriptedModel calls_tools refuses says",
+        "keval_testing.stubs": "stub_server",
+        "keval_testing.unusual_trials": "failed_trials odd_trials",
+    },
+)

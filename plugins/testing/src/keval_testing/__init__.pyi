@@ -11,7 +11,6 @@ from keval_testing.executor_kit import check_executor as check_executor
 from keval_testing.exporter_kit import check_exporter as check_exporter
 from keval_testing.judge_kit import OTHER_ANSWER as OTHER_ANSWER, check_judge as check_judge
 from keval_testing.metric_kit import check_metric as check_metric
-from keval_testing.odd_trials import failed_trials as failed_trials, odd_trials as odd_trials
 from keval_testing.project import CommandOutcome as CommandOutcome, Project as Project
 from keval_testing.scripted_endpoint import (
     ReceivedMessage as ReceivedMessage,
@@ -24,4 +23,5 @@ from keval_testing.scripted_model import (
     refuses as refuses,
     says as says,
 )
-from keval_testing.stub_server import stub_server as stub_server
+from keval_testing.stubs import stub_server as stub_server
+from keval_testing.unusual_trials import failed_trials as failed_trials, odd_trials as odd_trials

@@ -17,10 +17,10 @@ from keval.score.judging import validate_grade
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.odd_trials import odd_trials
 from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
 from keval_testing.scripted_model import Reply, Script, ScriptedModel, refuses, says
 from keval_testing.subject import OPTIONS_RULES, Subject, model_options
+from keval_testing.unusual_trials import odd_trials
 
 JUDGE_RULES: Mapping[str, str] = {
     **OPTIONS_RULES,

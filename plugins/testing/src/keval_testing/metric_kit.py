@@ -19,8 +19,8 @@ from keval.store.serialization import read_sample, read_trial, sample_line, tria
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.odd_trials import odd_trials
 from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.unusual_trials import odd_trials
 
 METRIC_RULES: Mapping[str, str] = {
     **OPTIONS_RULES,

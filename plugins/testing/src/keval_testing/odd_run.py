@@ -14,7 +14,7 @@ from keval.dataset.read import Dataset
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.plugin import Context, Plan, Samples, Source, TrialError, make_plan, read_evaluation, run_plan
 from keval.seams.registry import Component
-from keval_testing.odd_trials import failed_trials, odd_trials
+from keval_testing.unusual_trials import failed_trials, odd_trials
 
 _NAME = 'an odd, "quoted" & <marked> run'
 _CONDITIONS = {"baseline": {}, "more + odd": {"system_prompt": "Answer\n{{ question }}\r\n\u2028=SUM(A1) <b>"}}
