@@ -256,7 +256,6 @@ from keval.plan.build import make_plan as make_plan
 from keval.plan.plan import Plan as Plan
 from keval.run.active_run import RunOptions as RunOptions
 from keval.run.flow import run_plan as run_plan
-from keval.execute.bringup.preflight import read_tool_listings as read_tool_listings
 from keval.cli.session import carry_out as carry_out, run_to_end as run_to_end
 from keval.store.lock import fetch_run as fetch_run
 from keval.store.run import find_run as find_run, list_runs as list_runs

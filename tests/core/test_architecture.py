@@ -195,10 +195,12 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
         "servers",
         "scripted",
         "remote",
-    }  # of proxies and of what mirrors results: the core asks for them
+        "tasks",
+    }  # of proxies, of what makes tasks and of what mirrors results: the core asks for them
     commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}
-    keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
+    # Of manifest and summary, of contexts, of `results:`, of configs, of datasets, and of MCP.
+    keys = {"simulated", "tap", "recorded", "verify", "history", "tools"}
     # Kinds of plugins, findings, errors and texts, beside the plugins of these names, and the default workspace.
     ordinary = {"command", "file", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
     ordinary |= {"tools", "history", "verify"}

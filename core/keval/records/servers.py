@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -150,6 +150,21 @@ class ToolListing:
     original_instructions: str | None = None
     unmatched: tuple[FieldError, ...] = ()
     sharing: Sharing | None = None
+
+
+@attrs.frozen
+class ContextToolListings:
+    """What the servers of one context offer. `type` is its plugin's name.
+
+    `origin` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
+    last, as a config writes it.
+    """
+
+    label: str
+    type: str
+    tool_listings: Sequence[ToolListing]
+    origin: str | None = None
+    interventions: Sequence[Mapping[str, Any]] = ()
 
 
 @attrs.frozen

@@ -19,7 +19,7 @@ from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
 from keval.execute.limits import RunLimits
 from keval.execute.models.exchange import ModelExchange, ModelField, all_of, lead, resolve_models
-from keval.plan.build import hook_plugins, make_contexts
+from keval.plan.build import hook_plugins
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
 from keval.records.cassettes import ServerCassette, Traffic
 from keval.records.models import Asker, Endpoint, Model
@@ -27,12 +27,12 @@ from keval.records.servers import McpServer, ToolListing
 from keval.records.trial import Sample, TrialKey
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.contexts import ServerSpec, TrialInfo, works_in_workspace
+from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
-from keval.seams.workspaces import TaskMaker, TextContext, WorkspaceProvider
+from keval.seams.workspaces import TextContext, WorkspaceProvider
 
 if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
     from keval_replay.cassette import Player
@@ -271,15 +271,6 @@ async def open_context(
         return opened
 
 
-def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> WorkspaceProvider | None:
-    """Return what makes the workspace of a condition with this context, if its server works in one."""
-    if not works_in_workspace(context.plugin):
-        return None
-    with _placed(context):
-        maker: TaskMaker = registry.load(registry.find("keval.task_makers", "tasks"))()
-        return maker.workspace_of(evaluation, context.label)
-
-
 async def _probed(workspace: WorkspaceProvider | None, server: ServerSpec, scope: ResourceScope) -> Path:
     """Make a workspace for a server that is started for its tools to be listed. Raises PreflightError."""
     if workspace is None:
@@ -340,49 +331,3 @@ async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[ModelF
             elif model.endpoint is not was.endpoint:
                 changes[name] = model
         return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
-
-
-@attrs.frozen
-class ContextToolListings:
-    """What the servers of one context offer. `type` is its plugin's name.
-
-    `origin` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
-    last, as a config writes it.
-    """
-
-    label: str
-    type: str
-    tool_listings: Sequence[ToolListing]
-    origin: str | None = None
-    interventions: Sequence[Mapping[str, Any]] = ()
-
-
-async def read_tool_listings(
-    evaluation: Evaluation, labels: Sequence[str] = (), redactor: Redactor | None = None
-) -> list[ContextToolListings]:
-    """Start the contexts with these labels, or all of an evaluation, and return what their servers list.
-
-    `redactor` learns the tokens for servers before they are used.
-
-    Raises:
-        ConfigError: the evaluation is wrong, or has no such context.
-        PreflightError: a server does not come up; with every problem.
-    """
-    contexts, scope, redactor = make_contexts(evaluation, labels), ResourceScope(), redactor or Redactor()
-    folders = {each.label: _workspace_for(each, evaluation) for each in contexts}
-    try:
-        opened = await all_of(
-            [open_context(each, evaluation, scope, redactor, workspace=folders[each.label]) for each in contexts]
-        )
-    finally:
-        await scope.close()
-    return [
-        ContextToolListings(
-            context.label,
-            context.component.name,
-            found.tool_listings,
-            context.origin,
-            [change.as_config() for change in context.interventions],
-        )
-        for context, found in zip(contexts, opened, strict=True)
-    ]

@@ -19,9 +19,9 @@ from keval.plugin import (
     filling,
     learn_config,
     read_evaluation,
-    read_tool_listings,
     redactor,
 )
+from keval.seams import registry
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
 
@@ -128,8 +128,12 @@ async def listed_servers(
     """Start every server once and return what it lists.
 
     Raises:
+        PluginError: keval-mcp is not installed.
         PreflightError: servers do not come up; each with its command and the end of its standard error.
     """
+    registry.find("keval.proxies", "servers")  # whose package lists tools
+    from keval_mcp.tool_listings import read_tool_listings  # only who names servers needs it
+
     contexts = {server.label: dict(server.options) for server in servers}
     conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}
     with filling(variables.known):

@@ -13,10 +13,9 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.cli.messages import foreign
-from keval.execute.bringup.preflight import ContextToolListings
 from keval.records.formats import counted
 from keval.records.manifest import ServerEntry
-from keval.records.servers import ServerListing, Sharing, ToolListing
+from keval.records.servers import ContextToolListings, ServerListing, Sharing, ToolListing
 from keval_analysis.findings.summary import Summary, ToolUse
 from keval_analysis.listing_changes import ListingChange, listing_changes, renamed_by
 from keval_report.blocks import grouped
