@@ -71,7 +71,6 @@ __getattr__, __dir__, __all__ = lazily(
         "keval.plan.plan": "Plan",
         "keval.run.active_run": "RunOptions",
         "keval.run.flow": "run_plan",
-        "keval.execute.bringup.preflight": "read_tool_listings",
         "keval.cli.session": "carry_out run_to_end",
         "keval.store.lock": "fetch_run",
         "keval.store.run": "find_run list_runs",
