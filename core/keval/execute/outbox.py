@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import attrs
 
 from keval.execute.admission import Admission
 from keval.execute.packing import TrialPacker
-from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob
 from keval.records.trial import Trial
 from keval.redaction import Redactor
@@ -22,16 +20,13 @@ from keval.store.run import Run
 from keval.store.serialization import read_trial
 from keval.store.writer import RunWriter
 
-if TYPE_CHECKING:
-    from keval_replay.recording import RecordingWriter
-
 
 @attrs.define(eq=False)
 class RunOutbox:
     """Writes trials, their traffic and blobs to a run, and tells hook plugins of trials and live events.
 
-    All is without secrets. `_journal` writes ahead to `_recording`, if the run is recorded. `_written` is handed the id
-    and the line of each trial that is on disk. `_entry` returns what the index of trials has of one.
+    All is without secrets. `_written` is handed the id and the line of each trial that is on disk. `_entry` returns
+    what the index of trials has of one.
     """
 
     _writer: RunWriter
@@ -39,7 +34,6 @@ class RunOutbox:
     _redact: Redactor
     _hooks: Hooks
     _admission: Admission
-    _recording: RecordingWriter | None = None
     _written: Callable[[str, bytes], None] = lambda trial, line: None
     _entry: Callable[[Trial], int] = lambda trial: 0
     _run: Run = attrs.field(init=False)
@@ -48,7 +42,7 @@ class RunOutbox:
 
     def __attrs_post_init__(self) -> None:
         self._run = self._writer.run
-        self._packer = TrialPacker(self._redact, self._recording.make.trial if self._recording is not None else None)
+        self._packer = TrialPacker(self._redact)
 
     @property
     def wants_events(self) -> bool:
@@ -87,9 +81,9 @@ class RunOutbox:
         """Tell hook plugins and other listeners of a live event."""
         self._hooks.tell(event, self._redact)
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Keep the traffic of a trial until that is written, if the run is recorded."""
-        self._packer.traffic(trial, traffic)
+    def traffic(self, trial: str, frame: bytes) -> None:
+        """Keep the traffic of a trial until that is written."""
+        self._packer.traffic(trial, frame)
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is written."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
 import attrs
 
 from keval.files import MOST_BYTES
-from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob
 from keval.records.trial import Failure, Trial
 from keval.redaction import Redactor
@@ -22,13 +20,9 @@ _MOST_BYTES = MOST_BYTES // 2
 
 @attrs.define(eq=False)
 class TrialPacker:
-    """Packs trials with the content and the traffic that was handed over before.
-
-    `_frame` makes a frame of the recording of a trial's traffic, if the run is recorded.
-    """
+    """Packs trials with the content and the traffic that was handed over before."""
 
     _redact: Redactor
-    _frame: Callable[[str, Sequence[Traffic]], bytes] | None = None
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
@@ -42,10 +36,9 @@ class TrialPacker:
             blob = kept
         self._blobs[blob.sha256] = blob
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Keep the traffic of a trial until that is packed, if the run is recorded."""
-        if self._frame is not None:
-            self._frames[trial] = self._frame(trial, traffic)
+    def traffic(self, trial: str, frame: bytes) -> None:
+        """Keep the traffic of a trial until that is packed."""
+        self._frames[trial] = frame
 
     def pack(self, trial: Trial) -> tuple[PackedTrial, bool]:
         """Return a packed trial, and whether its line differs from the trial, as it had secrets or was unwritable."""

@@ -16,12 +16,14 @@ from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
-from keval.errors import ConfigError, InterventionError, PluginError, Problem, RunError, suggestion
+from keval.errors import ConfigError, InterventionError, PluginError, PreflightError, Problem, suggestion
 from keval.plan.plan import Arm, ResolvedPlugin, Scorers, kinds_of
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale
+from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.interfaces import ComparingJudge
+from keval.seams.traffic import recorded_servers
 from keval.seams.workspaces import TaskMaker, TextContext
 
 DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
@@ -355,10 +357,8 @@ def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:
     ]
     for place, results in found[:1]:
         try:
-            from keval_replay.recorded_results import open_results_recording  # only a config that asks for it
-
-            open_results_recording(results)
-        except RunError as error:
+            recorded_servers(results, Redactor())
+        except (PluginError, PreflightError) as error:
             constructor.problem((*place, "results", "recorded"), str(error))
     for place, _ in found[1:]:
         told = "the results are recorded results; derive from the context that does not replace them"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 
@@ -24,15 +24,17 @@ from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
 from keval.plan.build import hook_plugins
 from keval.plan.plan import Plan, ScoringPlan
-from keval.records.manifest import Manifest, RecordingEntry, ServerStartsEntry
+from keval.records.manifest import Manifest, Rates, RecordingEntry, ServerStartsEntry
 from keval.records.models import Price
 from keval.records.scores import ScoreLine
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
+from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.scoring import Grader, Lacks, ScoredTrial, TrialGrader
-from keval.seams.distribution import Crew, PackedScores
+from keval.seams.distribution import Crew, PackedScores, Worker
 from keval.seams.hooks import HookPlugin, Hooks
+from keval.seams.traffic import FrameWriter
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
@@ -40,8 +42,6 @@ from keval.store.writer import RunWriter
 if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
     from keval_analysis.gates import Regression
     from keval_analysis.monitor import Monitor
-    from keval_replay.recording import RecordingWriter
-    from keval_replay.replay_workers import Replaying
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -61,6 +61,27 @@ class RunOptions:
     stop: Stop = attrs.field(factory=Stop)
     regression: Regression | None = None
     record: bool = False
+
+
+class Replaying(Protocol):
+    """Runs and scores the trials of a run in place of what a run has otherwise, as a replay does."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether trials may be run that were not run before."""
+        ...
+
+    def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
+        """Return what runs the trials of a plan that is up."""
+        ...
+
+    def judge(self, runner: JudgeRunner) -> TrialJudge:
+        """Return what asks a judge."""
+        ...
+
+    def concluded(self, manifest: Manifest) -> Manifest:
+        """Return the manifest as it is when all trials are scored."""
+        ...
 
 
 @attrs.frozen
@@ -90,9 +111,9 @@ class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
-    servers that a run that goes on had started. `replaying` is what plays a recorded run. `crew` are the workers
-    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `monitor` looks at an effect, in a
-    run that may end early.
+    servers that a run that goes on had started. `replaying` is what plays a recorded run, and `recording` writes the
+    traffic that is kept. `crew` are the workers elsewhere, of an executor that has some, and `crew_grader` makes scores
+    on them. `monitor` looks at an effect, in a run that may end early.
     """
 
     plan: Plan | ScoringPlan
@@ -116,7 +137,7 @@ class ActiveRun:
     spec: ScoringSpec = attrs.field(init=False)
     manifest: Manifest = attrs.field(init=False)
     run_budget: RunBudget = attrs.field(init=False)
-    recording: RecordingWriter | None = attrs.field(default=None, init=False)
+    recording: FrameWriter | None = attrs.field(default=None, init=False)
 
     @classmethod
     @asynccontextmanager
@@ -193,9 +214,8 @@ class ActiveRun:
             exchange=self.ready.exchange,
             run_budget=self.run_budget,
             counterpart=finished.counterpart,
-            keep=recording.judgement if recording else None,
+            keep=(lambda _, frame: recording.write(frame)) if recording else None,
             judging=self.replaying.judge if self.replaying else None,
-            sleep=self.replaying.sleep if self.replaying else asyncio.sleep,
         )
 
     def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:

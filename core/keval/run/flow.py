@@ -1,7 +1,7 @@
 """The flow of keval: a plan is brought up and executed, its trials are scored, and the scores are summarised.
 
 Each command takes the steps that it needs, in their order: a new run all of them, a run that goes on those for what it
-lacks, and a finished run that is scored again those without agents. `keval_replay.replay` plays a recorded run.
+lacks, and a finished run that is scored again those without agents.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.distribution import CrewExecutor, Job
+from keval.seams.traffic import recorder
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
@@ -51,7 +52,7 @@ async def bring_up(
     Of a run that goes on, `before` is the manifest, and `done` are the trials that are not run again. Raises
     PreflightError.
     """
-    plan = run.plan
+    plan, traffic = run.plan, recorder(run.redact) if recorded else None
     if isinstance(plan, Plan):
         run.ready = await preflight(
             plan,
@@ -60,11 +61,11 @@ async def bring_up(
             run.hooks,
             done=done,
             trials_elsewhere=isinstance(plan.executor.plugin, CrewExecutor),
-            recorded=recorded,
+            traffic=traffic,
             limits=run.limits,
         )
     else:
-        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded, limits=run.limits)
+        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, traffic=traffic, limits=run.limits)
     run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
 
 
@@ -158,13 +159,11 @@ def begin(run: ActiveRun) -> None:
 @contextmanager
 def keep_recording(run: ActiveRun) -> Iterator[None]:
     """Add to the recording of the run while the block runs, if it is recorded. Raises RunError."""
-    if run.manifest.recording is None:
+    traffic = run.ready.exchange.traffic
+    if run.manifest.recording is None or traffic is None:
         yield
         return
-    from keval_replay.recording import RecordingWriter
-
-    with RecordingWriter.open(run.writer.path, run.redact) as run.recording:
-        run.recording.begin(endpoints_by_model(run.plan.askers, run.ready.endpoints), run.ready.listed)
+    with traffic.writing(run.writer.path, endpoints_by_model(run.plan.askers, run.ready.endpoints)) as run.recording:
         yield
 
 
@@ -246,7 +245,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.live_state.begins,
     )
-    if run.monitor is not None and (run.replaying is None or run.replaying.live is not None):
+    if run.monitor is not None and (run.replaying is None or run.replaying.is_live):
         # All that was recorded is played.
         admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
     rates = run.run_budget.rates
@@ -259,9 +258,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         backlog.as_they_finish() as submit,
         Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal,
     ):
-        outbox = RunOutbox(
-            run.writer, journal, run.redact, run.hooks, admission, recording, submit, written.ranking.entry
-        )
+        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, submit, written.ranking.entry)
         while True:
             job = Job(
                 manifest=run.manifest,
@@ -313,7 +310,7 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     if run.crew is not None:
         run.manifest = attrs.evolve(run.manifest, workers=(*run.manifest.workers, *run.crew.workers))
     if run.replaying is not None:
-        run.manifest = run.replaying.counted(run.manifest)
+        run.manifest = run.replaying.concluded(run.manifest)
     run.writer.write_manifest(run.manifest)
 
 

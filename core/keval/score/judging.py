@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import attrs
 
@@ -13,7 +13,6 @@ from keval.execute.attempts import AttemptOutcome, RetryPolicy, Stopwatch, failu
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.plan.plan import judge_seed, models_of
-from keval.records.cassettes import Traffic
 from keval.records.models import Asker
 from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
@@ -21,16 +20,13 @@ from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge, Judge
 from keval.seams.transcript_builder import JudgementBuilder
 
-KeepJudgement: TypeAlias = Callable[[str, str, int, Iterable[Traffic]], object]
-"""Keeps the traffic of a judgement in the recording, given the ids of the trial and judge, and the repetition."""
+KeepJudgement: TypeAlias = Callable[[str, bytes], object]
+"""Keeps the traffic of a judgement, given the id of the trial and what `RunTraffic.frame` makes of it."""
 Counterpart: TypeAlias = Callable[[Trial, str], Trial | None]
 """Returns the trial of the same agent, question and repetition under another condition, if there is one."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
-
-if TYPE_CHECKING:  # only a run that is recorded needs it
-    from keval_replay.traffic_log import TrafficLog
 
 
 @attrs.frozen
@@ -90,7 +86,7 @@ class TrialJudge(Protocol):
 class JudgeRunner:
     """Asks one judge, about any number of trials concurrently.
 
-    `counterpart` finds what a judge that compares is handed. `keep` keeps the traffic, if the run is recorded.
+    `counterpart` finds what a judge that compares is handed. `keep` keeps the traffic, if the run keeps it.
     """
 
     label: str
@@ -142,20 +138,16 @@ class JudgeRunner:
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
         try:
-            log = None
-            if self.keep:
-                from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
-
-                log = TrafficLog()
-            judgement, graded = await self._ask(trial, against, rubrics, repetition, log)
-            if self.keep and log:
-                self.keep(trial.id, self.label, repetition, log.traffic())
+            judgement, graded = await self._ask(trial, against, rubrics, repetition)
+            traffic, asker = self.exchange.traffic, Asker("judge", self.label, trial.id, repetition)
+            if self.keep and traffic is not None and (frame := traffic.frame(asker)) is not None:
+                self.keep(trial.id, frame)
             return judgement, graded
         finally:
             self.run_budget.end_judgement(self.label, judgement)
 
     async def _ask(
-        self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
+        self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[Judgement, dict[str, Verdict]]:
         builder = JudgementBuilder()
         failures: list[Failure] = []
@@ -163,7 +155,7 @@ class JudgeRunner:
         while True:
             number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            outcome = await self._attempt(asker, (blinded, other), rubrics, builder, log)
+            outcome = await self._attempt(asker, (blinded, other), rubrics, builder)
             if outcome.error is None:
                 return builder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
@@ -180,15 +172,14 @@ class JudgeRunner:
         blinded: tuple[Trial, Trial | None],
         rubrics: Sequence[Rubric],
         builder: JudgementBuilder,
-        log: TrafficLog | None,
     ) -> AttemptOutcome[Mapping[str, Score | TrialError]]:
-        """Ask once about a trial, and the one to compare it with: live, or from the cassette of the attempt."""
+        """Ask once about a trial, and the one to compare it with, and have the traffic kept or played."""
         seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
-        with self.exchange.playing(asker, stopwatch) as cassette:
+        with self.exchange.attempt(asker, stopwatch) as traffic:
             trial, against = blinded
             scope = self.exchange.request_scope(
-                asker, builder.refused, stopwatch, passed=builder.passed, log=log, cassette=cassette
+                asker, builder.refused, stopwatch, passed=builder.passed, traffic=traffic
             )
             async with scope as headers:
                 context = JudgeContext(
@@ -199,11 +190,11 @@ class JudgeRunner:
                     against=against,
                     builder=builder,
                 )
-                limit = seconds if cassette is None else cassette.limit(seconds)
+                limit = seconds if traffic is None else traffic.limit(seconds)
                 outcome = await run_attempt(
                     lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
                 )
-            error = None if cassette is None else cassette.overruled(outcome.failure, late)
+            error = None if traffic is None else traffic.overruled(outcome.failure, late)
             return outcome if error is None else AttemptOutcome.failed(error)
 
     def _headers(self, repetition: int) -> dict[str, str]:

@@ -20,7 +20,7 @@ import attrs
 from keval.config.evaluation import Execution
 from keval.config.variables import SECRET_OPTION
 from keval.errors import PluginWarning, TrialError
-from keval.execute.attempts import RetryPolicy, Sleep, run_attempt
+from keval.execute.attempts import RetryPolicy, run_attempt
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.files import read_input
@@ -131,14 +131,13 @@ class Grader:
         counterpart: Counterpart,
         keep: KeepJudgement | None = None,
         judging: Callable[[JudgeRunner], TrialJudge] | None = None,
-        sleep: Sleep = asyncio.sleep,
     ) -> Iterator[Grader]:
         """Yield a grader of these scorers; `judges` are the plan's, by label, with their models resolved.
 
         `judging` returns what asks a judge in place of its runner. Metrics that block have threads while the block
         runs.
         """
-        retry_policy = RetryPolicy(execution.retry, sleep, random.Random(execution.seed))
+        retry_policy = RetryPolicy(execution.retry, asyncio.sleep, random.Random(execution.seed))
         with _threads(scorers.metrics) as threads:
             runners = {
                 label: JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)

@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from keval.records.cassettes import Traffic
 from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.models import Endpoint
 from keval.records.transcript import Blob
@@ -65,8 +64,8 @@ class Outbox(Protocol):
         """Hand over content that a trial refers to, before the trial itself."""
         ...
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Hand over what passed in all attempts at a trial, before the trial itself; it still has its secrets."""
+    def traffic(self, trial: str, frame: bytes) -> None:
+        """Hand over what was kept of all attempts at a trial, before the trial itself; see `RunTraffic.frame`."""
         ...
 
 

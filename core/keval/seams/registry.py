@@ -33,6 +33,7 @@ GROUPS = {
     "keval.dialects": "dialect",
     "keval.exporters": "exporter",
     "keval.proxies": "proxy",
+    "keval.recorders": "recorder",
     "keval.results": "results mirror",
     "keval.commands": "command",
     "keval.api": "name",

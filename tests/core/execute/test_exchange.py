@@ -15,9 +15,10 @@ from keval.errors import MiddlewareError, PluginWarning, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
 from keval.plugin import ASKER_HEADER, Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
-from keval.records.cassettes import ModelTraffic
+from keval.records.cassettes import ModelTraffic, Traffic
 from keval.records.transcript import Refusal
-from keval_replay.traffic_log import TrafficLog
+from keval.redaction import Redactor
+from keval_replay.recorder import Recorder
 from tests.conftest import Project
 
 ROUTE = Asker("agent", "a")
@@ -135,23 +136,27 @@ def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str,
 
 
 def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial() -> None:
-    exchange, log = ModelExchange(recorded=True), TrafficLog()
+    recorder = Recorder(Redactor())
+    exchange = ModelExchange(traffic=recorder)
     route = exchange.route(ROUTE, SIMULATED)
+    asked: list[Traffic] = []
 
     async def send(request: ModelRequest) -> ModelResponse:
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> None:
-        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), log=log) as told:
-            for headers in ({}, told, {}):
-                await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
+        with recorder.attempt(TRIAL, lambda: None) as traffic:
+            async with exchange.request_scope(TRIAL, nobody, Stopwatch(), traffic=traffic) as told:
+                for headers in ({}, told, {}):
+                    await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
+            asked.extend(traffic.log.traffic())
 
     with pytest.warns(PluginWarning) as warned:
         asyncio.run(scenario())
 
     told = "the agent 'a' sends model requests without Context.model_headers; they are not recorded"
     assert [told] == [str(each.message) for each in warned]
-    assert [TRIAL] == [each.asker for each in log.traffic() if isinstance(each, ModelTraffic)]
+    assert [TRIAL] == [each.asker for each in asked if isinstance(each, ModelTraffic)]
 
 
 def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -18,10 +17,9 @@ from keval.errors import InterventionError, PluginError, PreflightError, TrialEr
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
 from keval.execute.limits import RunLimits
-from keval.execute.models.exchange import ModelExchange, ModelField, all_of, lead, resolve_models
+from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, resolve_models
 from keval.plan.build import hook_plugins
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
-from keval.records.cassettes import ServerCassette, Traffic
 from keval.records.models import Asker, Endpoint, Model
 from keval.records.servers import McpServer, ToolListing
 from keval.records.trial import Sample, TrialKey
@@ -32,10 +30,8 @@ from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
+from keval.seams.traffic import RunTraffic, recorded_servers
 from keval.seams.workspaces import TextContext, WorkspaceProvider
-
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval_replay.cassette import Player
 
 
 @attrs.frozen
@@ -53,14 +49,6 @@ class Ready:
         """Return what a condition's servers offer."""
         return [tool_listing for context in self.contexts[condition] for tool_listing in context.tool_listings]
 
-    @property
-    def listed(self) -> dict[tuple[str, str], list[Traffic]]:
-        """What servers listed, by condition and name, if the run is recorded."""
-        opened = ((condition, context) for condition, found in self.contexts.items() for context in found)
-        return {
-            (condition, name): log.traffic() for condition, context in opened for name, log in context.listed.items()
-        }
-
 
 async def preflight(
     plan: Plan,
@@ -70,15 +58,15 @@ async def preflight(
     *,
     done: Collection[TrialKey] = (),
     trials_elsewhere: bool = False,
-    recorded: bool = False,
-    player: Player | None = None,
+    traffic: RunTraffic | None = None,
+    gate: MakeGate | None = None,
     limits: Limits | None = None,
 ) -> Ready:
     """Bring everything up at once, held by `scope`, for the trials that are not `done`.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
-    plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
-    `player`, nothing is connected to but what it does not play. `limits` are those of the run. If all trials are run
+    plan and of who watches the run. All `traffic` passes where it can be kept or played, and requests to models pass a
+    `gate`, if it is given, in place of those of their endpoints. `limits` are those of the run. If all trials are run
     `elsewhere`, nothing is started ahead of them.
 
     Raises:
@@ -99,17 +87,16 @@ async def preflight(
             redactor,
             ahead=ahead.get(condition, 0),
             proxy=proxy,
-            recorded=recorded,
+            traffic=traffic,
             condition=condition,
-            listing=None if player is None else partial(player.listing, condition),
             workspace=plan.tasks.asked_for(condition) if plan.tasks is not None else None,
         )
         for condition, label in wanted
     ]
     exchange, endpoints, _, *opened = await all_of(
         [
-            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player, limits=limits),
-            resolve_models(plan.askers, execution, scope, player),
+            _begin_middleware(plan.middleware, execution, scope, traffic, gate, limits=limits),
+            resolve_models(plan.askers, execution, scope, traffic),
             plan.tasks.prepare(scope.close_later) if plan.tasks is not None and asked else asyncio.sleep(0),
             *opening,
         ]
@@ -121,10 +108,6 @@ async def preflight(
     }
     problems: list[str] = []
     for condition, found in contexts.items():
-        if player is not None and (was := player.recording.manifest.conditions.get(condition)) is not None:
-            for context in found:
-                names = context.servers.keys() & was.servers.keys()
-                context.answers.update({name: told for name in names if (told := was.servers[name].answers)})
         tool_listings = [tool_listing for context in found for tool_listing in context.tool_listings]
         tapped = {name for context in found for name in context.tapped}
         aliases, wrong = aliases_of(condition, tool_listings, tapped)
@@ -154,14 +137,14 @@ async def begin_judges(
     redactor: Redactor,
     hooks: Hooks,
     *,
-    recorded: bool = False,
+    traffic: RunTraffic | None = None,
     limits: Limits | None = None,
 ) -> Ready:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     judges, execution = plan.scorers.judges, plan.evaluation.execution
     exchange, endpoints = await all_of(
         [
-            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, limits=limits),
+            _begin_middleware(plan.middleware, execution, scope, traffic, limits=limits),
             resolve_models(judges, execution, scope),
         ]
     )
@@ -174,9 +157,9 @@ async def _begin_middleware(
     middleware: Sequence[ResolvedPlugin],
     execution: Execution,
     scope: ResourceScope,
+    traffic: RunTraffic | None,
+    gate: MakeGate | None = None,
     *,
-    recorded: bool,
-    player: Player | None = None,
     limits: Limits | None,
 ) -> ModelExchange:
     for item in middleware:
@@ -184,7 +167,7 @@ async def _begin_middleware(
         await _prepared(item, item.plugin)
     labelled = {item.label: item.plugin for item in middleware}
     limits = limits or RunLimits(execution.retry, execution.rates)
-    return ModelExchange(labelled, execution.retry, execution.seed, recorded, player, limits)
+    return ModelExchange(labelled, execution.retry, execution.seed, traffic, limits, gate)
 
 
 async def _begin(
@@ -224,15 +207,14 @@ async def open_context(
     *,
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
-    recorded: bool = False,
+    traffic: RunTraffic | None = None,
     condition: str | None = None,
-    listing: Callable[[str], ServerCassette] | None = None,
     workspace: WorkspaceProvider | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
-    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that. In
-    a replay, `listing` returns what plays a server by its name. `condition` is the one that it is started for.
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
+    `condition` is the one that it is started for.
     """
     with changes_placed(context, evaluation.source), _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
@@ -241,32 +223,24 @@ async def open_context(
         changed_servers = () if isinstance(context.plugin, TextContext) else context.interventions
         opened = OpenedContext(source, changed_servers)
         results = next((change.recorded for change in context.interventions if change.recorded is not None), None)
-        if results is not None and listing is None:
-            from keval_replay.recorded_results import RecordedResultsReader  # only a context that asks for it
-
-            recorded_results = RecordedResultsReader.open(results, redactor)
-            opened = attrs.evolve(opened, recorded_results=recorded_results)
-            listing = partial(recorded_results.listing, condition=condition)
-        for server in source.servers:
-            _check_is_seen(server, recorded=recorded, played=listing is not None)
+        if results is not None and (traffic is None or not traffic.plays):
+            opened = attrs.evolve(opened, recorded=recorded_servers(results, redactor))
+        for each in source.servers:
+            server = each if opened.recorded is None else opened.recorded.listing(each, condition)
+            server = server if traffic is None else traffic.listing(server, condition)
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.tool_listings.append(ToolListing(server.name, server.tools))
                 continue
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
-            traffic_log = opened.listing_log(server.name) if recorded else None
-            played = listing(server.name) if listing else None
-            given = opened.given(server, evaluation.execution, traffic_log=traffic_log, cassette=played)
-            given = attrs.evolve(given, start_ahead=ahead)
+            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
             if server.uses_workspace:
                 given = given.in_workspace(await _probed(workspace, server, scope))
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.tool_listings.append(connected.tool_listing)
-            if opened.recorded_results is not None:
-                opened.answers[server.name] = opened.recorded_results.entry
-            if played is not None:  # a replay that is recorded itself has the same listing
-                traffic_log = opened.listing_log(server.name)
-                traffic_log.end(traffic_log.begin("listed"), played.listed())
+            answers = traffic.answers(server.name, condition) if traffic is not None else None
+            if entry := opened.recorded.entry if opened.recorded is not None else answers:
+                opened.answers[server.name] = entry
         check_changes(context, opened.tool_listings, opened.tapped)
         return opened
 
@@ -282,18 +256,6 @@ async def _probed(workspace: WorkspaceProvider | None, server: ServerSpec, scope
     except TrialError as error:
         raise PreflightError(f"server '{server.name}': {error}") from error
     return made.folder
-
-
-def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bool) -> None:
-    """Warn of a server that no recording has, and raise PreflightError where it is to be played."""
-    if isinstance(server, ServerSpec) and server.tap:
-        return
-    told = f"server {server.name!r}: agents connect to it directly, so nothing of it"
-    if played:
-        raise PreflightError(f"{told} was recorded; run it live, or through the tap")
-    if recorded:
-        problem = f"{told} is recorded, and the run cannot be replayed; remove `tap: false` from the context"
-        warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
 def _server_proxy() -> ServerProxy:

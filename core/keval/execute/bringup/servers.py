@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,7 +14,6 @@ from keval.errors import FieldError, InterventionError, PreflightError
 from keval.execute.trial.result_shuffling import TrialResults
 from keval.plan.construct import UNTAPPED
 from keval.plan.plan import ResolvedPlugin
-from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.interventions import Intervention
 from keval.records.manifest import AnswersEntry
 from keval.records.servers import ToolListing
@@ -23,11 +21,8 @@ from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.infrastructure import ConnectedServer
 from keval.seams.interfaces import ContextSource
 from keval.seams.live_events import EmitEvent
+from keval.seams.traffic import RecordedServers
 from keval.seams.workspaces import TextContext
-
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
-    from keval_replay.recorded_results import RecordedResultsReader
-    from keval_replay.traffic_log import TrafficLog
 
 
 def aliases_of(
@@ -120,9 +115,9 @@ def _unmatched_by_all(tool_listings: Iterable[ToolListing]) -> list[FieldError]:
 class OpenedContext:
     """A context that is up for the trials of one condition, with the servers that keval connected to, by name.
 
-    `tool_listings` are what agents get, and `aliases` the names of tools that are others there, by server. `listed` has
-    what each server listed, if the run is recorded. `recorded_results` has the servers' recorded answers, where an
-    intervention gives these to live agents, and `answers` says which run they are from, by server.
+    `tool_listings` are what agents get, and `aliases` the names of tools that are others there, by server. `recorded`
+    has the servers' recorded answers, where an intervention gives these to live agents, and `answers` says which run
+    they are from, by server.
     """
 
     source: ContextSource
@@ -130,8 +125,7 @@ class OpenedContext:
     servers: dict[str, ConnectedServer] = attrs.field(factory=dict)
     tool_listings: list[ToolListing] = attrs.field(factory=list)
     aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
-    listed: dict[str, TrafficLog] = attrs.field(factory=dict)
-    recorded_results: RecordedResultsReader | None = None
+    recorded: RecordedServers | None = None
     answers: dict[str, AnswersEntry] = attrs.field(factory=dict)
 
     @property
@@ -144,13 +138,6 @@ class OpenedContext:
         tool_listings = [renamed(listing, aliases.get(listing.server, {})) for listing in self.tool_listings]
         return attrs.evolve(self, tool_listings=tool_listings, aliases=aliases)
 
-    def listing_log(self, server: str) -> ServerTrafficLog:
-        """Return what keeps what a server lists."""
-        from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
-
-        log = self.listed[server] = TrafficLog()
-        return log.server(server)
-
     def given(
         self,
         server: ServerSpec,
@@ -158,14 +145,11 @@ class OpenedContext:
         trial: TrialInfo | None = None,
         shuffled_results: TrialResults | None = None,
         *,
-        traffic_log: ServerTrafficLog | None = None,
-        cassette: ServerCassette | None = None,
         emit: EmitEvent | None = None,
         admit: Callable[[], str | None] | None = None,
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
-        `traffic_log` keeps the traffic of the attempt with it, if the run is recorded, `cassette` plays it in a replay,
         `emit` takes the live events of the tap, and `admit` is asked before each call.
         """
         return attrs.evolve(
@@ -176,9 +160,6 @@ class OpenedContext:
             seed=execution.seed,
             trial=trial,
             shuffled_results=shuffled_results.attempt(server.name) if shuffled_results else None,
-            traffic_log=traffic_log,
-            cassette=cassette,
             emit=emit,
             admit=admit,
-            asks_live=self.recorded_results is not None and self.recorded_results.misses == "live",
         )

@@ -9,7 +9,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -37,12 +37,14 @@ from keval.seams.infrastructure import (
     RequestsByProxy,
     UsageByProxy,
 )
+from keval.seams.traffic import AttemptTraffic, RunTraffic
 
-if TYPE_CHECKING:  # only some runs need them
+if TYPE_CHECKING:  # few runs have limits
     from keval.execute.trial_limits import TrialMeter
-    from keval_replay.cassette import AttemptCassette, Player
-    from keval_replay.traffic_log import TrafficLog
 
+
+MakeGate: TypeAlias = Callable[[], Gate]
+"""Makes what stands in front of an endpoint."""
 
 _ASKER_HEADERS = frozenset({ASKER_HEADER})
 _OWN_HEADERS = frozenset({ASKER_HEADER, "x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched"})
@@ -103,26 +105,25 @@ class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
     A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `limits` say how
-    many requests an endpoint is given. If the run is `recorded`, or played by a `player`, every request of every agent
-    and judge passes here.
+    many requests an endpoint is given. If there is `traffic` to keep or play, every request of every agent and judge
+    passes here. `make_gate` makes other gates than those of endpoints.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     retry: Retry = attrs.field(factory=Retry)
     seed: int = 0
-    recorded: bool = False
-    player: Player | None = None
+    traffic: RunTraffic | None = None
     limits: Limits = attrs.field(factory=RunLimits)
+    make_gate: MakeGate | None = None
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
     _attempts: dict[str, _Attempt] = attrs.field(factory=dict, init=False)
     _ids: Iterator[int] = attrs.field(factory=itertools.count, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
-    _unknown: set[Asker] = attrs.field(factory=set, init=False)
     _unknown_keys: Counter[Asker] = attrs.field(factory=Counter, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
-        return bool(self.middleware) or self.recorded or self.player is not None or not endpoint.simulated
+        return bool(self.middleware) or self.traffic is not None or not endpoint.simulated
 
     def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
         """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
@@ -136,17 +137,12 @@ class ModelExchange:
             if gate is not None:
                 gate.reopen()
 
-    @contextmanager
-    def playing(self, asker: Asker, stopwatch: Stopwatch) -> Iterator[AttemptCassette | None]:
-        """Yield the cassette that an attempt is played from, or `None`; the attempt's time is that of `stopwatch`.
+    def attempt(self, asker: Asker, stopwatch: Stopwatch) -> AbstractContextManager[AttemptTraffic | None]:
+        """Return a block with the traffic of an attempt, if it is kept or played; its time is that of `stopwatch`.
 
-        Raises RunError: the recording is damaged.
+        Raises RunError: what is to be played is damaged.
         """
-        if self.player is None:
-            yield None
-            return
-        with self.player.attempt(asker, stopwatch.expire) as cassette:
-            yield cassette
+        return nullcontext() if self.traffic is None else self.traffic.attempt(asker, stopwatch.expire)
 
     def request_scope(
         self,
@@ -160,8 +156,7 @@ class ModelExchange:
         denied: Callable[[str, str], object] = lambda request, reason: None,
         headers: Callable[[], Mapping[str, str]] = dict,
         passed: Callable[[int], object] = lambda tokens: None,
-        log: TrafficLog | None = None,
-        cassette: AttemptCassette | None = None,
+        traffic: AttemptTraffic | None = None,
         meter: TrialMeter | None = None,
     ) -> AbstractAsyncContextManager[dict[str, str]]:
         """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key.
@@ -170,8 +165,8 @@ class ModelExchange:
         of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
         tokens of each reply, where a proxy counts them, `failed` why there is none, and `denied` what the proxy does
         not pass on. What `headers` returns is added to the requests of a program that sends none, if the endpoint wants
-        them. `passed` is told about how many tokens a request and its reply had. `log` keeps all requests, if the run
-        is recorded, and `cassette` answers them in a replay. `meter` counts them, if trials have limits.
+        them. `passed` is told about how many tokens a request and its reply had. `traffic` stands between the attempt
+        and its models, if it is kept or played. `meter` counts requests, if trials have limits.
         """
         if not self._gates:
             return nullcontext({})
@@ -186,8 +181,7 @@ class ModelExchange:
             headers,
             stopwatch.expire,
             passed,
-            log,
-            cassette,
+            traffic,
             meter,
         )
         return _Attempt(asker, key, scope, self._attempts)
@@ -203,12 +197,10 @@ class ModelExchange:
         there = endpoint.place
         gate = self._gates.get(there)
         if gate is None:
-            if self.player is None:
-                gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
+            if self.make_gate is not None:
+                gate = self.make_gate()
             else:
-                from keval_replay.played_gate import PlayedGate  # only a replay needs it
-
-                gate = PlayedGate()
+                gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             self._gates[there] = gate
         unknown = _Attempt(asker, AttemptKey(""), RequestScope(asker.label, lambda refusal: None, nullcontext))
         broken: dict[int, TrialError] = {}
@@ -225,14 +217,14 @@ class ModelExchange:
                     scope.metered(Usage(), None, model)
                     raise
 
-            if self.recorded and ASKER_HEADER not in request.headers:
-                self._warn_of_unknown(asker)
+            if self.traffic is not None and ASKER_HEADER not in request.headers:
+                self.traffic.unattributed(asker)
             meter = scope.meter if scope.meter is not None and request.asks_for_reply else None
             if meter is not None:
                 meter.asks()
             answered = False
             try:
-                last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
+                last = _reporting(send, scope, scope.traffic or self.traffic)
                 sending = _chain(self.middleware, leave if metered else last)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
                 answered = response.status < 400
@@ -308,14 +300,6 @@ class ModelExchange:
             told = f"requests to the model of the {asker.role} {asker.label!r} refused: {count:,}; {_UNKNOWN_KEY}"
             warnings.warn(told, PluginWarning, stacklevel=2)
 
-    def _warn_of_unknown(self, asker: Asker) -> None:
-        """Warn, once for each agent or judge, that a request is not recorded, as nobody knows whose it is."""
-        if asker not in self._unknown:
-            self._unknown.add(asker)
-            headers = "Context.model_headers" if asker.role == "agent" else "JudgeContext.model_headers"
-            told = f"the {asker.role} {asker.label!r} sends model requests without {headers}; they are not recorded"
-            warnings.warn(told, PluginWarning, stacklevel=2)
-
 
 def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: RequestScope) -> ModelRequest:
     """Say who asks, and leave out the headers that are keval's own."""
@@ -326,27 +310,17 @@ def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: Reque
     return ModelRequest(request.model, request.wire, request.method, request.path, kept, request.body, asker)
 
 
-def _reporting(send: Next, scope: RequestScope) -> Next:
-    """Return a `Next` that reports a request for a reply before it sends it."""
+def _reporting(send: Next, scope: RequestScope, traffic: AttemptTraffic | RunTraffic | None) -> Next:
+    """Return a `Next` that reports a request for a reply before it sends it, unless `traffic` answers it."""
 
     async def reported(request: ModelRequest) -> ModelResponse:
+        if traffic is not None:
+            return await traffic.ask(request, send, scope.relayed)
         if request.asks_for_reply:
             scope.relayed(request.body)
         return await send(request)
 
     return reported
-
-
-def _keeping(send: Next, scope: RequestScope) -> Next:
-    """Return a `Next` that keeps what it sends and what comes back, if the run is recorded."""
-    log = scope.log
-    return send if log is None else lambda request: log.ask(request, send)
-
-
-def _playing(scope: RequestScope) -> Next:
-    from keval_replay.played_gate import answers  # only a replay needs it
-
-    return answers(scope)
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:
@@ -400,9 +374,9 @@ ModelField: TypeAlias = tuple[Asker, str]
 
 
 async def resolve_models(
-    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, player: Player | None = None
+    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, traffic: RunTraffic | None = None
 ) -> dict[str, Endpoint]:
-    """Ask the providers for the endpoints of these plugins' models, but for those that a `player` plays.
+    """Ask the providers for the endpoints of these plugins' models, but for those that `traffic` has.
 
     Raises PreflightError with every problem.
     """
@@ -410,8 +384,8 @@ async def resolve_models(
     known: dict[str, Endpoint] = {}
     for item in resolved:
         for model in item.unserved.values():
-            if player is not None and player.plays(str(model)):
-                known[str(model)] = player.endpoint(str(model))
+            if traffic is not None and (played := traffic.endpoint(str(model))) is not None:
+                known[str(model)] = played
             elif model.name not in names.setdefault(model.provider, []):
                 names[model.provider].append(model.name)
     providers = {name: registry.load(registry.find("keval.models", name))() for name in names}

@@ -19,12 +19,11 @@ from keval.records.transcript import Refusal
 from keval.records.usage import Usage
 from keval.seams.distribution import Ending, Load, Standing
 from keval.seams.finish_reason import FinishReason
+from keval.seams.traffic import AttemptTraffic
 
-if TYPE_CHECKING:  # only what is recorded, replayed, refused or limited needs them
+if TYPE_CHECKING:  # only what is refused or limited needs them
     from keval.execute.models.denials import Refused
     from keval.execute.trial_limits import TrialMeter
-    from keval_replay.cassette import AttemptCassette
-    from keval_replay.traffic_log import TrafficLog
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
@@ -190,9 +189,8 @@ class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
 
     What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `expire`
-    ends the attempt. `passed` is told about how many tokens a request and its reply had. `log` keeps its traffic, if
-    the run is recorded, and `cassette` answers in place of the model in a replay. `meter` counts requests, if trials
-    have limits.
+    ends the attempt. `passed` is told about how many tokens a request and its reply had. `traffic` stands between the
+    attempt and its models, if it is kept or played. `meter` counts requests, if trials have limits.
     """
 
     id: str
@@ -204,8 +202,7 @@ class RequestScope:
     headers: Callable[[], Mapping[str, str]] = dict
     expire: Callable[[], object] = lambda: None
     passed: Callable[[int], object] = lambda tokens: None
-    log: TrafficLog | None = None
-    cassette: AttemptCassette | None = None
+    traffic: AttemptTraffic | None = None
     meter: TrialMeter | None = None
 
 

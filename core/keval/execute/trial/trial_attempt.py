@@ -18,11 +18,10 @@ from keval.records.trial import Failure, Sample, TrialKey
 from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.live_events import EventKind, LiveEvent
+from keval.seams.traffic import AttemptTraffic
 
-if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+if TYPE_CHECKING:  # few runs have limits
     from keval.execute.trial_limits import TrialMeter
-    from keval_replay.cassette import AttemptCassette
-    from keval_replay.traffic_log import TrafficLog
 
 
 _UNCOUNTED = 3
@@ -67,9 +66,8 @@ class LostServerAllowance:
 class TrialAttempt:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
-    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `cassette` is what the attempt is
-    played from in a replay. If it `streams`, somebody reads answers as they are written. `meter` counts what the trial
-    uses, if trials have limits.
+    `traffic` is there if the attempt's traffic is kept or played. If it `streams`, somebody reads answers as they are
+    written. `meter` counts what the trial uses, if trials have limits.
     """
 
     key: TrialKey
@@ -80,8 +78,7 @@ class TrialAttempt:
     allowance: LostServerAllowance = attrs.field(factory=LostServerAllowance)
     stopwatch: Stopwatch = attrs.field(factory=Stopwatch)
     shuffled_results: TrialResults | None = None
-    log: TrafficLog | None = None
-    cassette: AttemptCassette | None = None
+    traffic: AttemptTraffic | None = None
     streams: bool = False
     meter: TrialMeter | None = None
 

@@ -89,11 +89,6 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         allowance = LostServerAllowance()
-        log = None
-        if self.ready.exchange.recorded and not prerecorded:
-            from keval_replay.traffic_log import TrafficLog  # only a run that is recorded needs it
-
-            log = TrafficLog()
         meter = None if prerecorded else self.meter(key.agent)
         with self._result_shuffling.trial(key) as shuffled_results:
             while True:
@@ -105,7 +100,6 @@ class PlanWorker:
                     outbox,
                     allowance,
                     shuffled_results=shuffled_results,
-                    log=log,
                     meter=meter,
                 )
                 if prerecorded:
@@ -122,8 +116,9 @@ class PlanWorker:
                     outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
                 spared = not done and allowance.excuses()
                 if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
-                    if log is not None:
-                        outbox.traffic(key.id, log.traffic())
+                    traffic = None if prerecorded else self.ready.exchange.traffic
+                    if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
+                        outbox.traffic(key.id, frame)
                     return Trial(
                         id=key.id,
                         sample=sample.as_had(transcript),
@@ -187,8 +182,7 @@ class PlanWorker:
             denied=builder.denied,
             passed=builder.passed,
             headers=lambda: attempt.headers,
-            log=attempt.log,
-            cassette=attempt.cassette,
+            traffic=attempt.traffic,
             meter=attempt.meter,
         )
         headers = self._headers(attempt) | await stack.enter_async_context(scope)
@@ -235,21 +229,19 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gave the trial the server {server!r:.100}, which is not one of those it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        traffic_log = attempt.log.server(server.name, attempt.number) if attempt.log else None
-        cassette = attempt.cassette.server(server.name) if attempt.cassette else None
-        if opened.recorded_results is not None:
-            cassette = opened.recorded_results.attempt(server.name, attempt.info, attempt.stopwatch.expire)
         execution = self.plan.evaluation.execution
         given = opened.given(
             server if info.workspace is None else server.in_workspace(info.workspace),
             execution,
             info,
             attempt.shuffled_results,
-            traffic_log=traffic_log,
-            cassette=cassette,
             emit=attempt.emit,
             admit=attempt.meter.tapped if attempt.meter is not None else None,
         )
+        if opened.recorded is not None:
+            given = opened.recorded.served(given, attempt.info, attempt.stopwatch.expire)
+        if attempt.traffic is not None:
+            given = attempt.traffic.served(given)
         with attempt.stopwatch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(
                 await stack.enter_async_context(connected.open(attempt.allowance.for_next_attempt(given)))
@@ -272,9 +264,9 @@ class PlanWorker:
         return transcript, outcome
 
     async def _attempt(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
-        """Attempt a trial once: live, or from the cassette of the attempt."""
-        with self.ready.exchange.playing(attempt.asker, attempt.stopwatch) as cassette:
-            return await self._asked(attempt if cassette is None else attrs.evolve(attempt, cassette=cassette))
+        """Attempt a trial once, and have its traffic kept or played."""
+        with self.ready.exchange.attempt(attempt.asker, attempt.stopwatch) as traffic:
+            return await self._asked(attempt if traffic is None else attrs.evolve(attempt, traffic=traffic))
 
     async def _asked(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Ask the agent; a failed attempt keeps what its builder had."""
@@ -294,8 +286,8 @@ class PlanWorker:
 
         async def asked() -> Transcript:
             nonlocal context, instructions, ended
-            if attempt.cassette is not None:
-                attempt.cassette.begin()
+            if attempt.traffic is not None:
+                attempt.traffic.begin()
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, attempt, builder)
                 instructions = context.instructions
@@ -312,9 +304,10 @@ class PlanWorker:
                         ended = await self.plan.tasks.verified(attempt.key, attempt.sample, told, context, ended)
                 return told
 
-        seconds = self._seconds if attempt.cassette is None else attempt.cassette.limit(self._seconds)
+        seconds = self._seconds if attempt.traffic is None else attempt.traffic.limit(self._seconds)
         tried = await run_attempt(asked, seconds=seconds, late=self._late, stopwatch=attempt.stopwatch)
-        if error := attempt.cassette.overruled(tried.failure, self._late) if attempt.cassette else _missed(context):
+        overruled = attempt.traffic.overruled(tried.failure, self._late) if attempt.traffic is not None else None
+        if error := overruled or _missed(context):
             tried = AttemptOutcome.failed(error)  # whatever the framework made of it
         elif tried.error is self._late and builder.written:
             late = TrialError(f"{self._late}; the program's output ends:\n{builder.written}", kind=self._late.kind)
@@ -354,10 +347,10 @@ class PlanWorker:
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
         """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.
 
-        It is asked for where trials are recorded or replayed, too, so that the two can be compared.
+        It is asked for where traffic is kept or played, too, so that the two can be compared.
         """
         arm = (attempt.key.agent, attempt.key.condition)
-        every = self.plan.evaluation.execution.keep_requests or attempt.log is not None or attempt.cassette is not None
+        every = self.plan.evaluation.execution.keep_requests or attempt.traffic is not None
         if every or arm not in self._requests_kept:
             self._requests_kept.add(arm)
             attempt.outbox.blob(request)

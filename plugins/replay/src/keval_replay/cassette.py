@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 import attrs
 
-from keval.errors import ModelError, TrialError
+from keval.errors import ModelError, RunError, TrialError
 from keval.plan.plan import Plan
 from keval.records.cassettes import (
     Deliver,
@@ -22,13 +23,17 @@ from keval.records.cassettes import (
     TrafficError,
     Volatile,
 )
-from keval.records.models import Asker, Endpoint, ModelRequest, ModelResponse, Wire
+from keval.records.manifest import AnswersEntry
+from keval.records.models import Asker, Endpoint, ModelRequest, ModelResponse, Next, Wire
+from keval.records.servers import McpServer
 from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval.redaction import Redactor
+from keval.seams.contexts import ServerSpec
 from keval.seams.interfaces import DeclaresVolatile
 from keval_replay.playback import Playback, next_equal
-from keval_replay.recording import RecordedAttempt, Recording
+from keval_replay.recorder import Recorder, check_is_seen
+from keval_replay.recording import RecordedAttempt, Recording, RecordingWriter
 from keval_replay.request_comparison import ComparableRequest, canonical, first_difference, first_difference_of_call
 
 
@@ -123,7 +128,7 @@ _STANDSTILL = 120.0
 
 @attrs.define(eq=False)
 class AttemptCassette:
-    """Plays one attempt; what asks and what is asked see no difference.
+    """Plays one attempt; see `keval.seams.traffic.AttemptTraffic`. What asks and what is asked see no difference.
 
     `compared` returns what of a model request is compared, and `listed` what a server of the attempt listed before the
     first trial. The rest is as in `Playback`.
@@ -171,7 +176,7 @@ class AttemptCassette:
         """
         return max(seconds, _STANDSTILL)
 
-    async def ask(self, request: ModelRequest, relayed: Callable[[bytes], object] = lambda body: None) -> ModelResponse:
+    async def ask(self, request: ModelRequest, send: Next, relayed: Callable[[bytes], object]) -> ModelResponse:
         """Answer a model request as it was answered; nothing is sent.
 
         `relayed` is told the body of a request for a reply as it was recorded, with what is volatile in it; of one that
@@ -230,6 +235,9 @@ class AttemptCassette:
         exchanges = [each for each in self._playback.traffic if isinstance(each, ServerTraffic) and each.server == name]
         return PlayedServer(self._playback, name, exchanges, partial(self.listed, name))
 
+    def served(self, server: ServerSpec) -> ServerSpec:
+        return attrs.evolve(server, cassette=self.server(server.name))
+
     def close(self) -> None:
         """End what is still being played."""
         self._playback.close()
@@ -241,15 +249,17 @@ _NOWHERE = "http://recording.invalid"
 
 @attrs.frozen(eq=False)
 class Player:
-    """Plays a recording. `volatile` is what agents and judges declare, by role and label.
+    """Plays a recording; see `keval.seams.traffic.RunTraffic`.
 
-    With `asks_live`, what the recording does not have is asked anew, which is not the player's task.
+    `volatile` is what agents and judges declare, by role and label. If the replay has a `recorder` of its own, what the
+    recording does not have is asked anew, which is not the player's task.
     """
 
     recording: Recording
     redact: Redactor
     volatile: Mapping[tuple[str, str], Sequence[Volatile]] = attrs.field(factory=dict)
-    asks_live: bool = False
+    recorder: Recorder | None = None
+    plays: bool = attrs.field(default=True, init=False)
 
     @contextmanager
     def attempt(self, asker: Asker, expire: Callable[[], object]) -> Iterator[AttemptCassette]:
@@ -271,21 +281,40 @@ class Player:
         finally:
             cassette.close()
 
-    def listing(self, condition: str, server: str) -> ServerCassette:
-        """Return what plays a server before the first trial, which is only what it lists."""
+    def frame(self, asker: Asker) -> bytes | None:
+        return None
+
+    def unattributed(self, asker: Asker) -> None:
+        """Do nothing: `ask` refuses the request."""
+
+    async def ask(self, request: ModelRequest, send: Next, relayed: Callable[[bytes], object]) -> ModelResponse:
+        raise ReplayMissError(f"a request to {request.model} belongs to no trial, so the recording has no answer to it")
+
+    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
+        """Return a server with what plays it before the first trial, which is only what it lists."""
         playback = Playback((), is_late=False, expire=lambda: None, scrubbed=self.redact.data)
-        return PlayedServer(playback, server, [], partial(self.recording.listed, condition, server))
+        listed = partial(self.recording.listed, condition or "", server.name)
+        played = attrs.evolve(check_is_seen(server), cassette=PlayedServer(playback, server.name, [], listed))
+        return played if self.recorder is None else self.recorder.listing(played, condition)
 
-    def plays(self, model: str) -> bool:
-        """Return whether a model needs no provider: it was recorded, or the first request to it fails as a miss."""
-        return not self.asks_live or model in self.recording.endpoints
+    def answers(self, server: str, condition: str | None) -> AnswersEntry | None:
+        entry = self.recording.manifest.conditions.get(condition or "")
+        return entry.servers[server].answers if entry is not None and server in entry.servers else None
 
-    def endpoint(self, model: str) -> Endpoint:
+    def writing(self, run: Path, endpoints: Mapping[str, Endpoint]) -> AbstractContextManager[RecordingWriter]:
+        if self.recorder is None:
+            raise RunError("a replay in which nothing is live has no recording of its own")
+        return self.recorder.writing(run, endpoints)
+
+    def endpoint(self, model: str) -> Endpoint | None:
         """Return an endpoint in place of the recorded one, at which nothing is ever sent.
 
-        A model that was not recorded has one, too, so that the first request to it is named by the miss.
+        A model that was not recorded has one, too, so that the first request to it is named by the miss, unless it can
+        be asked.
         """
         known = self.recording.endpoints.get(model)
+        if known is None and self.recorder is not None:
+            return None
         urls = known.urls if known is not None else dict.fromkeys(get_args(Wire), _NOWHERE)
         name = known.name if known is not None else None
         return Endpoint(

@@ -23,6 +23,7 @@ import zstandard
 
 from keval.errors import RunError
 from keval.files import DAMAGE, MOST_BYTES, explained, open_added, open_kept, sync_folder, write_all
+from keval.records.models import Asker
 from keval.store.lock import fetch_run
 from keval.store.serialization import dump
 
@@ -62,6 +63,13 @@ class FrameKey:
     condition: str | None = None
     server: str | None = None
     model: str | None = None
+
+    @classmethod
+    def of(cls, asker: Asker) -> FrameKey:
+        """Return the key of what holds the traffic of all attempts of an asker."""
+        if asker.role == "agent":
+            return cls("agent", trial=asker.trial)
+        return cls("judge", trial=asker.trial, judge=asker.label, repetition=asker.repetition)
 
     def told(self) -> dict[str, Any]:
         """Return what the key says, as plain data."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from keval.execute.models.gate import Failed, RequestScope, sent
-from keval.records.cassettes import ReplayMissError
 from keval.records.models import ModelRequest, ModelResponse, Next
+from keval_replay.cassette import AttemptCassette
 
 
 @attrs.frozen
@@ -16,7 +16,8 @@ class PlayedGate:
     async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Answer as the gate did that was recorded; see `Gate`."""
         while isinstance(outcome := await sent(request, send), Failed):
-            refusal = scope.cassette.repeated(outcome.status, outcome.message) if scope.cassette else None
+            played = scope.traffic if isinstance(scope.traffic, AttemptCassette) else None
+            refusal = played.repeated(outcome.status, outcome.message) if played is not None else None
             if refusal is None:
                 return outcome.passed_on()
             scope.refused(refusal)
@@ -27,17 +28,3 @@ class PlayedGate:
 
     def reopen(self) -> None:
         """Do nothing: a recording is not given up."""
-
-
-def answers(scope: RequestScope) -> Next:
-    """Return a `Next` that answers from the cassette of whoever asks, and sends nothing."""
-    cassette = scope.cassette
-
-    async def play(request: ModelRequest) -> ModelResponse:
-        if cassette is None:
-            raise ReplayMissError(
-                f"a request to {request.model} belongs to no trial, so the recording has no answer to it"
-            )
-        return await cassette.ask(request, scope.relayed)
-
-    return play

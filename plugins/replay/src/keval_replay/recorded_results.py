@@ -20,17 +20,18 @@ from keval.errors import PreflightError, RunError
 from keval.records.cassettes import (
     Deliver,
     ReplayMissError,
-    ServerCassette,
     ServerTraffic,
     ServerTrafficKind,
     TrafficError,
 )
 from keval.records.interventions import RecordedResults
 from keval.records.manifest import AnswersEntry
+from keval.records.servers import McpServer
 from keval.records.trial import TrialKey
 from keval.redaction import Redactor
-from keval.seams.contexts import TrialInfo
+from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.store.run import Run
+from keval_replay.recorder import check_is_seen
 from keval_replay.recording import Recording
 from keval_replay.request_comparison import first_difference_of_call
 
@@ -57,16 +58,12 @@ class _Place:
     tool: str
 
 
-def open_results_recording(results: RecordedResults) -> Recording:
-    """Open the recording that an intervention names. Raises RunError: there is none."""
-    if not (results.recorded / "manifest.json").is_file():
-        raise RunError(f"no run at {results.recorded}; give the directory of a run that was recorded (--record)")
-    return Recording.open(Run(results.recorded))
-
-
 @attrs.frozen(eq=False, slots=False)
 class RecordedResultsReader:
-    """Answers a context's servers from a recording. Calls are compared without their secrets."""
+    """Answers a context's servers from a recording; see `keval.seams.traffic.RecordedServers`.
+
+    Calls are compared without their secrets. It is the entry point `results` in the group `keval.recorders`.
+    """
 
     recording: Recording
     misses: Literal["fail", "live", "error"]
@@ -75,8 +72,11 @@ class RecordedResultsReader:
     @classmethod
     def open(cls, results: RecordedResults, redact: Redactor) -> RecordedResultsReader:
         """Open the recording that an intervention names. Raises PreflightError: there is none."""
+        if not (results.recorded / "manifest.json").is_file():
+            told = f"no run at {results.recorded}; give the directory of a run that was recorded (--record)"
+            raise PreflightError(told)
         try:
-            return cls(open_results_recording(results), results.misses, redact)
+            return cls(Recording.open(Run(results.recorded)), results.misses, redact)
         except RunError as error:
             raise PreflightError(str(error)) from error
 
@@ -86,13 +86,19 @@ class RecordedResultsReader:
         manifest = self.recording.manifest
         return AnswersEntry(manifest.run, manifest.recording.since if manifest.recording else None, self.misses)
 
-    def listing(self, server: str, condition: str | None = None) -> ServerCassette:
-        """Return what plays a server before the first trial, which is only what it lists."""
-        return _RecordedResultsServer(self, server, condition, None, lambda: None)
+    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
+        """Return a server with what plays it before the first trial, which is only what it lists."""
+        return self._played(check_is_seen(server), condition, None, lambda: None)
 
-    def attempt(self, server: str, trial: TrialInfo, expire: Callable[[], object]) -> ServerCassette:
-        """Return what plays a server to one attempt; `expire` ends the attempt."""
-        return _RecordedResultsServer(self, server, trial.condition, trial, expire)
+    def served(self, server: ServerSpec, trial: TrialInfo, expire: Callable[[], object]) -> ServerSpec:
+        """Return a server with what plays it to one attempt; `expire` ends the attempt."""
+        return self._played(server, trial.condition, trial, expire)
+
+    def _played(
+        self, server: ServerSpec, condition: str | None, trial: TrialInfo | None, expire: Callable[[], object]
+    ) -> ServerSpec:
+        cassette = _RecordedResultsServer(self, server.name, condition, trial, expire)
+        return attrs.evolve(server, cassette=cassette, asks_live=self.misses == "live")
 
     def listed(self, server: str, condition: str | None) -> Mapping[str, Any]:
         """Return what a server listed: under this condition, or else under the first that had it.

@@ -148,23 +148,9 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
     return frames.read(key, read_traffic) if key in frames else []
 
 
-@attrs.frozen
-class FrameMaker:
-    """Makes frames of traffic, without secrets."""
-
-    _redact: Redactor
-
-    def trial(self, trial: str, traffic: Iterable[Traffic]) -> bytes:
-        """Return the traffic of all attempts at a trial as a frame."""
-        return self.frame(FrameKey("agent", trial=trial), traffic)
-
-    def judgement(self, trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> bytes:
-        """Return what passed in all attempts at a judgement as a frame."""
-        return self.frame(FrameKey("judge", trial=trial, judge=judge, repetition=repetition), traffic)
-
-    def frame(self, key: FrameKey, traffic: Iterable[Traffic]) -> bytes:
-        """Return traffic as a frame."""
-        return encoded_frame(key, [traffic_line(each, self._redact) for each in traffic])
+def traffic_frame(key: FrameKey, traffic: Iterable[Traffic], redact: Redactor) -> bytes:
+    """Return traffic as a frame, without secrets."""
+    return encoded_frame(key, [traffic_line(each, redact) for each in traffic])
 
 
 @attrs.frozen
@@ -173,11 +159,6 @@ class RecordingWriter:
 
     _file: FrameFile
     _redact: Redactor
-    make: FrameMaker = attrs.field(init=False)
-
-    @make.default
-    def _made(self) -> FrameMaker:
-        return FrameMaker(self._redact)
 
     @classmethod
     @contextmanager
@@ -190,26 +171,14 @@ class RecordingWriter:
         """Append frames and return when they are on disk. Raises RunError."""
         self._file.append(frames)
 
-    def begin(
-        self, endpoints: Mapping[str, Endpoint], listings: Mapping[tuple[str, str], Sequence[Traffic]] | None = None
-    ) -> None:
-        """Write what is known of endpoints, by `provider/name`, and what servers list, by condition and name.
-
-        Raises RunError.
-        """
-        frames = [
-            self.make.frame(FrameKey("server", condition=condition, server=server), listing)
-            for (condition, server), listing in (listings or {}).items()
-        ]
+    def begin(self, endpoints: Mapping[str, Endpoint], listings: Mapping[FrameKey, Sequence[Traffic]]) -> None:
+        """Write what is known of endpoints, by `provider/name`, and what servers list. Raises RunError."""
+        frames = [traffic_frame(key, listing, self._redact) for key, listing in listings.items()]
         for model, endpoint in endpoints.items():
             urls = {wire: self._redact.text(url) for wire, url in endpoint.urls.items()}
             known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
             frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
         self.append(b"".join(frames))
-
-    def judgement(self, trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
-        """Write what passed in all attempts at a judgement. It is on disk after the next `append`. Raises RunError."""
-        self.write(self.make.judgement(trial, judge, repetition, traffic))
 
     def write(self, frames: bytes) -> None:
         """Write frames. They are on disk after the next `append`. Raises RunError."""

@@ -28,8 +28,10 @@ from keval.store.run import Run
 from keval_analysis.findings.summary import Summary
 from keval_analysis.labels.anchors import anchors_file
 from keval_replay.cassette import Player, volatile_of
+from keval_replay.played_gate import PlayedGate
+from keval_replay.recorder import Recorder
 from keval_replay.replay_plan import Replay
-from keval_replay.replay_workers import LiveSide, Replaying
+from keval_replay.replay_workers import LiveSide, ReplayedRun
 
 _LABELLED = ("agents", "contexts", "conditions")
 
@@ -47,15 +49,15 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
     async with ActiveRun.open(plan, options or RunOptions()) as run:
         run.budget = Budget()
         # Hook plugins prepare nothing.
-        player = Player(recording, run.redact, volatile_of(plan), is_live)
-        run.ready = await preflight(plan, run.scope, run.redact, Hooks.of(()), player=player)
+        player = Player(recording, run.redact, volatile_of(plan), Recorder(run.redact) if is_live else None)
+        run.ready = await preflight(plan, run.scope, run.redact, Hooks.of(()), traffic=player, gate=PlayedGate)
         run.prices = _prices(run, recording.manifest, is_live=is_live)
         run.create(root)
         await _freeze(run, replay, plan)
         async with run.writing():
             steps.describe(run, plan)
             live = LiveSide(plan, recording, run.scope, run.redact) if is_live else None
-            run.replaying = Replaying(recording, live)
+            run.replaying = ReplayedRun(recording, live)
             before, differing = recording.manifest, tuple(_changes(replay, plan, run.manifest, run.redact))
             entry = ReplayEntry(before.run, _recorded(before), replay.misses, changes=differing)
             run.manifest = attrs.evolve(run.manifest, replay=entry)

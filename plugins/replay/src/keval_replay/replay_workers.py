@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from keval.errors import PreflightError, RunError
-from keval.execute.attempts import RetryPolicy, Sleep
+from keval.execute.attempts import RetryPolicy
 from keval.execute.bringup.description import check_tool_listings
 from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.bringup.resources import ResourceScope
@@ -22,8 +22,10 @@ from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict
 from keval.seams.distribution import Outbox, Worker
 from keval_replay.cassette import volatile_of
+from keval_replay.frames import FrameKey
 from keval_replay.recorded_times import with_recorded_times
-from keval_replay.recording import Recording
+from keval_replay.recorder import Recorder
+from keval_replay.recording import Recording, traffic_frame
 
 
 @attrs.define(eq=False)
@@ -54,7 +56,7 @@ class LiveSide:
         async with self._bringing:
             if self._up is None:
                 try:
-                    ready = await preflight(self.plan, self.scope, self.redactor, recorded=True)
+                    ready = await preflight(self.plan, self.scope, self.redactor, traffic=Recorder(self.redactor))
                     check_tool_listings(self.recording.manifest, ready)
                 except PreflightError as error:
                     told = "requests that are not in the recording cannot be made live either"
@@ -80,7 +82,8 @@ class ReplayingWorker:
         if self.live is not None:
             if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
                 return await self.live.run(key, sample, outbox)
-            outbox.traffic(key.id, self.recording.of_trial(key.id))
+            frame = FrameKey("agent", trial=key.id)
+            outbox.traffic(key.id, traffic_frame(frame, self.recording.of_trial(key.id), self.live.redactor))
         declared = volatile_of(self.played.plan).get(("agent", key.agent), ())
         return with_recorded_times(trial, self.recording.run.trial(key.id), declared)
 
@@ -91,22 +94,29 @@ async def _at_once(seconds: float) -> None:
 
 
 @attrs.frozen
-class Replaying:
-    """What runs and scores the trials of a replay; `live` is asked what the recording does not have."""
+class ReplayedRun:
+    """Runs and scores the trials of a replay; see `keval.run.active_run.Replaying`.
+
+    `live` is asked what the recording does not have.
+    """
 
     recording: Recording
     live: LiveSide | None = None
-    sleep: Sleep = _at_once
+
+    @property
+    def is_live(self) -> bool:
+        return self.live is not None
 
     def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
         """Return what runs the trials of a plan that is up."""
-        return ReplayingWorker(PlanWorker(plan, ready, self.sleep, rates=rates), self.recording, self.live)
+        return ReplayingWorker(PlanWorker(plan, ready, _at_once, rates=rates), self.recording, self.live)
 
-    def judge(self, played: JudgeRunner) -> TrialJudge:
+    def judge(self, runner: JudgeRunner) -> TrialJudge:
         """Return what asks a judge."""
+        played = attrs.evolve(runner, retry_policy=attrs.evolve(runner.retry_policy, sleep=_at_once))
         return played if self.live is None else _ReplayingJudge(played, self.recording, self.live)
 
-    def counted(self, manifest: Manifest) -> Manifest:
+    def concluded(self, manifest: Manifest) -> Manifest:
         """Return the manifest with how many trials and judgements were live."""
         if manifest.replay is None or self.live is None:
             return manifest
@@ -130,7 +140,9 @@ class _ReplayingJudge:
         verdicts, judgement = await played.judge_trial(trial, rubrics, repetition)
         if not any(verdict.failure is not None and verdict.failure.kind == REPLAY_MISS for verdict in verdicts):
             if keep is not None:
-                keep(trial.id, label, repetition, self.recording.of_judgement(trial.id, label, repetition))
+                frame = FrameKey("judge", trial=trial.id, judge=label, repetition=repetition)
+                traffic = self.recording.of_judgement(trial.id, label, repetition)
+                keep(trial.id, traffic_frame(frame, traffic, self.live.redactor))
             return verdicts, judgement
         ready = await self.live.ready()
         self.live.judgements += 1

@@ -159,13 +159,12 @@ class AgentStage:
     @asynccontextmanager
     async def agent(self, make: MakeAgent, replies: Iterable[Reply]) -> AsyncIterator[StagedAgent]:
         """Bring an agent up as a run does, whose model gives these replies: behind keval's proxy, if it needs that."""
-        script, exchange = self.models.script(replies), ModelExchange()
+        script, exchange = self.models.script(replies), ModelExchange(make_gate=PlayedGate)  # which repeats no request
         agent = make(script.model)
         # An adapter's test may have given the model another name, for a program that knows its own only.
         endpoint = next((model.endpoint for model in models_of(agent).values()), None)
         async with AsyncExitStack() as stack:
             if needs_proxy(agent) and endpoint is not None:
-                exchange._gates[endpoint.place] = PlayedGate()  # which repeats no request
                 proxy: ModelProxy = registry.load(registry.find("keval.proxies", "models"))()
                 route = exchange.route(_ASKER, endpoint, metered=True, sole=needs_meter(agent))
                 (proxied,) = await stack.enter_async_context(proxy.open([route]))

@@ -12,7 +12,7 @@ import pytest
 
 from keval.errors import ModelError, TrialError
 from keval.records.cassettes import ModelTraffic, ReplayMissError, ServerTraffic, Traffic, TrafficError
-from keval.records.models import Asker, ModelRequest
+from keval.records.models import Asker, ModelRequest, ModelResponse
 from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval_replay.cassette import AttemptCassette
@@ -45,6 +45,10 @@ def told(began: int, **more: Any) -> ServerTraffic:
     return ServerTraffic("s", "told", "notifications/message", {"n": began}, began=began, ended=began + 1, **more)
 
 
+async def unsent(request: ModelRequest) -> ModelResponse:
+    raise AssertionError("a request was sent")
+
+
 @attrs.define
 class Attempt:
     """A cassette, and what happened to the attempt that it plays."""
@@ -54,7 +58,7 @@ class Attempt:
     heard: list[Any] = attrs.field(factory=list)
 
     async def ask(self, text: str) -> str:
-        response = await self.cassette.ask(request(text))
+        response = await self.cassette.ask(request(text), unsent, lambda body: None)
         return (await response.read()).decode()
 
     async def call(self, tool: str, **arguments: Any) -> Any:
@@ -158,7 +162,7 @@ def test_a_response_breaks_off_where_it_broke_off() -> None:
     async def play() -> list[bytes]:
         error = TrafficError("broken", "cut", details={"type": "ReadError"})
         one = attempt(asked("a", 1, 2, chunks=(b"x", b"y"), error=error))
-        response = await one.cassette.ask(request("a"))
+        response = await one.cassette.ask(request("a"), unsent, lambda body: None)
         read = [await anext(response.chunks), await anext(response.chunks)]
         with pytest.raises(Exception, match="cut"):
             await anext(response.chunks)

@@ -6,9 +6,8 @@ It needs nothing of the process that wrote the manifest: samples come with each 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -26,7 +25,6 @@ from keval.execute.packing import TrialPacker
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins, make_plan, make_scoring_plan
 from keval.plan.plan import Plan, ScoringPlan
-from keval.records.cassettes import Traffic
 from keval.records.manifest import Manifest, Rates
 from keval.records.transcript import Blob
 from keval.records.trial import Sample, Trial, TrialKey
@@ -35,11 +33,9 @@ from keval.score.scoring import Grader, scorer_digests
 from keval.seams.distribution import Limits, PackedScores, PackedTrial, WantedScore
 from keval.seams.hooks import Hooks
 from keval.seams.live_events import LiveEvent
+from keval.seams.traffic import recorder
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_trial
-
-if TYPE_CHECKING:
-    from keval_replay.recording import FrameMaker
 
 
 @asynccontextmanager
@@ -61,7 +57,7 @@ async def open_worker(
     """
     reach_loopback(os.environ)
     place, redact, scope = f"the manifest of {manifest.run}", Redactor(), ResourceScope()
-    recorded = manifest.recording is not None
+    traffic = recorder(redact) if manifest.recording is not None else None
     evaluation = (rebuild_scoring if scoring else rebuild)(manifest, place)
     learn_config(redact, evaluation)
     plan: Plan | ScoringPlan
@@ -76,17 +72,15 @@ async def open_worker(
     hooks = Hooks.of(hook_plugins(plan.hooks))
     try:
         if isinstance(plan, Plan):
-            ready = await preflight(plan, scope, redact, hooks, recorded=recorded, limits=limits)
+            ready = await preflight(plan, scope, redact, hooks, traffic=traffic, limits=limits)
             check_tool_listings(manifest, ready)
         else:
-            ready = await begin_judges(plan, scope, redact, hooks, recorded=recorded, limits=limits)
+            ready = await begin_judges(plan, scope, redact, hooks, traffic=traffic, limits=limits)
         planned = [item.plugin for item in plan.askers]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
         spec = _spec(manifest, plan, ready)
-        frames = _frame_maker(redact) if recorded else None
-        with _scoring(plan, ready, spec, frames) as scored_with:
-            packer = TrialPacker(redact, frames.trial if frames is not None else None)
-            yield CrewWorker(manifest, plan, ready, redact, scored_with, packer)
+        with _scoring(plan, ready, spec) as scored_with:
+            yield CrewWorker(manifest, plan, ready, redact, scored_with, TrialPacker(redact))
     finally:
         await scope.close()
 
@@ -178,9 +172,9 @@ class CrewWorker:
         """Keep content until the next trial is packed."""
         self._packer.blob(blob)
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Keep the traffic of a trial until that is packed, if the run is recorded."""
-        self._packer.traffic(trial, traffic)
+    def traffic(self, trial: str, frame: bytes) -> None:
+        """Keep the traffic of a trial until that is packed."""
+        self._packer.traffic(trial, frame)
 
     def _replaced(self) -> Mapping[str, int]:
         """Return in how many lines each secret was found since this was asked for the last time."""
@@ -191,14 +185,8 @@ class CrewWorker:
         return found
 
 
-def _frame_maker(redact: Redactor) -> FrameMaker:
-    from keval_replay.recording import FrameMaker  # only a run that is recorded needs it
-
-    return FrameMaker(redact)
-
-
 @contextmanager
-def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: FrameMaker | None) -> Iterator[_Scoring]:
+def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec) -> Iterator[_Scoring]:
     """Yield what scores trials. The budget of judgements is held where they are asked for."""
     wanted: dict[str, frozenset[WantedScore]] = {}
     frames: dict[str, list[bytes]] = {}
@@ -207,9 +195,8 @@ def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: Fr
     def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
         return (metric, judge, repetition) in wanted.get(trial.id, ())
 
-    def keep(trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
-        if make is not None:
-            frames.setdefault(trial, []).append(make.judgement(trial, judge, repetition, traffic))
+    def keep(trial: str, frame: bytes) -> None:
+        frames.setdefault(trial, []).append(frame)
 
     with Grader.of(
         plan.scorers,
@@ -220,7 +207,7 @@ def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec, make: Fr
         exchange=ready.exchange,
         run_budget=RunBudget(),
         counterpart=lambda trial, _: against.get(trial.id),
-        keep=keep if make is not None else None,
+        keep=keep,
     ) as grader:
         yield _Scoring(grader, wanted, frames, against)
 

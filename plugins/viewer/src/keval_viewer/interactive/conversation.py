@@ -18,7 +18,6 @@ from keval.execute.trial.reconciliation import check, check_text, held_to, merge
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
 from keval.execute.trial_limits import TrialMeter
-from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, TrialInfo
@@ -125,7 +124,7 @@ class _TurnOutbox:
     async def trial(self, trial: Trial) -> None:
         """A trial is written with its sample, by whoever asked."""
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+    def traffic(self, trial: str, frame: bytes) -> None:
         """What people ask is not recorded."""
 
 

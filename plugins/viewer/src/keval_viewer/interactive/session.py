@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from keval.execute.bringup.resources import ResourceScope, reach_loopback
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import make_session_plan
-from keval.records.cassettes import Traffic
 from keval.records.transcript import Blob, Message, Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.run.select import Selection, select
@@ -166,5 +165,5 @@ class _Listening:
     def blob(self, blob: Blob) -> None:
         """Nothing is kept."""
 
-    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+    def traffic(self, trial: str, frame: bytes) -> None:
         """Nothing is recorded."""
