@@ -193,6 +193,18 @@ class _ScoreLine(msgspec.Struct):
     digest: str = ""
 
 
+# In the order in which they are written.
+_OF_TRIAL = (
+    *("id", "sample", "agent", "model", "condition", "repetition", "output", "transcript", "failure", "complied"),
+    "attempts",
+)
+_OF_SCORE = ("value", "neutral", "reason", "details")
+_OF_LINE = (
+    *("trial", "sample", "agent", "condition", "repetition", "metric", "judge", *_OF_SCORE),
+    *("failure", "judgement", "digest"),
+)
+
+
 @cache
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return what reads records of a kind; what it refuses may be of an adapter that wrote something else into them."""
@@ -228,21 +240,7 @@ def read_sample(line: bytes) -> Sample:
 
 def trial_line(trial: Trial) -> bytes:
     """Write a trial, without its sample's content and its agent's characteristics, which the run keeps elsewhere."""
-    return dump(
-        {
-            "id": trial.id,
-            "sample": trial.sample.id,
-            "agent": trial.agent,
-            "model": trial.model,
-            "condition": trial.condition,
-            "repetition": trial.repetition,
-            "output": trial.output,
-            "transcript": trial.transcript,
-            "failure": trial.failure,
-            "complied": trial.complied,
-            "attempts": trial.attempts,
-        }
-    )
+    return dump({name: trial.sample.id if name == "sample" else getattr(trial, name) for name in _OF_TRIAL})
 
 
 def read_trial(
@@ -260,67 +258,31 @@ def read_trial(
         data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
         trial = read_record(Trial, data)
         return attrs.evolve(trial, sample=trial.sample.as_had(trial.transcript))
-    return Trial(
-        id=told.id,
-        sample=sample(told.sample).as_had(told.transcript),
-        agent=told.agent,
-        condition=told.condition,
-        repetition=told.repetition,
-        transcript=told.transcript,
-        failure=told.failure,
-        attempts=told.attempts,
-        complied=told.complied,
-        characteristics=characteristics(told.agent),
-        model=told.model,
-    )
+    given = {"sample": sample(told.sample).as_had(told.transcript), "characteristics": characteristics(told.agent)}
+    return Trial(**{**msgspec.structs.asdict(told), **given})
 
 
 def score_line(line: ScoreLine) -> bytes:
     """Write a score."""
-    return dump(
-        {
-            "trial": line.trial,
-            "sample": line.sample,
-            "agent": line.agent,
-            "condition": line.condition,
-            "repetition": line.repetition,
-            "metric": line.metric,
-            "judge": line.judge,
-            "value": line.score.value,
-            "neutral": line.score.neutral,
-            "reason": line.score.reason,
-            "details": line.score.details,
-            "failure": line.failure,
-            "judgement": line.judgement,
-            "digest": line.digest,
-        }
-    )
+    score = {name: getattr(line.score, name) for name in _OF_SCORE}
+    return dump({name: score[name] if name in score else getattr(line, name) for name in _OF_LINE})
 
 
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     try:
-        told = _decoder(_ScoreLine).decode(line)
-        read = ScoreLine(
-            trial=told.trial,
-            sample=told.sample,
-            agent=told.agent,
-            condition=told.condition,
-            repetition=told.repetition,
-            metric=told.metric,
-            judge=told.judge,
-            score=Score(told.value, told.reason, told.neutral, told.details),
-            failure=told.failure,
-            judgement=told.judgement,
-            digest=told.digest,
-        )
+        data = msgspec.structs.asdict(_decoder(_ScoreLine).decode(line))
+        read = ScoreLine(score=Score(**_score_of(data)), **data)
     except ValueError:
-        data = orjson.loads(line)
-        fields = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
-        read = read_record(ScoreLine, {"judge": None, **data, "score": read_record(Score, fields)})
+        data = {"judge": None, **orjson.loads(line)}
+        read = read_record(ScoreLine, {"score": read_record(Score, _score_of(data)), **data})
     if abs(read.score.value or 0.0) > LARGEST:
         raise ValueError(f"no scorer gives a score of {read.score.value:g}")
     return read
+
+
+def _score_of(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: data.pop(name) for name in _OF_SCORE if name in data}
 
 
 def _plain(value: Any) -> Any:
