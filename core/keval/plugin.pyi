@@ -229,6 +229,7 @@ from keval.records.scores import (
     marks_of as marks_of,
     named_band as named_band,
 )
+from keval.seams.replies import RepliesInJson as RepliesInJson, StructuredRequest as StructuredRequest
 from keval.score.rubrics import read_rubric as read_rubric
 from keval.config.load import read_record as read_record
 

@@ -7,6 +7,11 @@ from typing import Any, Literal
 
 import attrs
 
+CHECK_PREFIX = "verify/"
+"""How the names of the metrics begin that tell what checks found."""
+ALL_CHECKS = "all"
+"""The name, after that, of what all checks found together."""
+
 
 @attrs.frozen
 class Conventions:

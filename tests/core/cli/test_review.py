@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from keval.cli import main
 from keval.config.evaluation import DatasetFile
 from keval.plugin import ConfigError
-from keval_viewer.interactive.question_review import QuestionFile
+from keval_analysis.question_review import QuestionFile
 from tests.conftest import Project
 
 CONFIG = "dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nconditions: {baseline: {}}\n"

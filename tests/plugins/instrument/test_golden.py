@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from keval import Run, Sample, open_run
-from keval.plugin import TrialError
+from keval.plugin import StructuredRequest, TrialError
 from keval_instrument import Examined, Material
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.golden import examine, unnoticed
 from keval_instrument.modelled import modelled_answers
 from keval_instrument.written import WrittenAnswer
-from keval_viewer.interactive.served_model import StructuredRequest
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 

@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX
 from keval.records.manifest import JudgeEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale
@@ -46,7 +47,6 @@ from keval_report.statement import Level
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.tables import print_tables
 from keval_report.words import display_names
-from keval_workspace.tasks.checks import ALL, PREFIX
 
 LEVELS: tuple[Level, ...] = ("first", "explained")
 PRINTED = Path(__file__).with_name("printed")
@@ -361,7 +361,7 @@ def test_metrics_are_told_apart() -> None:
     names = display_names([("a/style", None), ("b/style", None), ("a/word_count", None), ("tone", "x"), ("tone", "y")])
 
     assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
-    checks = display_names([(f"{PREFIX}{name}", None) for name in ("out/a_b.md is there", ALL)])
+    checks = display_names([(f"{CHECK_PREFIX}{name}", None) for name in ("out/a_b.md is there", ALL_CHECKS)])
     assert ["out/a_b.md is there", "all checks"] == [*checks.values()]
 
 

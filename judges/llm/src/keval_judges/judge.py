@@ -6,20 +6,15 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 from attrs.validators import ge
 
 from keval import Rubric, Score, Trial
-from keval.plugin import JudgeContext, TrialError
+from keval.plugin import JudgeContext, StructuredRequest, TrialError
 from keval_judges.grader import Api, Grader, encodable
 from keval_judges.prompt import Sheet
-
-if TYPE_CHECKING:
-    from keval_viewer.interactive.served_model import (
-        StructuredRequest,  # of commands that ask a judge's model, and of no run
-    )
 
 
 @attrs.define

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keval.plugin import ConfigError, McpServer, load, redactor
-from keval_viewer.interactive.served_context import ServedContext
+from keval_mcp.served_context import ServedContext
 
 if TYPE_CHECKING:
     import asyncio

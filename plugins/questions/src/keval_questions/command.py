@@ -26,8 +26,8 @@ from keval.plugin import (
     select,
     tell,
 )
-from keval_viewer.interactive.question_review import QuestionFile
-from keval_viewer.interactive.served_context import ServedContext
+from keval_analysis.question_review import QuestionFile
+from keval_mcp.served_context import ServedContext
 from keval_viewer.interactive.served_model import ServedModel
 
 if TYPE_CHECKING:

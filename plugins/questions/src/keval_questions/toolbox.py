@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from keval.plugin import ConfigError, counted
+from keval_mcp.served_context import ServedContext
 from keval_mcp.sessions import Sessions, Tool, open_sessions
-from keval_viewer.interactive.served_context import ServedContext
 
 LONGEST_RESULT = 6_000
 """Characters of a result that are kept: what a model is shown, and what golden answers are checked against."""

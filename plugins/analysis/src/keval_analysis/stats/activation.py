@@ -8,14 +8,13 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.records.end_state import GivenText
+from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX, GivenText
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval_analysis.findings.summary import Activation, ScoreByReading
 from keval_analysis.stats.intervals import Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations
 from keval_analysis.stats.score_sums import Cell, Sums
-from keval_workspace.tasks.checks import ALL, PREFIX
 
 _Key: TypeAlias = tuple[str, str, str, str]
 """Agent, condition, and the kind and name of a text."""
@@ -51,7 +50,7 @@ class ActivationTally:
     def __init__(self, observed: Observations) -> None:
         self._observed = observed
         manifest = observed.manifest
-        chosen = {*manifest.primary, f"{PREFIX}{ALL}"}
+        chosen = {*manifest.primary, f"{CHECK_PREFIX}{ALL_CHECKS}"}
         self._scorers = {entry.scorer: entry for entry in manifest.scorers if entry.metric in chosen}
         self._texts: dict[_Key, _Text] = {}
         # By trial, as its scores come later.

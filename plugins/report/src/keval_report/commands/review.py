@@ -29,7 +29,7 @@ from keval_analysis.findings.draws import draws_file
 from keval_analysis.named_scorers import named_scorers
 
 if TYPE_CHECKING:
-    from keval_viewer.interactive.question_review import QuestionEntry, QuestionFile
+    from keval_analysis.question_review import QuestionEntry, QuestionFile
 
 _KEYS = "y accept, n reject, e edit, s skip, q quit: "
 _SEEDS = 2**31 - 1
@@ -119,7 +119,7 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
 def _decide_on_questions(
     config: Path, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
 ) -> None:
-    from keval_viewer.interactive.question_review import QuestionFile  # it imports what `--help` does not need
+    from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)

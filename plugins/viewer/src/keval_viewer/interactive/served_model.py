@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import cast
 
 import attrs
 
@@ -26,31 +26,10 @@ from keval.records.models import FREE, Asker, Cost
 from keval.redaction import Redactor
 from keval.seams.contexts import JudgeContext
 from keval.seams.hooks import Hooks
+from keval.seams.replies import RepliesInJson, StructuredRequest
 from keval.seams.transcript_builder import JudgementBuilder
 
 _LABEL = "model"
-
-
-@attrs.frozen
-class StructuredRequest:
-    """A request for a reply that is JSON of a schema: the system prompt, the user message, and the JSON Schema."""
-
-    instructions: str
-    message: str
-    schema: Mapping[str, Any]
-
-
-@runtime_checkable
-class RepliesInJson(Protocol):
-    """A judge that also lets its model be asked for something else than a judgement."""
-
-    async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
-        """Ask once, and return the text of the reply, which need not be valid.
-
-        Raises:
-            TrialError: no reply came, or one that was cut short.
-        """
-        ...
 
 
 @attrs.define(eq=False)

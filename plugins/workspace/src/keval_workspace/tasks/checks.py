@@ -13,15 +13,12 @@ from keval.config.source import KeyPath
 from keval.config.structure import structure
 from keval.errors import FieldError, PluginError, TrialError, suggestion
 from keval.execute.attempts import run_attempt
-from keval.records.end_state import CheckResult
+from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX, CheckResult
 from keval.records.scores import Score
 from keval.records.trial import Trial
 from keval.seams import registry
 from keval.seams.workspaces import Check, EndOfTrial, Finding
 
-PREFIX = "verify/"
-"""How the names of the metrics begin that tell what checks found."""
-ALL = "all"
 _GRACE = 10.0
 """Seconds that a check may take beyond its own time limit, in which it ends what it has started."""
 
@@ -78,8 +75,10 @@ def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         told = f"the check has no name; add `name:`, by which its score is known, {example}"
         raise _WrongError(FieldError(path, told))
-    if name == ALL:
-        raise _WrongError(FieldError((*path, "name"), f"{PREFIX}{ALL} is the score of all checks; rename this one"))
+    if name == ALL_CHECKS:
+        raise _WrongError(
+            FieldError((*path, "name"), f"{CHECK_PREFIX}{ALL_CHECKS} is the score of all checks; rename this one")
+        )
     given = [key for key in entry if key != "name"]
     for key in given:
         if key not in kinds:
@@ -141,22 +140,22 @@ class CheckScore:
 
     category: ClassVar[str] = "checks"
 
-    check: str = ALL
+    check: str = ALL_CHECKS
 
     def score(self, trial: Trial) -> Score:
         """Return 1 or 0; unscored if the check could not run, neutral if the sample has no check of this name."""
         end = trial.transcript.end_state if trial.transcript else None
-        results = [each for each in (end.checks if end else ()) if self.check in (ALL, each.name)]
+        results = [each for each in (end.checks if end else ()) if self.check in (ALL_CHECKS, each.name)]
         if not results:
-            what = "no checks" if self.check == ALL else "no such check"
+            what = "no checks" if self.check == ALL_CHECKS else "no such check"
             return Score(1.0, f"the sample has {what}", neutral=True)
         failed = [each for each in results if each.passed is False]
         if failed:
             return Score(0.0, "; ".join(_told(each, self.check) for each in failed))
         if unknown := [each for each in results if each.passed is None]:
             return Score(None, "; ".join(_told(each, self.check) for each in unknown))
-        return Score(1.0, results[0].reason if self.check != ALL else f"all {len(results)} checks passed")
+        return Score(1.0, results[0].reason if self.check != ALL_CHECKS else f"all {len(results)} checks passed")
 
 
 def _told(result: CheckResult, of: str) -> str:
-    return f"{result.name}: {result.reason}" if of == ALL else result.reason
+    return f"{result.name}: {result.reason}" if of == ALL_CHECKS else result.reason

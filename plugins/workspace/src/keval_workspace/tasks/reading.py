@@ -15,12 +15,13 @@ from keval.dataset.read import NO_DATASET
 from keval.errors import PluginError, Problem
 from keval.plan.construct import Constructor, DraftPlan
 from keval.plan.plan import Arm
+from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX
 from keval.records.manifest import TextEntry
 from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.interfaces import Metric
 from keval.seams.workspaces import TextContext, WorkspaceProvider
-from keval_workspace.tasks.checks import ALL, PREFIX, CheckScore, check_names, read_checks
+from keval_workspace.tasks.checks import CheckScore, check_names, read_checks
 from keval_workspace.tasks.server_code import code_in_workspace
 from keval_workspace.tasks.tasks import Tasks, conventions_of, joined
 
@@ -43,8 +44,8 @@ class WorkspaceTasks:
 
     def scores(self, entries: Iterable[Any], names: Iterable[str]) -> dict[str, Metric]:
         """Return the metrics that tell what checks found, by label: entries of `verify:`, other names, and all."""
-        named = dict.fromkeys((*check_names(entries), *names, ALL))
-        return {f"{PREFIX}{name}": CheckScore(name) for name in named}
+        named = dict.fromkeys((*check_names(entries), *names, ALL_CHECKS))
+        return {f"{CHECK_PREFIX}{name}": CheckScore(name) for name in named}
 
     def workspace_of(self, evaluation: Evaluation, context: str) -> WorkspaceProvider | None:
         """Return what makes the workspace of the first condition with this context; `None` if there is none."""
