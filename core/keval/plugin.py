@@ -59,6 +59,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval.records.manifest": "WorkerEntry ScorerEntry",
         "keval.seams.results": "MARKER ResultsMirror mirror_of results_folder",
         "keval.records.scores": "SMALL_SHARE Mark Scorer marks_of named_band",
+        "keval.seams.replies": "RepliesInJson StructuredRequest",
         "keval.score.rubrics": "read_rubric",
         "keval.config.load": "read_record effective load read_evaluation with_data",
         "keval.run.select": "Selection select",
