@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -22,6 +22,7 @@ from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
 from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
+from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, Rates, RecordingEntry, ServerStartsEntry
@@ -63,25 +64,19 @@ class RunOptions:
     record: bool = False
 
 
-class Replaying(Protocol):
-    """Runs and scores the trials of a run in place of what a run has otherwise, as a replay does."""
+@attrs.frozen
+class RunParts:
+    """What runs and scores the trials of a run; a package may give a run others, as for a replay.
 
-    @property
-    def is_live(self) -> bool:
-        """Whether trials may be run that were not run before."""
-        ...
+    `worker` makes what runs the trials of a plan that is up, given the rates of models, and `judge` what asks in place
+    of a judge's runner. `concluded` returns the manifest as it is when all is scored. Only what `is_live` may end
+    early.
+    """
 
-    def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
-        """Return what runs the trials of a plan that is up."""
-        ...
-
-    def judge(self, runner: JudgeRunner) -> TrialJudge:
-        """Return what asks a judge."""
-        ...
-
-    def concluded(self, manifest: Manifest) -> Manifest:
-        """Return the manifest as it is when all trials are scored."""
-        ...
+    worker: Callable[[Plan, Ready, Rates], Worker] = lambda plan, ready, rates: PlanWorker(plan, ready, rates=rates)
+    judge: Callable[[JudgeRunner], TrialJudge] = lambda runner: runner
+    concluded: Callable[[Manifest], Manifest] = lambda manifest: manifest
+    is_live: bool = True
 
 
 @attrs.frozen
@@ -111,9 +106,9 @@ class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
-    servers that a run that goes on had started. `replaying` is what plays a recorded run, and `recording` writes the
-    traffic that is kept. `crew` are the workers elsewhere, of an executor that has some, and `crew_grader` makes scores
-    on them. `monitor` looks at an effect, in a run that may end early.
+    servers that a run that goes on had started. `recording` writes the traffic that is kept. `crew` are the workers
+    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `monitor` looks at an effect, in a
+    run that may end early.
     """
 
     plan: Plan | ScoringPlan
@@ -127,7 +122,7 @@ class ActiveRun:
     working: WorkingTime = attrs.field(factory=WorkingTime)
     samples: dict[str, Sample] = attrs.field(factory=dict)
     starts_before: tuple[ServerStartsEntry, ...] = ()
-    replaying: Replaying | None = None
+    parts: RunParts = RunParts()
     crew: Crew | None = None
     crew_grader: Callable[[Lacks], TrialGrader] | None = None
     monitor: Monitor | None = None
@@ -215,7 +210,7 @@ class ActiveRun:
             run_budget=self.run_budget,
             counterpart=finished.counterpart,
             keep=(lambda _, frame: recording.write(frame)) if recording else None,
-            judging=self.replaying.judge if self.replaying else None,
+            judging=self.parts.judge,
         )
 
     def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:

@@ -22,7 +22,6 @@ from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
-from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric, Scorer
@@ -245,11 +244,10 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.live_state.begins,
     )
-    if run.monitor is not None and (run.replaying is None or run.replaying.is_live):
-        # All that was recorded is played.
+    if run.monitor is not None and run.parts.is_live:
         admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
     rates = run.run_budget.rates
-    worker = run.replaying.worker(plan, run.ready, rates) if run.replaying else PlanWorker(plan, run.ready, rates=rates)
+    worker = run.parts.worker(plan, run.ready, rates)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
@@ -309,8 +307,7 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
         count_starts(run, run.plan)
     if run.crew is not None:
         run.manifest = attrs.evolve(run.manifest, workers=(*run.manifest.workers, *run.crew.workers))
-    if run.replaying is not None:
-        run.manifest = run.replaying.concluded(run.manifest)
+    run.manifest = run.parts.concluded(run.manifest)
     run.writer.write_manifest(run.manifest)
 
 

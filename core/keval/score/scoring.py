@@ -130,7 +130,7 @@ class Grader:
         run_budget: RunBudget,
         counterpart: Counterpart,
         keep: KeepJudgement | None = None,
-        judging: Callable[[JudgeRunner], TrialJudge] | None = None,
+        judging: Callable[[JudgeRunner], TrialJudge] = lambda runner: runner,
     ) -> Iterator[Grader]:
         """Yield a grader of these scorers; `judges` are the plan's, by label, with their models resolved.
 
@@ -139,12 +139,12 @@ class Grader:
         """
         retry_policy = RetryPolicy(execution.retry, asyncio.sleep, random.Random(execution.seed))
         with _threads(scorers.metrics) as threads:
-            runners = {
-                label: JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)
+            runners = [
+                JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)
                 for label, judge in judges.items()
-            }
+            ]
             yield cls(
-                {label: judging(runner) if judging else runner for label, runner in runners.items()},
+                {runner.label: judging(runner) for runner in runners},
                 scorers.rubrics,
                 spec,
                 lacks,

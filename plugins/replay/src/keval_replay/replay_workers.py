@@ -19,6 +19,7 @@ from keval.records.manifest import Manifest, Rates
 from keval.records.scores import Judgement, Rubric
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
+from keval.run.active_run import RunParts
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict
 from keval.seams.distribution import Outbox, Worker
 from keval_replay.cassette import volatile_of
@@ -51,6 +52,13 @@ class LiveSide:
         """Return what is up. Raises RunError: what is needed is not there."""
         ready, _ = await self._brought_up()
         return ready
+
+    def counted(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with how many trials and judgements were live."""
+        entry = manifest.replay and attrs.evolve(
+            manifest.replay, live_trials=self.trials, live_judgements=self.judgements
+        )
+        return attrs.evolve(manifest, replay=entry)
 
     async def _brought_up(self) -> tuple[Ready, PlanWorker]:
         async with self._bringing:
@@ -93,35 +101,17 @@ async def _at_once(seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-@attrs.frozen
-class ReplayedRun:
-    """Runs and scores the trials of a replay; see `keval.run.active_run.Replaying`.
+def replaying_parts(recording: Recording, live: LiveSide | None = None) -> RunParts:
+    """Return what runs and scores the trials of a replay; `live` is asked what the recording does not have."""
 
-    `live` is asked what the recording does not have.
-    """
+    def worker(plan: Plan, ready: Ready, rates: Rates) -> Worker:
+        return ReplayingWorker(PlanWorker(plan, ready, _at_once, rates=rates), recording, live)
 
-    recording: Recording
-    live: LiveSide | None = None
-
-    @property
-    def is_live(self) -> bool:
-        return self.live is not None
-
-    def worker(self, plan: Plan, ready: Ready, rates: Rates) -> Worker:
-        """Return what runs the trials of a plan that is up."""
-        return ReplayingWorker(PlanWorker(plan, ready, _at_once, rates=rates), self.recording, self.live)
-
-    def judge(self, runner: JudgeRunner) -> TrialJudge:
-        """Return what asks a judge."""
+    def judge(runner: JudgeRunner) -> TrialJudge:
         played = attrs.evolve(runner, retry_policy=attrs.evolve(runner.retry_policy, sleep=_at_once))
-        return played if self.live is None else _ReplayingJudge(played, self.recording, self.live)
+        return played if live is None else _ReplayingJudge(played, recording, live)
 
-    def concluded(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with how many trials and judgements were live."""
-        if manifest.replay is None or self.live is None:
-            return manifest
-        replay = attrs.evolve(manifest.replay, live_trials=self.live.trials, live_judgements=self.live.judgements)
-        return attrs.evolve(manifest, replay=replay)
+    return RunParts(worker, judge, live.counted, is_live=True) if live else RunParts(worker, judge, is_live=False)
 
 
 @attrs.frozen(eq=False)
