@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from keval.config.evaluation import failure_limit
 from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
-from keval.execute.bringup.description import describe_run, describe_scoring, describe_starts, listing_blobs
+from keval.execute.bringup.description import RunDescriber, describe_starts, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
 from keval.execute.local import Local
 from keval.execute.models.budget import RunBudget
@@ -24,7 +24,7 @@ from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest
-from keval.records.scores import Rubric, Scorer
+from keval.records.scores import Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import UNSCORED, Backlog, late_judges
@@ -88,19 +88,8 @@ async def _write_samples(run: ActiveRun, samples: Sequence[Sample], write: Calla
 
 def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None:
     """Make the manifest of a run that begins now. Scorers grade as often as in `before`, if the run goes on."""
-    run.spec = _spec(run, _repetitions(before))
-    rubrics, redact = _rubrics(run), run.redact
-    run.manifest = describe_run(
-        plan,
-        run.ready,
-        run.spec,
-        run.run.id,
-        run.started,
-        rubrics=rubrics,
-        ratings=rate_agents(plan.scorers, {agent.label: agent.characteristics for agent in plan.agents}),
-        prices=run.prices,
-        redact=redact,
-    )
+    agents = {agent.label: agent.characteristics for agent in plan.agents}
+    run.manifest = _describer(run, agents, _repetitions(before)).begun(plan, run.ready, run.run.id, run.started)
     run.starts_before = before.server_starts if before is not None else ()
     count_starts(run, plan)
 
@@ -113,19 +102,9 @@ def count_starts(run: ActiveRun, plan: Plan) -> None:
 
 def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | None = None) -> None:
     """Add the scorers to the manifest of a finished run. They grade as often as before, or so often."""
-    run.spec = _spec(run, None if judge_repetitions else _repetitions(before), judge_repetitions)
-    scorers, endpoints, rubrics = run.plan.scorers, run.ready.endpoints, _rubrics(run)
-    run.manifest = describe_scoring(
-        before,
-        run.plan.evaluation,
-        scorers,
-        endpoints,
-        run.spec,
-        rubrics=rubrics,
-        ratings=rate_agents(scorers, {label: agent.characteristics for label, agent in before.agents.items()}),
-        prices=run.prices,
-        redact=run.redact,
-    )
+    agents = {label: agent.characteristics for label, agent in before.agents.items()}
+    earlier = None if judge_repetitions else _repetitions(before)
+    run.manifest = _describer(run, agents, earlier, judge_repetitions).scored_again(before)
 
 
 async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (), missing: bool = False) -> Summary:
@@ -311,26 +290,32 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     run.writer.write_manifest(run.manifest)
 
 
-def _spec(run: ActiveRun, earlier: Mapping[Scorer, int] | None, judge_repetitions: int | None = None) -> ScoringSpec:
-    """Return what is scored and how often, and let the redactor know the keys of all endpoints."""
+def _describer(
+    run: ActiveRun,
+    agents: Mapping[str, Mapping[str, Any]],
+    earlier: Mapping[Scorer, int] | None,
+    judge_repetitions: int | None = None,
+) -> RunDescriber:
+    """Settle what is scored and how often, let the redactor know the keys of all endpoints, and describe both.
+
+    `agents` are their characteristics, by label.
+    """
     plan, ready, execution = run.plan, run.ready, run.plan.evaluation.execution
-    planned = [item.plugin for item in plan.askers]
+    planned, scorers = [item.plugin for item in plan.askers], plan.scorers
     learn_endpoints(run.redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-    return ScoringSpec(
-        scorer_digests(plan.scorers, ready.endpoints, execution.seed),
-        plan.scorers.repetitions(judge_repetitions or execution.judge_repetitions, earlier),
+    run.spec = ScoringSpec(
+        scorer_digests(scorers, ready.endpoints, execution.seed),
+        scorers.repetitions(judge_repetitions or execution.judge_repetitions, earlier),
     )
+    # By digest, as a rubric of one name may have said something else to another judge.
+    rubrics = {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
+    ratings = rate_agents(scorers, agents)
+    return RunDescriber(plan.evaluation, scorers, ready.endpoints, run.spec, rubrics, ratings, run.prices, run.redact)
 
 
 def _repetitions(before: Manifest | None) -> dict[Scorer, int]:
     """Return how often each scorer of an earlier manifest graded an answer."""
     return {entry.scorer: entry.repetitions for entry in before.scorers} if before else {}
-
-
-def _rubrics(run: ActiveRun) -> dict[str, Rubric]:
-    """Return what judges grade by, by digest: a rubric of one name may have said something else to another judge."""
-    scorers = run.plan.scorers
-    return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
 
 
 def _max_concurrent(plan: Plan) -> int:

@@ -22,7 +22,6 @@ from keval.execute.models.prices import is_simulated
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
 from keval.records.manifest import (
     AgentEntry,
-    AgentRating,
     ConditionEntry,
     DatasetEntry,
     JudgeEntry,
@@ -123,72 +122,178 @@ def _blobs(listing: ToolListing, redact: Redactor) -> tuple[Blob | None, Blob | 
     )
 
 
-def describe_run(
-    plan: Plan,
-    ready: Ready,
-    spec: ScoringSpec,
-    run_id: str,
-    started: datetime,
-    *,
-    rubrics: Mapping[str, Rubric],
-    ratings: Ratings,
-    prices: Mapping[str, Price],
-    redact: Redactor,
-) -> Manifest:
-    """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
+@attrs.frozen
+class RunDescriber:
+    """Describes runs in their manifests. Variables stand as `${VAR}`, so that no manifest holds a secret.
 
     `rubrics` are those that judges grade by, by digest, `ratings` what metrics say of agents whatever they answer, and
     `prices` those of models, as `find_prices` returns them.
     """
-    evaluation = plan.evaluation
-    components = plan.components()
-    config = _frozen(effective(evaluation), plan.contexts.values())
-    manifest = Manifest(
-        run=run_id,
-        evaluation=evaluation.name,
-        started=started.isoformat(timespec="seconds"),
-        seed=evaluation.execution.seed,
-        baseline=evaluation.baseline,
-        neutral=evaluation.header.neutral,
-        failed=evaluation.header.failed,
-        unscored=evaluation.header.unscored,
-        primary=_primary(evaluation, plan.scorers),
-        config=config,
-        config_file=evaluation.source.name,
-        config_folder=str(evaluation.source.base),
-        selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
-        dataset=DatasetEntry(
-            str(plan.dataset.path),
-            plan.dataset.digest,
-            len(plan.samples),
-            evaluation.dataset.cluster_key if evaluation.dataset else None,
-            plan.dataset.checks,
-            plan.dataset.workspaces,
-        ),
-        trials=plan.trial_count,
-        agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
-        conditions={arm.label: _condition(arm, plan, ready, redact) for arm in plan.arms},
-        judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
-        rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
-        scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact, ratings=ratings),
-        plugins=_plugins(components),
-        versions={"python": platform.python_version(), **_versions(components)},
-        variables=_open_variables(evaluation, config),
-        prices=prices,
-    )
-    return _with_simulated(manifest)
 
+    evaluation: Evaluation
+    scorers: Scorers
+    endpoints: Mapping[str, Endpoint]
+    spec: ScoringSpec
+    rubrics: Mapping[str, Rubric]
+    ratings: Ratings
+    prices: Mapping[str, Price]
+    redact: Redactor
 
-def _primary(evaluation: Evaluation, scorers: Scorers) -> tuple[str, ...]:
-    """Return the primary metrics that the run scores; a flag may have left some out."""
-    scored = {metric for metric, _ in scorers.scales()}
-    return tuple(metric for metric in evaluation.header.primary if metric in scored)
+    def begun(self, plan: Plan, ready: Ready, run_id: str, started: datetime) -> Manifest:
+        """Describe a run that begins."""
+        evaluation, header, dataset = self.evaluation, self.evaluation.header, plan.dataset
+        components = plan.components()
+        config = _frozen(effective(evaluation), plan.contexts.values())
+        secret = {name for _, name in secret_variables(evaluation.source.data)}
+        # A flag may have left out what scores a primary metric.
+        scored = {metric for metric, _ in self.scorers.scales()}
+        manifest = Manifest(
+            run=run_id,
+            evaluation=evaluation.name,
+            started=started.isoformat(timespec="seconds"),
+            seed=evaluation.execution.seed,
+            baseline=evaluation.baseline,
+            neutral=header.neutral,
+            failed=header.failed,
+            unscored=header.unscored,
+            primary=tuple(metric for metric in header.primary if metric in scored),
+            config=config,
+            config_file=evaluation.source.name,
+            config_folder=str(evaluation.source.base),
+            selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
+            dataset=DatasetEntry(
+                str(dataset.path),
+                dataset.digest,
+                len(plan.samples),
+                evaluation.dataset.cluster_key if evaluation.dataset else None,
+                dataset.checks,
+                dataset.workspaces,
+            ),
+            trials=plan.trial_count,
+            agents={item.label: self._agent(item) for item in plan.agents},
+            conditions={arm.label: self._condition(arm, plan, ready) for arm in plan.arms},
+            judges=self._judges(),
+            rubrics=self._rubrics(),
+            scorers=self._scorers(),
+            plugins=_plugins(components),
+            versions={"python": platform.python_version(), **_versions(components)},
+            # `None` where a default stands in for a variable.
+            variables={name: variable(name) for name in sorted({*variables_in(config)} - secret)},
+            prices=self.prices,
+        )
+        return _with_simulated(manifest)
 
+    def scored_again(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with the scorers, their versions and the prices of models added."""
+        # By scorer, so that a scorer that scores again keeps its place in the order.
+        entries = {entry.scorer: entry for entry in (*manifest.scorers, *self._scorers())}
+        components, judges = self.scorers.components(), self._judges()
+        changed = attrs.evolve(
+            manifest,
+            config=_config_with(manifest.config, effective(self.evaluation)),
+            judges={**manifest.judges, **judges},
+            replay=manifest.replay and _graded_again(manifest.replay, judges),
+            rubrics={**manifest.rubrics, **self._rubrics()},
+            scorers=tuple(entries.values()),
+            plugins={**manifest.plugins, **_plugins(components)},
+            versions={**manifest.versions, **_versions(components)},
+            prices=self.prices,
+        )
+        return _with_simulated(changed)
 
-def _open_variables(evaluation: Evaluation, config: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the values of the config's variables, but of no secret one; `None` where a default stands in."""
-    secret = {name for _, name in secret_variables(evaluation.source.data)}
-    return {name: variable(name) for name in sorted({*variables_in(config)} - secret)}
+    def _agent(self, item: ResolvedPlugin) -> AgentEntry:
+        return AgentEntry(
+            type=item.component.name,
+            model=item.model_name,
+            simulated=is_simulated(item, self.endpoints),
+            characteristics=self.redact.data(dict(item.characteristics)),
+            recording=item.prerecorded.digest if item.prerecorded else None,
+            files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
+            conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
+        )
+
+    def _condition(self, arm: Arm, plan: Plan, ready: Ready) -> ConditionEntry:
+        redact, tasks = self.redact.data, plan.tasks
+        return ConditionEntry(
+            contexts=arm.contexts,
+            servers=server_entries(ready.contexts[arm.label], self.redact),
+            require_mcp_tool_use=arm.condition.require_mcp_tool_use,
+            require_mcp_tool_success=arm.condition.require_mcp_tool_success,
+            on_missing_tool_use=arm.condition.on_missing_tool_use,
+            texts=tasks.describe_texts(arm.label, redact) if tasks is not None else {},
+            workspace=redact(dict(tasks.describe(arm.label))) if tasks is not None else {},
+        )
+
+    def _judges(self) -> dict[str, JudgeEntry]:
+        """Describe judges by their options as written, so that no variable's value is among them."""
+        specs = {spec.label: spec for spec in self.evaluation.judges}
+        return {
+            item.label: JudgeEntry(
+                type=item.component.name,
+                implied=item.label in specs and specs[item.label].implied,
+                model=item.model_name,
+                simulated=is_simulated(item, self.endpoints),
+                **self._options(item, specs),
+            )
+            for item in self.scorers.judges
+        }
+
+    def _rubrics(self) -> dict[str, Rubric]:
+        redact = self.redact.text
+        return {
+            digest: attrs.evolve(
+                rubric,
+                name=redact(rubric.name),
+                instructions=redact(rubric.instructions),
+                levels={level: redact(text) for level, text in rubric.levels.items()},
+            )
+            for digest, rubric in self.rubrics.items()
+        }
+
+    def _scorers(self) -> tuple[ScorerEntry, ...]:
+        metrics = {item.label: item for item in self.scorers.metrics}
+        specs = {each.label: each for each in self.evaluation.metrics}
+        digests = {rubric.name: digest for digest, rubric in self.rubrics.items()}
+        entries = []
+        for (metric, judge), scale in self.scorers.scales().items():
+            own: dict[str, Any] = {"rubric": digests[metric]} if judge else self._metric(metrics[metric], specs)
+            entries.append(
+                ScorerEntry(
+                    metric=metric,
+                    judge=judge,
+                    scale=scale,
+                    repetitions=self.spec.repetitions[metric, judge],
+                    digest=self.spec.digests[metric, judge],
+                    threshold=self.evaluation.header.thresholds.get(metric),
+                    of_agent=metric in metrics and isinstance(metrics[metric].plugin, AgentChecker),
+                    **own,
+                )
+            )
+        return tuple(entries)
+
+    def _metric(self, item: ResolvedPlugin, specs: Mapping[str, PluginSpec]) -> dict[str, Any]:
+        """Return what a manifest has of a metric alone."""
+        category = getattr(type(item.plugin), "category", None)
+        ratings = self.ratings.get(item.label, {}).items()
+        return {
+            **self._options(item, specs),
+            "category": category if isinstance(category, str) else None,
+            "ratings": {
+                agent: attrs.evolve(each, derivation=self.redact.text(each.derivation)) for agent, each in ratings
+            },
+        }
+
+    def _options(self, item: ResolvedPlugin, specs: Mapping[str, PluginSpec]) -> dict[str, dict[str, Any]]:
+        """Return the options of a plugin as written, and the values of those that the config left to the plugin."""
+        written = dict(specs[item.label].options) if item.label in specs else {}
+        fields = attrs.fields(type(item.plugin)) if attrs.has(type(item.plugin)) else ()
+        left = {
+            field.name: getattr(item.plugin, field.name)
+            for field in fields
+            if field.init and field.repr and field.name not in written and not SECRET_OPTION.fullmatch(field.name)
+        }
+        shown = {name: value for name, value in left.items() if not name.startswith("_") and _is_plain(value)}
+        return {"options": written, "defaults": self.redact.data(to_plain(shown))}
 
 
 def _frozen(config: dict[str, Any], contexts: Iterable[ResolvedPlugin]) -> dict[str, Any]:
@@ -207,39 +312,6 @@ def _joined(written: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, An
         for key, value in read.items()
     }
     return {**written, **joined}
-
-
-def describe_scoring(
-    manifest: Manifest,
-    evaluation: Evaluation,
-    scorers: Scorers,
-    endpoints: Mapping[str, Endpoint],
-    spec: ScoringSpec,
-    *,
-    rubrics: Mapping[str, Rubric],
-    ratings: Ratings,
-    prices: Mapping[str, Price],
-    redact: Redactor,
-) -> Manifest:
-    """Return the manifest with these scorers, their versions and the prices of models added."""
-    described = _scorers(evaluation, scorers, spec, rubrics, redact, ratings=ratings)
-    # By scorer, so that a scorer that scores again keeps its place in the order.
-    entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
-    components = scorers.components()
-    judges = _judges(evaluation, scorers, endpoints, redact)
-    return _with_simulated(
-        attrs.evolve(
-            manifest,
-            config=_config_with(manifest.config, effective(evaluation)),
-            judges={**manifest.judges, **judges},
-            replay=manifest.replay and _graded_again(manifest.replay, judges),
-            rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
-            scorers=tuple(entries.values()),
-            plugins={**manifest.plugins, **_plugins(components)},
-            versions={**manifest.versions, **_versions(components)},
-            prices=prices,
-        )
-    )
 
 
 def _graded_again(replay: ReplayEntry, judges: Iterable[str]) -> ReplayEntry:
@@ -273,95 +345,9 @@ def _name(entry: Any) -> str:
     return next(iter(entry)) if isinstance(entry, dict) else str(entry)
 
 
-def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Redactor) -> AgentEntry:
-    return AgentEntry(
-        type=item.component.name,
-        model=item.model_name,
-        simulated=is_simulated(item, endpoints),
-        characteristics=redact.data(dict(item.characteristics)),
-        recording=item.prerecorded.digest if item.prerecorded else None,
-        files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
-        conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
-    )
-
-
 def _digests(files: Iterable[Path]) -> dict[str, str]:
     """Return the SHA-256 of each file by name, as far as they can be read."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
-
-
-def _condition(arm: Arm, plan: Plan, ready: Ready, redact: Redactor) -> ConditionEntry:
-    return ConditionEntry(
-        contexts=arm.contexts,
-        servers=server_entries(ready.contexts[arm.label], redact),
-        require_mcp_tool_use=arm.condition.require_mcp_tool_use,
-        require_mcp_tool_success=arm.condition.require_mcp_tool_success,
-        on_missing_tool_use=arm.condition.on_missing_tool_use,
-        texts=plan.tasks.describe_texts(arm.label, redact.data) if plan.tasks is not None else {},
-        workspace=redact.data(dict(plan.tasks.describe(arm.label))) if plan.tasks is not None else {},
-    )
-
-
-def _judges(
-    evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint], redact: Redactor
-) -> dict[str, JudgeEntry]:
-    """Describe judges by their options as written, so that no variable's value is among them."""
-    specs = {spec.label: spec for spec in evaluation.judges}
-    return {
-        item.label: JudgeEntry(
-            type=item.component.name,
-            implied=item.label in specs and specs[item.label].implied,
-            model=item.model_name,
-            simulated=is_simulated(item, endpoints),
-            **_options(item, specs, redact),
-        )
-        for item in scorers.judges
-    }
-
-
-def _scorers(
-    evaluation: Evaluation,
-    scorers: Scorers,
-    spec: ScoringSpec,
-    rubrics: Mapping[str, Rubric],
-    redact: Redactor,
-    *,
-    ratings: Ratings,
-) -> tuple[ScorerEntry, ...]:
-    categories = {item.label: getattr(type(item.plugin), "category", None) for item in scorers.metrics}
-    specs = {each.label: each for each in evaluation.metrics}
-    metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
-    digests = {rubric.name: digest for digest, rubric in rubrics.items()}
-    of_agent = {item.label for item in scorers.metrics if isinstance(item.plugin, AgentChecker)}
-    return tuple(
-        ScorerEntry(
-            metric=metric,
-            judge=judge,
-            scale=scale,
-            repetitions=spec.repetitions[metric, judge],
-            rubric=digests[metric] if judge else None,
-            digest=spec.digests[metric, judge],
-            **({} if judge else metrics[metric]),
-            threshold=evaluation.header.thresholds.get(metric),
-            of_agent=metric in of_agent,
-            ratings={} if judge else {agent: _rating(each, redact) for agent, each in ratings.get(metric, {}).items()},
-            category=None if judge or not isinstance(categories[metric], str) else categories[metric],
-        )
-        for (metric, judge), scale in scorers.scales().items()
-    )
-
-
-def _options(item: ResolvedPlugin, specs: Mapping[str, PluginSpec], redact: Redactor) -> dict[str, dict[str, Any]]:
-    """Return the options of a plugin as written, and the values of those that the config left to the plugin."""
-    written = dict(specs[item.label].options) if item.label in specs else {}
-    fields = attrs.fields(type(item.plugin)) if attrs.has(type(item.plugin)) else ()
-    left = {
-        field.name: getattr(item.plugin, field.name)
-        for field in fields
-        if field.init and field.repr and field.name not in written and not SECRET_OPTION.fullmatch(field.name)
-    }
-    defaults = {name: to_plain(value) for name, value in left.items() if not name.startswith("_") and _is_plain(value)}
-    return {"options": written, "defaults": redact.data(defaults)}
 
 
 def _is_plain(value: Any) -> bool:
@@ -371,19 +357,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, str | int | float)
-
-
-def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
-    return attrs.evolve(
-        rubric,
-        name=redact.text(rubric.name),
-        instructions=redact.text(rubric.instructions),
-        levels={level: redact.text(text) for level, text in rubric.levels.items()},
-    )
-
-
-def _rating(rating: AgentRating, redact: Redactor) -> AgentRating:
-    return attrs.evolve(rating, derivation=redact.text(rating.derivation))
 
 
 def _with_simulated(manifest: Manifest) -> Manifest:
