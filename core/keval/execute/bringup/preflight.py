@@ -19,7 +19,7 @@ from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_pla
 from keval.execute.limits import RunLimits
 from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, resolve_models
 from keval.plan.build import hook_plugins
-from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, ScoringPlan
 from keval.records.models import Asker, Endpoint, Model
 from keval.records.servers import McpServer, ToolListing
 from keval.records.trial import Sample, TrialKey
@@ -73,62 +73,62 @@ async def preflight(
         PreflightError: with every problem.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
-    asked = any(agent.prerecorded is None for agent in plan.agents)
-    wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
-    execution = plan.evaluation.execution
     redactor = redactor or Redactor()
+    execution = plan.evaluation.execution
+    asked = any(agent.prerecorded is None for agent in plan.agents)
     ahead = {} if hooks.prepare_trials or trials_elsewhere else plan.count_left(done)
     proxy = cache(_server_proxy)
-    opening = [
-        open_context(
-            plan.contexts[label],
-            plan.evaluation,
-            scope,
-            redactor,
-            ahead=ahead.get(condition, 0),
-            proxy=proxy,
-            traffic=traffic,
-            condition=condition,
-            workspace=plan.tasks.asked_for(condition) if plan.tasks is not None else None,
-        )
-        for condition, label in wanted
-    ]
-    exchange, endpoints, _, *opened = await all_of(
+
+    async def opened(arm: Arm) -> list[OpenedContext]:
+        workspace = plan.tasks.asked_for(arm.label) if plan.tasks is not None else None
+        opening = [
+            open_context(
+                plan.contexts[label],
+                plan.evaluation,
+                scope,
+                redactor,
+                ahead=ahead.get(arm.label, 0),
+                proxy=proxy,
+                traffic=traffic,
+                condition=arm.label,
+                workspace=workspace,
+            )
+            for label in arm.contexts
+            if asked
+        ]
+        return await all_of(opening)
+
+    exchange, endpoints, _, by_arm = await all_of(
         [
             _begin_middleware(plan.middleware, execution, scope, traffic, gate, limits=limits),
             resolve_models(plan.askers, execution, scope, traffic),
             plan.tasks.prepare(scope.close_later) if plan.tasks is not None and asked else asyncio.sleep(0),
-            *opening,
+            all_of(map(opened, plan.arms)),
         ]
     )
     learn_endpoints(redactor, endpoints.values())
-    contexts = {
-        arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
-        for arm in plan.arms
-    }
-    problems: list[str] = []
-    for condition, found in contexts.items():
-        tool_listings = [tool_listing for context in found for tool_listing in context.tool_listings]
-        tapped = {name for context in found for name in context.tapped}
-        aliases, wrong = aliases_of(condition, tool_listings, tapped)
-        contexts[condition] = tuple(context.named(aliases) for context in found)
-        problems += wrong
-    if problems:
-        raise PreflightError(problems)
+    contexts = _named({arm.label: found for arm, found in zip(plan.arms, by_arm, strict=True)})
     most = size(execution.max_reply_bytes)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope, most=most)
     agents = await _begin("agent", plan.agents, models, scope)
-    # A context of texts has a server only for agents that it gives no files.
-    served = [
-        arm.label
-        for arm in plan.arms
-        for name, found in zip(arm.contexts, contexts[arm.label], strict=False)
-        if found.tool_listings and not isinstance(plan.contexts[name].plugin, TextContext)
-    ]
-    if refused := [*_servers_refused(plan.agents, agents, served[0])] if served else []:
+    if refused := [*_servers_refused(plan, agents, contexts)]:
         raise PreflightError(refused)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
+
+
+def _named(contexts: Mapping[str, Sequence[OpenedContext]]) -> dict[str, tuple[OpenedContext, ...]]:
+    """Give the tools of each condition names that differ. Raises PreflightError where that cannot be."""
+    named: dict[str, tuple[OpenedContext, ...]] = {}
+    problems: list[str] = []
+    for condition, found in contexts.items():
+        tapped = {name for context in found for name in context.tapped}
+        aliases, wrong = aliases_of(condition, [each for context in found for each in context.tool_listings], tapped)
+        named[condition] = tuple(context.named(aliases) for context in found)
+        problems += wrong
+    if problems:
+        raise PreflightError(problems)
+    return named
 
 
 async def begin_judges(
@@ -185,9 +185,19 @@ async def _begin(
     return plugins
 
 
-def _servers_refused(agents: Sequence[ResolvedPlugin], ready: Mapping[str, Agent], condition: str) -> Iterator[str]:
-    """Yield why agents cannot be given the MCP servers of a condition."""
-    for item in agents:
+def _servers_refused(
+    plan: Plan, ready: Mapping[str, Agent], contexts: Mapping[str, Sequence[OpenedContext]]
+) -> Iterator[str]:
+    """Yield why agents cannot be given the MCP servers of the first condition with any."""
+    # A context of texts has a server only for agents that it gives no files.
+    served = (
+        arm.label
+        for arm in plan.arms
+        for name, found in zip(arm.contexts, contexts[arm.label], strict=False)
+        if found.tool_listings and not isinstance(plan.contexts[name].plugin, TextContext)
+    )
+    condition = next(served, None)
+    for item in plan.agents if condition is not None else ():
         agent = ready[item.label]
         if isinstance(agent, RefusesServers) and (refusal := agent.servers_refusal()):
             yield f"{item.place}: condition {condition!r} has MCP servers, and {item.label!r} can have none: {refusal}"
