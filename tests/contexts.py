@@ -21,7 +21,7 @@ from keval.plugin import (
     ToolListing,
     TrialInfo,
 )
-from keval_mcp import server_proxy
+from keval_mcp.proxy import McpProxy
 
 __all__ = ["Started", "started"]
 
@@ -71,5 +71,5 @@ async def started(
             planned = attrs.evolve(
                 server, start_ahead=start_ahead, traffic_log=traffic_log, cassette=cassette, interventions=interventions
             )
-            connected[server.name] = await stack.enter_async_context(server_proxy().connect(planned))
+            connected[server.name] = await stack.enter_async_context(McpProxy().connect(planned))
         yield Started(source, connected, [server.tool_listing for server in connected.values()])

@@ -29,7 +29,8 @@ from keval_metrics_basic import (
 )
 from keval_testing import check_metric
 
-WEATHER: list[Any] = [getattr(keval_metrics_weather, name)() for name in keval_metrics_weather.__all__]
+NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
+WEATHER: list[Any] = [metric() for metric in NAMED if isinstance(metric, type)]
 TEXT: list[Any] = [
     metric
     for place in ("answer", "facts.x", "facts.x.y", "metadata.x")

@@ -13,7 +13,7 @@ from keval import Message, Sample, Usage
 from keval.plugin import Context
 from keval_anthropic import Anthropic
 from keval_anthropic.messages import MessagesChat
-from keval_clients.anthropic import build
+from keval_clients import anthropic_client
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
 
@@ -105,7 +105,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
 
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(asked, message("Done.")) as endpoint:
-            client = build(endpoint.base, endpoint.model.endpoint)
+            client = anthropic_client(endpoint.base, endpoint.model.endpoint)
             chat = MessagesChat.start(client, Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from keval import Message, Sample, Usage
 from keval.plugin import Context
-from keval_clients.openai import build
+from keval_clients import openai_client
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
 from keval_openai import OpenAI
@@ -76,7 +76,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
 
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(asked, completion("Done.")) as endpoint:
-            client = build(endpoint.base, endpoint.model.endpoint)
+            client = openai_client(endpoint.base, endpoint.model.endpoint)
             chat = CompletionsChat.start(client, Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()

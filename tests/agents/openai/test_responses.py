@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 
 from keval import Message, Sample, Usage
 from keval.plugin import Context, ModelError, TrialError
-from keval_clients.openai import build
+from keval_clients import openai_client
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
 from keval_openai import OpenAI
@@ -105,7 +105,7 @@ def test_tools_are_offered_loosely_and_results_told_in_order(
 
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(calls, response("Done.")) as endpoint:
-            client = build(endpoint.base, endpoint.model.endpoint)
+            client = openai_client(endpoint.base, endpoint.model.endpoint)
             options = {"model": "m"}
             chat = ResponsesChat.start(client, Context(), [add], options, reasoning=Reasoning())
             chat.say("Add up.")

@@ -136,7 +136,7 @@ def test_wrong_options_are_reported_at_their_place(project: Project) -> None:
 def test_constructing_imports_no_library_that_is_slow_to_import() -> None:
     code = (
         "import sys, keval_metrics_basic as basic\n"
-        "[getattr(basic, name)() for name in basic.__all__ if name != 'ExpectedCall']\n"
+        "[getattr(basic, name)() for name in basic.__all__ if name[0].isupper() and name != 'ExpectedCall']\n"
         "print([name for name in ('jsonschema', 'rapidfuzz', 'referencing') if name in sys.modules])"
     )
 

@@ -15,7 +15,8 @@ import pytest
 import keval_metrics_weather
 from tests.metrics.weather.conftest import make_trial as trial
 
-METRICS = [getattr(keval_metrics_weather, name)() for name in keval_metrics_weather.__all__]
+NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
+METRICS = [metric() for metric in NAMED if isinstance(metric, type)]
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:

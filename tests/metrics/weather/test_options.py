@@ -12,7 +12,8 @@ from keval.records.scores import named_band
 from keval_metrics_weather import Accuracy, ResponseTime, ToolCallCount
 from tests.conftest import Project
 
-METRICS = [getattr(keval_metrics_weather, name) for name in keval_metrics_weather.__all__]
+NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
+METRICS = [metric for metric in NAMED if isinstance(metric, type)]
 NUMBERS = [
     (metric, field.name)
     for metric in METRICS

@@ -16,9 +16,8 @@ import pytest
 
 from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, Model, TrialError
-from keval_clients import completions_usage
+from keval_clients import completions_usage, openai_client
 from keval_clients.client import Client
-from keval_clients.openai import build
 from keval_testing import BrokenRulesError, check_judge
 from keval_testing.judge_kit import JUDGE_RULES
 
@@ -34,7 +33,7 @@ class Plain:
 
     async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Any:
         _, url, endpoint = self.model.reach("openai-chat")
-        client = build(url, endpoint)
+        client = openai_client(url, endpoint)
         try:
             return {rubric.name: await self.one(client, trial, rubric, context) for rubric in rubrics}
         finally:

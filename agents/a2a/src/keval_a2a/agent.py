@@ -13,7 +13,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError, run_conversation
-from keval_clients.network import check_headers
+from keval_clients import check_headers
 
 if TYPE_CHECKING:
     from keval_a2a.conversation import A2AConversation

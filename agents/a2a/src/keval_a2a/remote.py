@@ -27,8 +27,7 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseError
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
-from keval_clients.bounds import origin
-from keval_clients.http import HttpClient, Reply
+from keval_clients import HttpClient, Reply, origin
 
 _BINDINGS = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
 _CARD_SECONDS = 30.0

@@ -16,6 +16,7 @@ from attrs.validators import ge
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
 from keval_programs import (
+    OF_PROGRAMS,
     PLACEHOLDERS,
     FolderConventions,
     TextTemplate,
@@ -24,7 +25,6 @@ from keval_programs import (
     placeholders_in,
     words,
 )
-from keval_programs.folder import OF_PROGRAMS
 
 if TYPE_CHECKING:
     from keval_acp.session import Setup

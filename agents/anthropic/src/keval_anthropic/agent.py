@@ -14,11 +14,10 @@ from attrs.validators import ge
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, run_conversation
 from keval_anthropic.messages import MessagesChat
-from keval_mcp.loop import Chat, Conversation, open_conversation
-from keval_mcp.sessions import Tool
+from keval_mcp import Chat, Conversation, Tool, open_conversation
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 
 @attrs.define
@@ -71,8 +70,8 @@ class Anthropic:
 
     def _ready(self) -> Client:
         if self._client is None:
-            from keval_clients.anthropic import build  # imports an HTTP client, which checking a config need not
+            from keval_clients import anthropic_client  # imports an HTTP client, which checking a config need not
 
             _, url, endpoint = self.model.reach("anthropic")
-            self._client = build(url, endpoint)
+            self._client = anthropic_client(url, endpoint)
         return self._client

@@ -11,12 +11,10 @@ import attrs
 from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
 from keval_anthropic.streamed import whole_message
 from keval_clients import messages_usage, no_reply, quoted
-from keval_mcp.loop import Call, Reply, Result
-from keval_mcp.sessions import Tool
-from keval_mcp.tool_results import Media
+from keval_mcp import Call, Media, Reply, Result, Tool
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {
     "max_tokens": MAX_OUTPUT_TOKENS,

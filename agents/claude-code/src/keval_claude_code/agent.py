@@ -13,8 +13,7 @@ from attrs.validators import ge
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Conventions, Conversation, Model, Volatile, run_conversation
-from keval_programs import check_models
-from keval_programs.folder import FOLDER_PATHS
+from keval_programs import FOLDER_PATHS, check_models
 
 if TYPE_CHECKING:
     from keval_claude_code.conversation import Setup

@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
-from keval_programs import TrialFolder
-from keval_programs.process import StandardError
+from keval_programs import StandardError, TrialFolder
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What a stdio server is given of the user's environment besides its own `env`, by the MCP SDK's habit."""

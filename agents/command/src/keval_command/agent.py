@@ -18,6 +18,8 @@ from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Mod
 from keval_command.conversation import CommandConversation, Program
 from keval_command.output import Events, expression
 from keval_programs import (
+    OF_PROGRAMS,
+    SERVERS_REFUSED,
     FolderConventions,
     Placeholders,
     TextTemplate,
@@ -32,8 +34,6 @@ from keval_programs import (
     whole_path,
     words,
 )
-from keval_programs.folder import OF_PROGRAMS
-from keval_programs.placeholders import SERVERS_REFUSED
 
 
 def _processes() -> int:

@@ -12,7 +12,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
-from keval_clients.network import check_variables
+from keval_clients import check_variables
 from keval_gadk.client import ModelClient, connect
 
 if TYPE_CHECKING:

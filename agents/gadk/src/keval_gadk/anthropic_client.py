@@ -11,7 +11,7 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_clients.network import Network
+from keval_clients import Network
 from keval_gadk.failure import failed_midway, refused, unreachable
 from keval_gadk.toolset import ResultForm
 

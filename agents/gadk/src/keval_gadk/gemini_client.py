@@ -12,7 +12,7 @@ from google.genai.errors import APIError
 from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_clients.network import Network
+from keval_clients import Network
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.toolset import ResultForm
 

@@ -20,7 +20,7 @@ from keval.plugin import ContentKind, Context, ToolsMissingError, TranscriptBuil
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
-from keval_mcp.tool_results import ToolResult
+from keval_mcp import ToolResult
 
 _BROKEN_OFF = "its stream ended before the reply did"
 

@@ -18,7 +18,7 @@ from openai import (
 )
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
-from keval_clients.network import Network
+from keval_clients import Network
 from keval_gadk.failure import bad_reply, failed_midway, refused, unreachable
 from keval_gadk.toolset import ResultForm
 

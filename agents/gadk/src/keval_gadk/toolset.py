@@ -33,8 +33,8 @@ from mcp import MCPError, StdioServerParameters
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
 from keval.plugin import ContentKind, McpServer, ServerChannel, ServerLostError, ToolsMissingError
-from keval_clients.network import Network
-from keval_mcp.tool_results import Media, ToolResult
+from keval_clients import Network
+from keval_mcp import Media, ToolResult
 
 _GONE = (OSError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 _GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST}

@@ -15,7 +15,7 @@ from jmespath.exceptions import JMESPathError
 
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError
-from keval_clients.network import check_headers
+from keval_clients import check_headers
 from keval_http.message_format import JSON, MessageFormat
 from keval_http.templates import EXAMPLE, Template, json_problem
 

@@ -10,7 +10,7 @@ from aiohttp import ClientTimeout, ConnectionTimeoutError
 from yarl import URL
 
 from keval.plugin import PreflightError, TrialError, retry_after_seconds
-from keval_clients.http import HttpClient, Reply
+from keval_clients import HttpClient, Reply
 from keval_http.replies import bad_reply, shown
 
 _PROBE = ClientTimeout(total=10.0, sock_connect=5.0)

@@ -11,8 +11,7 @@ import attrs
 
 from keval import Transcript, Usage
 from keval.plugin import Context, TrialError
-from keval_clients.client import event_data
-from keval_clients.http import Reply as HttpReply
+from keval_clients import Reply as HttpReply, event_data
 from keval_http.caller import Caller
 from keval_http.message_format import MessageFormat
 from keval_http.replies import Reply, bad_reply

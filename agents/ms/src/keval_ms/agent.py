@@ -12,7 +12,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
-from keval_clients.network import check_variables
+from keval_clients import check_variables
 
 if TYPE_CHECKING:
     from agent_framework import ChatOptions

@@ -18,7 +18,7 @@ from mcp import MCPDeprecationWarning
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from keval.plugin import Context, Endpoint, TrialError, Wire, report_request, reporting_requests
-from keval_clients.network import Network
+from keval_clients import Network
 from keval_ms.faults import causes
 from keval_ms.sessions import open_sessions
 from keval_ms.tools import result_parser

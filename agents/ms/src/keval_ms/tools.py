@@ -22,7 +22,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 
 from keval.plugin import ContentKind, McpServer, ServerLostError, Wire
-from keval_mcp.tool_results import Media, ToolResult
+from keval_mcp import Media, ToolResult
 
 
 @attrs.define

@@ -21,7 +21,7 @@ from agent_framework import (
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
-from keval_mcp.nesting import MOST_NESTED, is_too_deep
+from keval_mcp import MOST_NESTED, is_too_deep
 from keval_ms.faults import bad_reply, broken_off, described, end_of_stream, is_truncated, model_fault, reply_fault
 from keval_ms.sessions import Session
 from keval_ms.tools import dropped_kinds, passed_on

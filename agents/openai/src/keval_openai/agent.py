@@ -14,14 +14,13 @@ from attrs.validators import ge, optional
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, Wire, run_conversation
-from keval_mcp.loop import Chat, Conversation, open_conversation
-from keval_mcp.sessions import Tool
+from keval_mcp import Chat, Conversation, Tool, open_conversation
 from keval_openai.completions import CompletionsChat
 from keval_openai.formats import Input, media_types
 from keval_openai.responses import Reasoning, ResponsesChat
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 
 @attrs.define
@@ -99,8 +98,8 @@ class OpenAI:
 
     def _ready(self) -> Client:
         if self._client is None:
-            from keval_clients.openai import build  # imports an HTTP client, which checking a config need not
+            from keval_clients import openai_client  # imports an HTTP client, which checking a config need not
 
             _, url, endpoint = self.model.reach(self.wire)
-            self._client = build(url, endpoint)
+            self._client = openai_client(url, endpoint)
         return self._client

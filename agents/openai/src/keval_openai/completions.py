@@ -11,14 +11,12 @@ import attrs
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, ModelError, is_blank
 from keval_clients import completions_usage, no_reply
-from keval_mcp.loop import Call, Reply, Result
-from keval_mcp.sessions import Tool
-from keval_mcp.tool_results import Media
+from keval_mcp import Call, Media, Reply, Result, Tool
 from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_completion
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of `finish_reason` with which a reply may be cut off."""

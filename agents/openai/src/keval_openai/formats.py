@@ -8,9 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from keval.plugin import FinishReason, ModelError, TrialError
 from keval_clients import quoted, read_json
-from keval_mcp.loop import Call, Result
-from keval_mcp.sessions import Tool
-from keval_mcp.tool_results import Media
+from keval_mcp import Call, Media, Result, Tool
 
 Input: TypeAlias = Literal["image", "pdf", "audio"]
 """What a model may take beside text."""

@@ -10,14 +10,12 @@ import attrs
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
 from keval_clients import RefusedError, no_reply, responses_usage
-from keval_mcp.loop import Reply, Result
-from keval_mcp.sessions import Tool
-from keval_mcp.tool_results import Media
+from keval_mcp import Media, Reply, Result, Tool
 from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_response
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"max_output_tokens": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The reasons for which a reply may be incomplete."""

@@ -17,7 +17,7 @@ from keval_judges.prompt import Sheet
 from keval_judges.refusals import Refusals
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 
 @attrs.define
@@ -41,13 +41,13 @@ class Anthropic(LlmJudge):
             self.model.reach("anthropic")
 
     def _connect(self) -> Api:
-        from keval_clients.anthropic import build
+        from keval_clients import anthropic_client
 
         _, url, endpoint = self.model.reach("anthropic")
         settings: dict[str, Any] = {"max_tokens": self.max_tokens}
         if self.temperature is not None:
             settings["temperature"] = self.temperature
-        return Messages(build(url, endpoint), self.structured, settings)
+        return Messages(anthropic_client(url, endpoint), self.structured, settings)
 
 
 _CUT_SHORT = {

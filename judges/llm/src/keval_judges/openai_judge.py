@@ -10,15 +10,14 @@ import attrs
 from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
-from keval_clients import completions_usage, no_reply
-from keval_clients.network import check_key
+from keval_clients import check_key, completions_usage, no_reply
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
 from keval_judges.refusals import Refusals
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 _NO_KEY = "none"
 """What is sent as the key to a server that wants none, as a request has one."""
@@ -68,12 +67,12 @@ class OpenAI(LlmJudge):
             self.model.reach("openai-chat")
 
     def _connect(self) -> Api:
-        from keval_clients.openai import build
+        from keval_clients import openai_client
 
         _, url, endpoint = self.model.reach("openai-chat")
         settings = {"temperature": self.temperature, "max_completion_tokens": self.max_tokens}
         given = {name: value for name, value in settings.items() if value is not None}
-        return Completions(build(url, endpoint), self.structured, given, seeded=self.seed)
+        return Completions(openai_client(url, endpoint), self.structured, given, seeded=self.seed)
 
 
 _CUT_SHORT = {

@@ -11,7 +11,7 @@ import attrs
 from keval.plugin import ModelError
 
 if TYPE_CHECKING:
-    from keval_clients.client import Client
+    from keval_clients import Client
 
 _REFUSED = {400, 422}
 """HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""

@@ -4,25 +4,15 @@ Each is a class whose fields are its options; `basic/equals` in a configuration 
 answer against an option, else against a place in the sample; without either they leave it unscored.
 """
 
-from keval_metrics_basic.answers import Contains, Equals, Regex, Similarity
-from keval_metrics_basic.calls import ExpectedCall
-from keval_metrics_basic.json_schema import JsonSchema
-from keval_metrics_basic.resources import Latency, Tokens, Turns
-from keval_metrics_basic.tools import ArgumentMatch, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
+from keval import lazily
 
-__all__ = [
-    "ArgumentMatch",
-    "Contains",
-    "Equals",
-    "ExpectedCall",
-    "JsonSchema",
-    "Latency",
-    "NoToolErrors",
-    "Regex",
-    "Similarity",
-    "Tokens",
-    "ToolCalled",
-    "ToolChoice",
-    "ToolSequence",
-    "Turns",
-]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_metrics_basic.answers": "Contains Equals Regex Similarity",
+        "keval_metrics_basic.calls": "ExpectedCall",
+        "keval_metrics_basic.json_schema": "JsonSchema compiled time_limit",
+        "keval_metrics_basic.resources": "Latency Tokens Turns",
+        "keval_metrics_basic.tools": "ArgumentMatch NoToolErrors ToolCalled ToolChoice ToolSequence",
+    },
+)

@@ -4,26 +4,18 @@ Each is a class whose fields are its options, with the document's values as defa
 configuration is `Accuracy` here.
 """
 
-from keval_metrics_weather.accuracy import Accuracy
-from keval_metrics_weather.behaviour import AmbiguityHandling, Repeatability
-from keval_metrics_weather.experience import Debuggability, ImplementationEffort, IntegrationSimplicity
-from keval_metrics_weather.helpfulness import AdaptationQuality, RecommendationQuality, TaskCompletion
-from keval_metrics_weather.retention import ContextRetention
-from keval_metrics_weather.tool_use import ActionPlanning, ErrorRecovery, ResponseTime, ToolCallCount
+from keval import lazily
 
-__all__ = [
-    "Accuracy",
-    "ActionPlanning",
-    "AdaptationQuality",
-    "AmbiguityHandling",
-    "ContextRetention",
-    "Debuggability",
-    "ErrorRecovery",
-    "ImplementationEffort",
-    "IntegrationSimplicity",
-    "RecommendationQuality",
-    "Repeatability",
-    "ResponseTime",
-    "TaskCompletion",
-    "ToolCallCount",
-]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_metrics_weather.accuracy": "Accuracy",
+        "keval_metrics_weather.behaviour": "AmbiguityHandling Repeatability",
+        "keval_metrics_weather.experience": "Debuggability ImplementationEffort IntegrationSimplicity",
+        "keval_metrics_weather.helpfulness": "AdaptationQuality RecommendationQuality TaskCompletion",
+        "keval_metrics_weather.preferences": "KEYS preferences_of",
+        "keval_metrics_weather.reading.places": "places_in_answer places_in_question",
+        "keval_metrics_weather.retention": "ContextRetention",
+        "keval_metrics_weather.tool_use": "ActionPlanning ErrorRecovery ResponseTime ToolCallCount",
+    },
+)

@@ -20,7 +20,7 @@ from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.observations import Observations, numbered
 from keval_analysis.stats.summarise import Summariser
 
-Arm: TypeAlias = tuple[str, str]
+ArmKey: TypeAlias = tuple[str, str]
 """The labels of an agent and a condition."""
 
 
@@ -52,7 +52,7 @@ class Outline:
     """
 
     questions: tuple[OutlineQuestion, ...]
-    values: Mapping[Arm, Mapping[Scorer, Mapping[int, float]]]
+    values: Mapping[ArmKey, Mapping[Scorer, Mapping[int, float]]]
     spreads: Mapping[Scorer, Mapping[int, float]] = attrs.field(factory=dict)
 
 
@@ -146,13 +146,13 @@ def summarise_with_outline(run: Run, trials: Iterable[Trial]) -> tuple[Summary, 
 
 def _values(
     findings: Findings, places: Mapping[int, int]
-) -> tuple[dict[Arm, dict[Scorer, dict[int, float]]], dict[Scorer, dict[int, float]]]:
+) -> tuple[dict[ArmKey, dict[Scorer, dict[int, float]]], dict[Scorer, dict[int, float]]]:
     """Return the mean of each question by arm and scorer, as the summary counts scores, and its spread by scorer.
 
     `places` has the index of each question by the number of its sample.
     """
     manifest = findings.manifest
-    values: dict[Arm, dict[Scorer, dict[int, float]]] = {}
+    values: dict[ArmKey, dict[Scorer, dict[int, float]]] = {}
     pooled: dict[Scorer, dict[int, tuple[int, float, float]]] = {}
     for agent, condition in product(manifest.agents, manifest.conditions):
         for entry in manifest.scorers:

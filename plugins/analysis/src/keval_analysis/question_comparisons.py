@@ -13,7 +13,7 @@ import attrs
 from keval.records.manifest import Manifest
 from keval.records.scores import SMALL_SHARE, Scale, Scorer
 from keval_analysis.findings.effects import better_share
-from keval_analysis.outline import Arm, Outline
+from keval_analysis.outline import ArmKey, Outline
 from keval_analysis.stats.contrasts import ablated
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
@@ -49,8 +49,8 @@ class QuestionComparison:
     that lacks one tool against the arm that has it.
     """
 
-    arm: Arm
-    against: Arm | None
+    arm: ArmKey
+    against: ArmKey | None
     label: str
     tiles: Mapping[int, Sequence[Tile]]
     ablation: bool = False
@@ -95,7 +95,7 @@ def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]
     return (*found[: len(pairs)], *(attrs.evolve(each, ablation=True) for each in found[len(pairs) :]))
 
 
-def _pairs(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
+def _pairs(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
     made = {label for tools in ablated(manifest).values() for label in tools.values()}
     agents, conditions = [*manifest.agents], [label for label in manifest.conditions if label not in made]
     for agent in agents:
@@ -108,14 +108,16 @@ def _pairs(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
             yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
 
 
-def _lacking(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
+def _lacking(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
     for of, tools in ablated(manifest).items():
         for label in tools.values():
             for agent in manifest.agents:
                 yield (agent, label), (agent, of), f"{agent}: {label} against {of}"
 
 
-def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[Scorer, Scale]) -> QuestionComparison:
+def _pair(
+    arm: ArmKey, against: ArmKey, label: str, outline: Outline, scales: Mapping[Scorer, Scale]
+) -> QuestionComparison:
     ours, theirs = outline.values.get(arm, {}), outline.values.get(against, {})
     differences = {
         scorer: {n: value - theirs[scorer][n] for n, value in ours[scorer].items() if n in theirs[scorer]}
@@ -139,7 +141,7 @@ def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[
     return QuestionComparison(arm, against, label, tiles)
 
 
-def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> QuestionComparison:
+def _alone(arm: ArmKey, outline: Outline, scales: Mapping[Scorer, Scale]) -> QuestionComparison:
     """Return the means of an arm, coloured by how far they are from the middle of their scale."""
     tiles: dict[int, list[Tile]] = {}
     for scorer, means in outline.values.get(arm, {}).items():

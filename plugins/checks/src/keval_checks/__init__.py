@@ -1,23 +1,17 @@
 """Checks of what a trial left, each a class whose fields are its options; and the solutions of samples."""
 
-from keval_checks.command import CommandCheck
-from keval_checks.file import FileCheck, Golden
-from keval_checks.mcp import McpCheck
-from keval_checks.python import PythonCheck
-from keval_checks.solution import NothingAgent, Solution, SolutionAgent, SolutionCall
-from keval_checks.sqlite import SqliteCheck
-from keval_checks.unchanged import UnchangedCheck
+from keval import lazily
 
-__all__ = [
-    "CommandCheck",
-    "FileCheck",
-    "Golden",
-    "McpCheck",
-    "NothingAgent",
-    "PythonCheck",
-    "Solution",
-    "SolutionAgent",
-    "SolutionCall",
-    "SqliteCheck",
-    "UnchangedCheck",
-]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_checks.command": "CommandCheck",
+        "keval_checks.examination": "Row narrowed oracle",
+        "keval_checks.file": "FileCheck Golden",
+        "keval_checks.mcp": "McpCheck",
+        "keval_checks.python": "PythonCheck",
+        "keval_checks.solution": "NothingAgent Solution SolutionAgent SolutionCall",
+        "keval_checks.sqlite": "SqliteCheck",
+        "keval_checks.unchanged": "UnchangedCheck",
+    },
+)

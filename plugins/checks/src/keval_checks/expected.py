@@ -99,7 +99,7 @@ def _is_found(pattern: regex.Pattern[str], text: str, seconds: float) -> bool:
 
 
 def _read_schema(given: Schema) -> Mapping[str, Any]:
-    from keval_metrics_basic.json_schema import compiled  # it takes 0.3 s to import, and few checks have a schema
+    from keval_metrics_basic import compiled  # it takes 0.3 s to import, and few checks have a schema
 
     try:
         schema = json.loads(read_input(given, _MOST_SCHEMA_BYTES)) if isinstance(given, Path) else given
@@ -114,7 +114,7 @@ def _read_schema(given: Schema) -> Mapping[str, Any]:
 
 
 def _misfit(schema: Mapping[str, Any], value: Any, seconds: float) -> str | None:
-    from keval_metrics_basic.json_schema import compiled, time_limit
+    from keval_metrics_basic import compiled, time_limit
 
     try:
         with time_limit(seconds):

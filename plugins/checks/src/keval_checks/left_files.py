@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
 from keval.plugin import EndOfTrial, TrialError
-from keval_programs.tree import Entry, LedOutError, Tree
+from keval_programs import Entry, LedOutError, Tree
 
 MOST_BYTES = 64 * 2**20
 """Bytes of a file that a check reads; a larger file fails it."""

@@ -13,8 +13,7 @@ from pathlib import Path
 import attrs
 
 from keval.plugin import Sandbox, TranscriptBuilder, TrialError
-from keval_programs import Process, TrialFolder, environment, running, words
-from keval_programs.confinement import Confinement
+from keval_programs import Confinement, Process, TrialFolder, environment, running, words
 
 _MERGED = 'exec "$@" 2>&1'
 _READ_BYTES = 2**20

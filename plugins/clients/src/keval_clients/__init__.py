@@ -1,27 +1,26 @@
 """The model vendors' APIs for keval's own agents and judges: one client each, without hidden retries.
 
-`keval_clients.openai.build` and `keval_clients.anthropic.build` make one. Those modules import aiohttp, which
-takes a tenth of a second; what is here does not.
+`openai_client` and `anthropic_client` make one. They import aiohttp, which takes a tenth of a second; what reads
+replies does not.
 """
 
-from keval_clients.replies import (
-    RefusedError,
-    broken_off,
-    completions_usage,
-    messages_usage,
-    no_reply,
-    quoted,
-    read_json,
-    responses_usage,
-)
+from keval import lazily
 
-__all__ = [
-    "RefusedError",
-    "broken_off",
-    "completions_usage",
-    "messages_usage",
-    "no_reply",
-    "quoted",
-    "read_json",
-    "responses_usage",
-]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_clients.anthropic": "anthropic_client",
+        "keval_clients.bounds": (
+            "ENCODINGS MOST_REDIRECTS EncodingError RedirectError ReplyTooLargeError Unpacker following origin"
+        ),
+        "keval_clients.client": "Client event_data",
+        "keval_clients.http": "MOST_BYTES HttpClient Reply",
+        "keval_clients.network": "Network check_headers check_key check_variables key_problems variable_problems",
+        "keval_clients.openai": "openai_client",
+        "keval_clients.replies": (
+            "RefusedError broken_off completions_usage messages_usage no_reply quoted read_json responses_usage "
+            "what_failed"
+        ),
+        "keval_clients.sender": "Sender model_client",
+    },
+)

@@ -11,7 +11,7 @@ _VERSION = {"anthropic-version": "2026-10-21"}
 """The version of the API whose requests and replies keval's agent and judge write and read."""
 
 
-def build(url: str, endpoint: Endpoint) -> Client:
+def anthropic_client(url: str, endpoint: Endpoint) -> Client:
     """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
 
     Raises PreflightError: the environment's variables for the network cannot be used.

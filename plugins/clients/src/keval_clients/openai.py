@@ -13,7 +13,7 @@ _ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PR
 """The headers by which a request is charged to another account of a key's, with their environment variables."""
 
 
-def build(url: str, endpoint: Endpoint) -> Client:
+def openai_client(url: str, endpoint: Endpoint) -> Client:
     """Build a client. It does not repeat requests, as keval does that in one place, and sets no limit to their time.
 
     Raises PreflightError: the environment's variables for the network cannot be used.

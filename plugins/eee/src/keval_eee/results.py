@@ -12,7 +12,7 @@ from typing import Any
 
 from keval import Manifest, Scale, Summary
 from keval.plugin import ScorerEntry, to_plain
-from keval_analysis.findings.summary import ArmScore, ArmTrials
+from keval_analysis import ArmScore, ArmTrials
 from keval_eee.record import SCHEMA_VERSION, Record, as_texts, model_info
 
 _GENERATION: Mapping[str, type | tuple[type, ...]] = {

@@ -15,7 +15,7 @@ import attrs
 
 from keval import Failure, Manifest, Run, Score, ScoreLine, Trial
 from keval.seams.exporters import Exported
-from keval_analysis.findings.summary import GateResult
+from keval_analysis import GateResult
 from keval_exports.files import exported_file
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'

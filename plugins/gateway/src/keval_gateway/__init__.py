@@ -4,37 +4,24 @@ A responder is a function that answers a `ChatRequest` with a `ChatReply`. A pac
 entry-point group `keval.responders`, which leads to a factory (`MakeResponder`). `model_proxy` is for runs with
 middleware: it stands between agents and their models.
 
-What imports a web server or asyncio is not imported here, so that naming a model stays cheap: `build_app` is in
-`keval_gateway.app`, `serve` in `keval_loopback.serving`, and `run_gateway` in `keval_gateway.process`.
+A name is imported when it is used, so that naming a model stays cheap: `build_app` and `run_gateway` import a web
+server.
 """
 
-from keval_gateway.chat import (
-    ChatCall,
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    ChatTool,
-    MakeResponder,
-    ModelFault,
-    Observe,
-    Respond,
-    wire_urls,
-)
-from keval_gateway.proxy import model_proxy
-from keval_gateway.responders import find_responder, make_responder
+from keval import lazily
 
-__all__ = [
-    "ChatCall",
-    "ChatMessage",
-    "ChatReply",
-    "ChatRequest",
-    "ChatTool",
-    "MakeResponder",
-    "ModelFault",
-    "Observe",
-    "Respond",
-    "find_responder",
-    "make_responder",
-    "model_proxy",
-    "wire_urls",
-]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_gateway.admission": "admit read_body",
+        "keval_gateway.app": "build_app",
+        "keval_gateway.chat": (
+            "ChatCall ChatMessage ChatReply ChatRequest ChatTool MakeResponder ModelFault Observe Respond wire_urls"
+        ),
+        "keval_gateway.process": "run_gateway",
+        "keval_gateway.protocols": "PROTOCOLS",
+        "keval_gateway.protocols.protocol": "frame",
+        "keval_gateway.proxy": "model_proxy",
+        "keval_gateway.responders": "find_responder make_responder",
+    },
+)

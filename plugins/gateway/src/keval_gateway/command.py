@@ -136,7 +136,7 @@ async def _serve(
     child: bool,
 ) -> None:
     from keval_gateway.app import build_app
-    from keval_loopback.child import serving_until_ended
+    from keval_loopback import serving_until_ended
 
     app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
     async with serving_until_ended(app, listener, child=child) as base:

@@ -25,16 +25,14 @@ from keval.plugin import (
     request_headers,
     response_headers,
 )
-from keval_clients.http import HttpClient
-from keval_clients.replies import what_failed
-from keval_clients.sender import Sender
+from keval_clients import HttpClient, Sender, what_failed
 from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.metering import read_reply
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_gateway.rules import PASSED_HEADERS, ReplyCall, decide, model_name, wire_of
-from keval_loopback.serving import disconnected
+from keval_loopback import disconnected
 
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""

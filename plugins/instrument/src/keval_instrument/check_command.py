@@ -44,7 +44,7 @@ def check(
     `check.bounds` is not met.
     """
     from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain
-    from keval_analysis.gates import were_all_made
+    from keval_analysis import were_all_made
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
     from keval_instrument.table import print_checked
 

@@ -30,7 +30,7 @@ from keval_instrument.findings import Checked, Examined
 from keval_instrument.making import RunMaker
 from keval_instrument.material import RUNS, Material
 from keval_instrument.runs import checked_folder
-from keval_report.terminal.progress import Progress
+from keval_report import Progress
 
 
 def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) -> tuple[Checked, Material]:

@@ -44,7 +44,7 @@ def share_figure(
 
     Samples with the same number in `sources` are not independent.
     """
-    from keval_analysis.stats.intervals import Values, mean_intervals  # the command line does not wait for them
+    from keval_analysis import Values, mean_intervals  # the command line does not wait for them
 
     if not samples:
         return Figure(name, of, None, 0, reason=lacks)

@@ -17,7 +17,7 @@ from keval.plugin import ModelTraffic, counted
 from keval_instrument.answer_parts import statements
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.material import Material
-from keval_replay.recording import Recording
+from keval_replay import Recording
 
 Kind: TypeAlias = Literal["golden answer", "rubric", "condition", "agent", "model"]
 Place: TypeAlias = Literal[

@@ -13,7 +13,7 @@ from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
 from keval_instrument.runs import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
 from keval_instrument.written import WrittenAnswer
-from keval_viewer.interactive.served_model import ServedModel
+from keval_viewer import ServedModel
 
 
 class PerformRun(Protocol):

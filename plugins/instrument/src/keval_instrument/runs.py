@@ -11,7 +11,7 @@ import attrs
 
 from keval import Run
 from keval.plugin import Budget, ComparingJudge, Evaluation, Plan, effective, make_plan, with_data
-from keval_report.totals import total_cost
+from keval_report import total_cost
 
 _WRITER = "written"
 """The agent whose answers were written."""

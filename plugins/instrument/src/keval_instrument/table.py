@@ -11,7 +11,7 @@ from rich.text import Text
 
 from keval.plugin import counted, interval, print_sections
 from keval_instrument.findings import Checked, Defect, Examined, Figure
-from keval_report.words import flowed, folded, labelled, one_line, padded
+from keval_report import flowed, folded, labelled, one_line, padded
 
 _MOST_ROWS = 6
 _MOST_COLUMNS = 4

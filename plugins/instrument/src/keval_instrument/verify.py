@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keval.plugin import Evaluation, RunOptions
-from keval_checks.examination import Row, narrowed, oracle
+from keval_checks import Row, narrowed, oracle
 from keval_instrument.findings import Defect, Examined, Figure, share_figure
 
 FIGURES: Mapping[str, str] = {

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 import httpx
 
-from keval_clients.bounds import (
+from keval_clients import (
     ENCODINGS,
+    MOST_BYTES,
     MOST_REDIRECTS,
     EncodingError,
     RedirectError,
@@ -17,7 +18,6 @@ from keval_clients.bounds import (
     Unpacker,
     following,
 )
-from keval_clients.http import MOST_BYTES
 
 _plainly_sent = httpx.AsyncClient.send
 

@@ -7,16 +7,21 @@ A call of an agent goes through `tap`, its `passage` and the `changes` of the co
 comes back the same way. `proxy` puts these together for a condition; `loop` is for agents that run tools themselves.
 """
 
-from keval.plugin import ServerProxy
-from keval_mcp.facts import Facts
-from keval_mcp.providers import Http, Sse, Stdio, planned_sharing
-from keval_mcp.server.options import Accept, Auth
+from keval import lazily
 
-__all__ = ["Accept", "Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]
-
-
-def server_proxy() -> ServerProxy:
-    """Return what connects to MCP servers and stands between them and the agents."""
-    from keval_mcp.proxy import McpProxy  # the MCP SDK takes 0.4 s to import
-
-    return McpProxy()
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_mcp.ablation": "with_ablations",
+        "keval_mcp.changes.words": "Words",
+        "keval_mcp.facts": "Facts",
+        "keval_mcp.loop": "Call Chat Conversation Reply Result open_conversation",
+        "keval_mcp.nesting": "MOST_NESTED is_too_deep",
+        "keval_mcp.providers": "Http Sse Stdio planned_sharing",
+        "keval_mcp.served_context": "ServedContext",
+        "keval_mcp.server.options": "Accept Auth",
+        "keval_mcp.sessions": "Sessions Tool open_sessions",
+        "keval_mcp.tool_listings": "read_tool_listings",
+        "keval_mcp.tool_results": "Media ToolResult",
+    },
+)

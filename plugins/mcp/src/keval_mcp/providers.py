@@ -27,7 +27,7 @@ from keval.plugin import (
     WorkingFolder,
     works_in_workspace,
 )
-from keval_clients.network import check_headers, check_variables
+from keval_clients import check_headers, check_variables
 from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
 

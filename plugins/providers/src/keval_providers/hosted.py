@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
-from keval_clients.network import key_problems, variable_problems
+from keval_clients import key_problems, variable_problems
 
 _NO_KEY = "none"
 """What is sent as the key to a server that wants none, as a request has one."""

@@ -26,9 +26,9 @@ from keval.plugin import (
     select,
     tell,
 )
-from keval_analysis.question_review import QuestionFile
-from keval_mcp.served_context import ServedContext
-from keval_viewer.interactive.served_model import ServedModel
+from keval_analysis import QuestionFile
+from keval_mcp import ServedContext
+from keval_viewer import ServedModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

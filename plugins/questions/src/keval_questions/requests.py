@@ -11,9 +11,9 @@ import attrs
 from keval.plugin import StructuredRequest, TrialError
 from keval_clients import read_json
 from keval_judges import fence, fence_code, read_object, shown
-from keval_mcp.sessions import Tool
+from keval_mcp import Tool
 from keval_questions.toolbox import Call, ProposedCall
-from keval_viewer.interactive.served_model import ServedModel
+from keval_viewer import ServedModel
 
 T = TypeVar("T")
 

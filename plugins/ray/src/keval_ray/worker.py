@@ -27,7 +27,7 @@ from keval.plugin import (
 )
 from keval_ray.limiter import RemoteLimits
 from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
-from keval_remote.crew.worker import CrewWorker, open_worker
+from keval_remote import CrewWorker, open_worker
 
 _ray: Any = ray  # much of it is not typed
 _MOST_EVENTS = 10_000

@@ -1,5 +1,11 @@
 """Results that lie in a bucket, or in another file system of fsspec. See docs/remote-results.md."""
 
-from keval_remote.remote import Remote
+from keval import lazily
 
-__all__ = ["Remote"]
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_remote.crew.worker": "CrewWorker open_worker",
+        "keval_remote.remote": "Remote",
+    },
+)

@@ -25,8 +25,7 @@ from keval.run.active_run import ActiveRun, RunOptions
 from keval.run.resumption import changes, sample_changes, scorer_changes
 from keval.seams.hooks import Hooks
 from keval.store.run import Run
-from keval_analysis.findings.summary import Summary
-from keval_analysis.labels.anchors import anchors_file
+from keval_analysis import Summary, anchors_file
 from keval_replay.cassette import Player, volatile_of
 from keval_replay.played_gate import PlayedGate
 from keval_replay.recorder import Recorder

@@ -32,7 +32,7 @@ class SimulatedProvider:
             PreflightError: two packages ship a responder of one of the names, or the gateway does not come up.
         """
         # asyncio's subprocesses take as long to import as all the rest of this package.
-        from keval_gateway.process import run_gateway
+        from keval_gateway import run_gateway
 
         _check(names)
         options = ("--simulate", f"--seed={seed}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-import keval_programs.tree as programs
+import keval_programs as programs
 from keval_mcp import Http, Sse, Stdio
 from keval_skills.skill_folder import SkillFolder, SkillReader, read_text
 from keval_skills.tree import Tree, place

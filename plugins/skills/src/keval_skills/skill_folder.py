@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-import keval_programs.tree as programs
+import keval_programs as programs
 from keval.plugin import PluginWarning, read_input
 from keval_skills.front_matter import FrontMatter, FrontMatterError, with_entry
 from keval_skills.tree import SKILL_FILE, Tree, digest_of, place

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-import keval_programs.tree as programs
+import keval_programs as programs
 
 SKILL_FILE = "SKILL.md"
 """What makes a folder a skill."""

@@ -31,7 +31,7 @@ from keval.plugin import (
     TranscriptBuilder,
 )
 from keval.seams import registry
-from keval_replay.played_gate import PlayedGate
+from keval_replay import PlayedGate
 from keval_testing.scripted_endpoint import ReceivedRequest
 from keval_testing.scripted_model import Reply, Script, ScriptedModel
 

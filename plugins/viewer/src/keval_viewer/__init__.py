@@ -2,3 +2,13 @@
 
 How a page is added is in the package's README.
 """
+
+from keval import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "keval_viewer.interactive.served_model": "ServedModel",
+        "keval_viewer.interactive.tried_agents": "try_agents",
+    },
+)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from keval.plugin import Evaluation, Selection
-    from keval_analysis.question_review import QuestionFile
+    from keval_analysis import QuestionFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     browser in; nobody else is.
     """
     from keval.plugin import find_run, load, run_to_end  # `keval --help` need not wait for these
-    from keval_analysis.question_review import QuestionFile  # `keval --help` need not wait for these
+    from keval_analysis import QuestionFile  # `keval --help` need not wait for these
     from keval_viewer.app import listener_on
     from keval_viewer.page import run_url
     from keval_viewer.pages.questions import PLACE

@@ -17,10 +17,8 @@ import attrs
 
 from keval import KevalError, Run, RunError, Summary
 from keval.plugin import Cost, SealCheck, fetch_run, mirror_of
-from keval_analysis.reviews import review_findings
-from keval_report.report import Report
-from keval_report.terminal.runs import Headline, ListedRun
-from keval_report.totals import total_cost
+from keval_analysis import review_findings
+from keval_report import Headline, ListedRun, Report, total_cost
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 1 << 26

@@ -10,7 +10,7 @@ import attrs
 
 from keval import Judgement, Run, Scale, Score, ScoreLine
 from keval.plugin import Mark, marks_of, named_band
-from keval_report.words import display_names
+from keval_report import display_names
 
 _WORST_FIRST = ("bad", "good", "neutral")
 

@@ -12,7 +12,7 @@ import attrs
 
 from keval import Sample
 from keval.plugin import PreflightError, hookimpl
-from keval_metrics_weather.reading.places import places_in_answer, places_in_question
+from keval_metrics_weather import places_in_answer, places_in_question
 from keval_weather.snapshot import open_source
 from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError, fold
 

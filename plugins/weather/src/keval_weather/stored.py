@@ -65,7 +65,7 @@ def _read_store(store: Path) -> Mapping[str, Any]:
 
 def _problems(content: Any, *, arms: bool = False) -> Iterator[str]:
     """Yield what is wrong with stored preferences; those of one arm have no `arms`."""
-    from keval_metrics_weather.preferences import KEYS  # only a run with stored preferences needs it
+    from keval_metrics_weather import KEYS  # only a run with stored preferences needs it
 
     if not isinstance(content, Mapping):
         yield f"there is {content!r:.60} in place of an object of names and values"
@@ -142,7 +142,7 @@ def _begun(manifest: Manifest, agent: str, condition: str) -> StoredPreferences 
 
 def _learn(known: dict[str, Any], trial: Trial) -> None:
     """Add what one conversation taught."""
-    from keval_metrics_weather.preferences import preferences_of
+    from keval_metrics_weather import preferences_of
 
     calls = trial.transcript.tool_calls if trial.transcript else ()
     learned = preferences_of({}, calls).learned_now

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.plugin import Artifact, Blob, EndState, FileChange
-from keval_programs.tree import GIT, Tree
+from keval_programs import GIT, Tree
 from keval_workspace.difference import Version, difference, quoted
 from keval_workspace.start import Start
 

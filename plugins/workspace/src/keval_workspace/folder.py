@@ -12,8 +12,7 @@ import attrs
 from attrs.validators import ge, gt
 
 from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, is_size, size
-from keval_programs import in_thread, open_folder
-from keval_programs.tree import GIT, Tree
+from keval_programs import GIT, Tree, in_thread, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve

@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 
 from keval.plugin import Blob, EndState, Sandbox, TrialError
-from keval_programs import in_thread
-from keval_programs.tree import Tree
+from keval_programs import Tree, in_thread
 from keval_workspace.copying import Limits, TooLargeError
 from keval_workspace.end import End, Keeping
 from keval_workspace.start import Start

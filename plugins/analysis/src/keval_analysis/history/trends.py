@@ -15,7 +15,7 @@ from keval.records.scores import Scale, Scored
 from keval_analysis.composition import PartChange, changed_parts
 from keval_analysis.findings.effects import Arm, Verdict
 from keval_analysis.findings.summary import ScorerScale
-from keval_analysis.named_scorers import named_scorers
+from keval_analysis.scorer_names import named_scorers
 
 Step: TypeAlias = Literal["higher", "lower"]
 

@@ -80,8 +80,12 @@ def command(
     """
     from keval.cli.console import data_console, print_json
     from keval.cli.messages import tell
-    from keval_analysis.history.database import open_history  # what a run imports need not wait for it
-    from keval_analysis.history.trends import TrendChoice, evaluations_of, trend_of
+    from keval_analysis import (
+        TrendChoice,
+        evaluations_of,
+        open_history,  # what a run imports need not wait for it
+        trend_of,
+    )
     from keval_report.history import left_out_texts
     from keval_report.terminal.history import describe_history, history_rows, print_history
 
@@ -121,8 +125,7 @@ def command(
 def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None:
     """Print what a run changed against the run before it, or what the second of two differs in from the first."""
     from keval.cli.console import data_console, print_json
-    from keval_analysis.history.database import key_of, open_history
-    from keval_analysis.history.trends import run_before
+    from keval_analysis import key_of, open_history, run_before
     from keval_report.terminal.history_changes import describe_changes, print_changes, run_changes
 
     if len(named) > 2:

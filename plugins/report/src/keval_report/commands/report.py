@@ -17,11 +17,7 @@ from keval.files import replacing
 from keval.seams import registry
 from keval.store.run import Run, find_run
 from keval.store.seal import SealCheck
-from keval_analysis.expectations import ExpectationCheck
-from keval_analysis.findings.summary import Summary
-from keval_analysis.gate_language import Names, read_gates
-from keval_analysis.gates import with_gates
-from keval_analysis.outline import Outline, summarise_with_outline
+from keval_analysis import ExpectationCheck, Names, Outline, Summary, read_gates, summarise_with_outline, with_gates
 from keval_report.terminal.plain_table import print_plain_table
 
 if TYPE_CHECKING:  # for most reports the terminal's is enough

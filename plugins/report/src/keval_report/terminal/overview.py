@@ -15,8 +15,7 @@ from keval.cli.messages import foreign
 from keval.records.formats import counted
 from keval.seams import registry
 from keval.store.alike import count_alike
-from keval_analysis.findings.summary import Summary
-from keval_analysis.unverified_claims import UnverifiedClaim
+from keval_analysis import Summary, UnverifiedClaim
 from keval_report.activation import activation_texts
 from keval_report.averages import mean_lines
 from keval_report.blocks import PROPERTIES, Block, grouped, property_rows

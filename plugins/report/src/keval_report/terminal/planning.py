@@ -18,7 +18,7 @@ from keval.records.formats import counted, number, percent, short_number, time_s
 from keval.records.models import dollars
 from keval.records.servers import Sharing
 from keval.seams.interfaces import PlansSharing
-from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval_analysis import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval_report.server_starts import LESS
 from keval_report.terminal.tools import sharing_text
 

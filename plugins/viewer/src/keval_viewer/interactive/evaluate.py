@@ -19,7 +19,7 @@ from keval.run.flow import run_plan
 from keval.run.select import Selection, select
 from keval.seams.results import results_folder
 from keval.store.run import Run, find_run
-from keval_mcp.ablation import with_ablations
+from keval_mcp import with_ablations
 
 T = TypeVar("T")
 
@@ -87,8 +87,10 @@ def evaluate(
         )
     if not isinstance(config, str | Path):
         raise TypeError("a replay takes the path of a config, and no mapping")
-    from keval_replay.replay import replay_run
-    from keval_replay.replay_plan import planned_replay  # only a replay reads recordings
+    from keval_replay import (
+        planned_replay,  # only a replay reads recordings
+        replay_run,
+    )
 
     recorded = find_run(str(replay), root)
     with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor) as (plan, played):

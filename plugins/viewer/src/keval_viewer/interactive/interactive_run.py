@@ -36,12 +36,7 @@ from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import Pass
 from keval.store.serialization import read_trial
-from keval_analysis.expectations import ExpectationCheck
-from keval_analysis.findings.effects import Arm, Effect
-from keval_analysis.findings.summary import ArmScore, ArmTrials
-from keval_analysis.reviews import review_findings
-from keval_analysis.stats.pairs import Kind
-from keval_analysis.stats.summarise import Summariser
+from keval_analysis import Arm, ArmScore, ArmTrials, Effect, ExpectationCheck, Kind, Summariser, review_findings
 from keval_viewer.interactive.conversation import TrialConversation
 
 

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from keval.plugin import ConfigError
-from keval_analysis.question_review import QuestionEntry, QuestionFile
+from keval_analysis import QuestionEntry, QuestionFile
 from keval_viewer.page import Page, rendered
 
 PLACE = "/questions"

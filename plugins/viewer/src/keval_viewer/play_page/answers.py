@@ -11,7 +11,7 @@ import attrs
 
 from keval import Run, ScoreLine
 from keval.plugin import ScorerEntry, counted, dollars, number, time_span
-from keval_report.words import display_names, with_units
+from keval_report import display_names, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.play_page.progress import Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from keval import Run
 from keval.plugin import SealCheck, explained, replacing
 from keval.seams.exporters import Exported
-from keval_report.report import Report
+from keval_report import Report
 from keval_viewer.report_page.arms import differences, distributions, making, ranking, texts, tools, trials
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts

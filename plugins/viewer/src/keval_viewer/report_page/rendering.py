@@ -16,10 +16,8 @@ from markupsafe import Markup
 
 from keval import Scale
 from keval.plugin import Scorer, dollars, interval, number, percent, short_number, signed, time_span
-from keval_analysis.findings.formats import chance, expense, expense_interval
-from keval_analysis.question_comparisons import Tile
-from keval_report.end_state import given_words, kept_words, verdict_word
-from keval_report.words import one_line
+from keval_analysis import Tile, chance, expense, expense_interval
+from keval_report import given_words, kept_words, one_line, verdict_word
 from keval_viewer.markdown import formatted
 
 TILE = 14

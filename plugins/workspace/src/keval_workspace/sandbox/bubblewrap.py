@@ -18,7 +18,7 @@ import attrs
 from attrs.validators import ge
 
 from keval.plugin import PreflightError, SandboxedCommand, is_size, size, supervised
-from keval_programs.limits import Limits
+from keval_programs import Limits
 from keval_workspace.sandbox.installation import SYSTEM, Installation
 from keval_workspace.sandbox.trying import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out

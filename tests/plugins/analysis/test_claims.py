@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from keval import open_run
-from keval_analysis.unverified_claims import UnverifiedClaim, unverified_claims
+from keval_analysis.claims import UnverifiedClaim, unverified_claims
 from tests.conftest import Project
 
 

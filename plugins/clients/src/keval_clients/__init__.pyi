@@ -1,0 +1,40 @@
+"""The model vendors' APIs for keval's own agents and judges: one client each, without hidden retries.
+
+`openai_client` and `anthropic_client` make one. They import aiohttp, which takes a tenth of a second; what reads
+replies does not.
+"""
+
+from keval_clients.anthropic import anthropic_client as anthropic_client
+from keval_clients.bounds import (
+    ENCODINGS as ENCODINGS,
+    MOST_REDIRECTS as MOST_REDIRECTS,
+    EncodingError as EncodingError,
+    RedirectError as RedirectError,
+    ReplyTooLargeError as ReplyTooLargeError,
+    Unpacker as Unpacker,
+    following as following,
+    origin as origin,
+)
+from keval_clients.client import Client as Client, event_data as event_data
+from keval_clients.http import MOST_BYTES as MOST_BYTES, HttpClient as HttpClient, Reply as Reply
+from keval_clients.network import (
+    Network as Network,
+    check_headers as check_headers,
+    check_key as check_key,
+    check_variables as check_variables,
+    key_problems as key_problems,
+    variable_problems as variable_problems,
+)
+from keval_clients.openai import openai_client as openai_client
+from keval_clients.replies import (
+    RefusedError as RefusedError,
+    broken_off as broken_off,
+    completions_usage as completions_usage,
+    messages_usage as messages_usage,
+    no_reply as no_reply,
+    quoted as quoted,
+    read_json as read_json,
+    responses_usage as responses_usage,
+    what_failed as what_failed,
+)
+from keval_clients.sender import Sender as Sender, model_client as model_client

@@ -1,0 +1,27 @@
+"""MCP servers for keval: contexts over stdio, streamable HTTP and SSE, and the tap that records every call.
+
+A bundle (a package that ships a server of its own) builds on the same classes: it constructs one and delegates to
+its `start(label, facts=…)`. Importing this package imports no MCP SDK.
+
+A call of an agent goes through `tap`, its `passage` and the `changes` of the context to the `server`, and its result
+comes back the same way. `proxy` puts these together for a condition; `loop` is for agents that run tools themselves.
+"""
+
+from keval_mcp.ablation import with_ablations as with_ablations
+from keval_mcp.changes.words import Words as Words
+from keval_mcp.facts import Facts as Facts
+from keval_mcp.loop import (
+    Call as Call,
+    Chat as Chat,
+    Conversation as Conversation,
+    Reply as Reply,
+    Result as Result,
+    open_conversation as open_conversation,
+)
+from keval_mcp.nesting import MOST_NESTED as MOST_NESTED, is_too_deep as is_too_deep
+from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing
+from keval_mcp.served_context import ServedContext as ServedContext
+from keval_mcp.server.options import Accept as Accept, Auth as Auth
+from keval_mcp.sessions import Sessions as Sessions, Tool as Tool, open_sessions as open_sessions
+from keval_mcp.tool_listings import read_tool_listings as read_tool_listings
+from keval_mcp.tool_results import Media as Media, ToolResult as ToolResult

@@ -1,0 +1,7 @@
+"""Runs in the browser: a server on loopback whose pages are made from the fragments of the HTML report.
+
+How a page is added is in the package's README.
+"""
+
+from keval_viewer.interactive.served_model import ServedModel as ServedModel
+from keval_viewer.interactive.tried_agents import try_agents as try_agents
