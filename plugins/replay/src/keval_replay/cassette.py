@@ -31,9 +31,10 @@ from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerSpec
 from keval.seams.interfaces import DeclaresVolatile
+from keval_replay.frames import FrameFile
 from keval_replay.playback import Playback, next_equal
 from keval_replay.recorder import Recorder, check_is_seen
-from keval_replay.recording import RecordedAttempt, Recording, RecordingWriter
+from keval_replay.recording import RecordedAttempt, Recording
 from keval_replay.request_comparison import ComparableRequest, canonical, first_difference, first_difference_of_call
 
 
@@ -301,7 +302,7 @@ class Player:
         entry = self.recording.manifest.conditions.get(condition or "")
         return entry.servers[server].answers if entry is not None and server in entry.servers else None
 
-    def writing(self, run: Path, endpoints: Mapping[str, Endpoint]) -> AbstractContextManager[RecordingWriter]:
+    def writing(self, run: Path, endpoints: Mapping[str, Endpoint]) -> AbstractContextManager[FrameFile]:
         if self.recorder is None:
             raise RunError("a replay in which nothing is live has no recording of its own")
         return self.recorder.writing(run, endpoints)

@@ -16,8 +16,9 @@ from keval.records.servers import McpServer
 from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerSpec
-from keval_replay.frames import FrameKey
-from keval_replay.recording import RecordingWriter, traffic_frame
+from keval_replay.frames import FrameFile, FrameKey, encoded_frame, traffic_file
+from keval_replay.recording import traffic_frame
+from keval_replay.traffic_lines import RecordedEndpoint, endpoint_line
 from keval_replay.traffic_log import TrafficLog
 
 
@@ -101,10 +102,15 @@ class Recorder:
         return await send(request)
 
     @contextmanager
-    def writing(self, run: Path, endpoints: Mapping[str, Endpoint]) -> Iterator[RecordingWriter]:
-        with RecordingWriter.open(run, self.redact) as writer:
-            writer.begin(endpoints, {key: log.traffic() for key, log in self._listed.items()})
-            yield writer
+    def writing(self, run: Path, endpoints: Mapping[str, Endpoint]) -> Iterator[FrameFile]:
+        with FrameFile(traffic_file(run)) as file:
+            frames = [traffic_frame(key, log.traffic(), self.redact) for key, log in self._listed.items()]
+            for model, endpoint in endpoints.items():
+                urls = {wire: self.redact.text(url) for wire, url in endpoint.urls.items()}
+                known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
+                frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
+            file.append(b"".join(frames))
+            yield file
 
 
 def check_is_seen(server: ServerSpec | McpServer) -> ServerSpec:

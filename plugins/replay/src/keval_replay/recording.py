@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,14 +11,13 @@ import attrs
 from keval.errors import PreflightError, RunError
 from keval.records.cassettes import ServerTraffic, Traffic
 from keval.records.manifest import Manifest
-from keval.records.models import Endpoint
 from keval.records.transcript import Refusal
 from keval.records.trial import Attempt, Failure, Trial
 from keval.redaction import Redactor
 from keval.store.run import Run
 from keval_analysis import is_anchor, read_anchor_scores
-from keval_replay.frames import FrameFile, FrameKey, Frames, encoded_frame, traffic_file
-from keval_replay.traffic_lines import RecordedEndpoint, endpoint_line, read_endpoint, read_traffic, traffic_line
+from keval_replay.frames import FrameKey, Frames, encoded_frame, traffic_file
+from keval_replay.traffic_lines import RecordedEndpoint, read_endpoint, read_traffic, traffic_line
 
 
 @attrs.frozen
@@ -151,35 +148,3 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
 def traffic_frame(key: FrameKey, traffic: Iterable[Traffic], redact: Redactor) -> bytes:
     """Return traffic as a frame, without secrets."""
     return encoded_frame(key, [traffic_line(each, redact) for each in traffic])
-
-
-@attrs.frozen
-class RecordingWriter:
-    """Writes to the recording of one run."""
-
-    _file: FrameFile
-    _redact: Redactor
-
-    @classmethod
-    @contextmanager
-    def open(cls, run: Path, redact: Redactor) -> Iterator[RecordingWriter]:
-        """Open the recording of the run in this directory, or begin one. Raises RunError: it cannot be written."""
-        with FrameFile(traffic_file(run)) as file:
-            yield cls(file, redact)
-
-    def append(self, frames: bytes) -> None:
-        """Append frames and return when they are on disk. Raises RunError."""
-        self._file.append(frames)
-
-    def begin(self, endpoints: Mapping[str, Endpoint], listings: Mapping[FrameKey, Sequence[Traffic]]) -> None:
-        """Write what is known of endpoints, by `provider/name`, and what servers list. Raises RunError."""
-        frames = [traffic_frame(key, listing, self._redact) for key, listing in listings.items()]
-        for model, endpoint in endpoints.items():
-            urls = {wire: self._redact.text(url) for wire, url in endpoint.urls.items()}
-            known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
-            frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
-        self.append(b"".join(frames))
-
-    def write(self, frames: bytes) -> None:
-        """Write frames. They are on disk after the next `append`. Raises RunError."""
-        self._file.write(frames)
