@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from keval.config.evaluation import CheckSettings
 from keval_instrument.examinations import EXAMINATIONS, figures_of
+from keval_instrument.settings import CheckSettings
 from tests.conftest import Project
 
 PAGE = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import attrs
 import click
 
 from keval.config.evaluation import Budget
-from keval.errors import ConfigError, Problem
 from keval.run.select import Selection
 from keval.seams.results import results_folder
-
-if TYPE_CHECKING:  # they import what `--help` does not need
-    from keval.store.run import Run
-    from keval_analysis.gates import Regression
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _POSITIVE = click.IntRange(min=1)
 
 
-def _together(function: F, *options: Callable[[Any], Any]) -> F:
+def together(function: F, *options: Callable[[Any], Any]) -> F:
     return functools.reduce(lambda decorated, option: option(decorated), reversed(options), function)
 
 
-def _gathered(name: str, make: Callable[..., object], names: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
+def gathered(name: str, make: Callable[..., object], names: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return options as one, of whose values by these names the command gets only what `make` makes of them."""
 
     def decorate(function: F) -> F:
@@ -39,7 +33,7 @@ def _gathered(name: str, make: Callable[..., object], names: str, *options: Call
             mine = {each: given.pop(each) for each in names.split()}
             return function(**{name: make(**mine)}, **given)
 
-        return _together(with_one, *options)  # type: ignore[return-value]
+        return together(with_one, *options)  # type: ignore[return-value]
 
     return decorate
 
@@ -59,7 +53,7 @@ Detail: TypeAlias = Literal["first", "explained", "wide"]
 """How much of a report is printed: what one decides by, everything in sentences, or that with all figures as tables."""
 
 
-detail_options = _gathered(
+detail_options = gathered(
     "detail",
     lambda explain, wide: "wide" if wide else "explained" if explain else "first",
     "explain wide",
@@ -100,109 +94,6 @@ results_option = click.option(
     show_default=True,
     help="The results directory, or a URL such as s3://bucket/prefix.",
 )
-
-
-@attrs.frozen
-class GateFlags:
-    """What the flags of a command say about gates: further ones, another run, and whether an undecided one fails.
-
-    `max_regression` is `None` for the margin of each metric.
-    """
-
-    gates: tuple[str, ...]
-    against: str | None
-    max_regression: float | None
-    strict: bool
-
-    def regression(self, root: Path, run: Run | None = None) -> Regression | None:
-        """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
-        if self.against is None:
-            return None
-        from keval.store.run import open_run
-        from keval_analysis.gates import Regression  # with it, what reads runs is imported
-
-        against = open_run(self.against, root)
-        if run is not None and against.path.resolve() == run.path.resolve():
-            told = "a run cannot be compared with itself; give the path or id of another run"
-            raise ConfigError([Problem(f"--fail-on-regression {self.against}", told)])
-        return Regression(against, self.max_regression)
-
-
-class _GateText(click.ParamType[str]):
-    """A gate; in an environment variable, semicolons separate several."""
-
-    name = "GATE"
-    envvar_list_splitter = ";"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the gate without blanks around it."""
-        return str(value).strip()
-
-
-class _Drop(click.ParamType[float | None]):
-    """How far a mean may drop: a number in the units of its scale, or `margin`, which becomes `None`."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        """Return the number."""
-        if str(value).strip() == "margin":
-            return None
-        try:
-            size = float(value)
-        except ValueError:
-            size = -1.0
-        if not 0 <= size < math.inf:
-            self.fail(f"expected a number of at least 0, or margin for the margin of each metric, got {value!r}")
-        return size
-
-
-def _gate_flags(*, fail_on_regression: str | None, max_regression: float | None, **flags: Any) -> GateFlags:
-    if fail_on_regression is None and max_regression != 0:
-        raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
-    return GateFlags(flags["fail_under"], fail_on_regression, max_regression, flags["strict"])
-
-
-gate_options = _gathered(
-    "gate_flags",
-    _gate_flags,
-    "fail_under fail_on_regression max_regression strict",
-    click.option(
-        "--fail-under",
-        type=_GateText(),
-        multiple=True,
-        metavar="GATE",
-        help="Exit with 1 unless this holds: 'METRIC >= N'. Repeatable.",
-    ),
-    click.option(
-        "--fail-on-regression",
-        metavar="RUN",
-        help="Exit with 1 if any mean is clearly worse than in RUN, a path or id.",
-    ),
-    click.option(
-        "--max-regression",
-        type=_Drop(),
-        default=0.0,
-        metavar="N|margin",
-        help="Let means drop so far, in the units of their scales, or by the margin of each.  [default: 0]",
-    ),
-    click.option("--strict", is_flag=True, help="Exit with 1 also if a gate is undecided."),
-)
-"""The options that decide a run."""
-
-
-def view_option(function: F) -> F:
-    """Add the option that shows the run in the browser; the command gets `viewers`, hook plugins of its run."""
-
-    @functools.wraps(function)
-    def with_view(*, view: bool, **rest: Any) -> Any:
-        from keval.cli.viewing import viewing  # it imports what `--help` does not need
-
-        with viewing(view) as viewers:
-            return function(viewers=viewers, **rest)
-
-    told = "Show the run in the browser while it runs and, in a terminal, afterwards until Ctrl-C."
-    return click.option("--view", is_flag=True, help=told)(with_view)  # type: ignore[return-value]
 
 
 class _Cap(click.ParamType[tuple[str, float]]):
@@ -256,12 +147,6 @@ _CHOICE = [
     ),
 ]
 _NARROWING = [
-    click.option(
-        "--ablate",
-        multiple=True,
-        metavar="LABEL",
-        help="Also run this condition without each of its tools, sections and skills.",
-    ),
     click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
     click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),
@@ -279,12 +164,12 @@ def _selection(**given: Any) -> Selection:
     return Selection(**{**chosen, "budget": dict(given.get("budget", ()))})
 
 
-choice_options = _gathered("selection", _selection, _CHOSEN, *_CHOICE)
+choice_options = gathered("selection", _selection, _CHOSEN, *_CHOICE)
 """The options that choose which plugins and conditions take part."""
-selection_options = _gathered(
+selection_options = gathered(
     "selection",
     _selection,
-    f"{_CHOSEN} ablate sample_id limit repetitions judge_repetitions max_concurrent executor max_failures budget",
+    f"{_CHOSEN} sample_id limit repetitions judge_repetitions max_concurrent executor max_failures budget",
     *_CHOICE,
     *_NARROWING,
 )
@@ -293,4 +178,4 @@ selection_options = _gathered(
 
 def output_options(function: F) -> F:
     """Add the options on where results are kept and what is printed of them."""
-    return _together(function, results_option, detail_options, json_option, _quiet_option, _log_format_option)
+    return together(function, results_option, detail_options, json_option, _quiet_option, _log_format_option)

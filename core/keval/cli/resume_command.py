@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import attrs
 import click
 
-from keval.cli.console import message_console
+from keval.cli.call import CommandCall, CommandOptions, added_options
+from keval.cli.display import display, tell_notices
 from keval.cli.messages import redactor
 from keval.cli.options import (
     Detail,
-    GateFlags,
     budget_option,
     executor_option,
-    gate_options,
     max_failures_option,
     output_options,
-    view_option,
 )
-from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
+from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
@@ -28,10 +27,6 @@ from keval.config.variables import filling
 from keval.records.manifest import Manifest
 from keval.run.select import Selection, select
 from keval.store.run import find_run
-from keval_report.terminal.planning import print_notices
-
-if TYPE_CHECKING:  # it imports what `--help` does not need
-    from keval.run.active_run import Watchers
 
 _POSITIVE = click.IntRange(min=1)
 
@@ -47,13 +42,11 @@ _POSITIVE = click.IntRange(min=1)
     help="Read this config, and run the samples, agents and conditions that it adds.",
 )
 @click.option("--force", is_flag=True, help="Resume even if something changed; the manifest then says what.")
-@click.option("--record", is_flag=True, help="Record traffic from now on; a recorded run does so anyway.")
 @max_failures_option
 @budget_option
-@gate_options
+@added_options("resume")
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @executor_option
-@view_option
 @output_options
 def command(
     *,
@@ -62,13 +55,11 @@ def command(
     add_repetitions: int | None,
     extend: Path | None,
     force: bool,
-    record: bool,
     max_failures: str | None,
     budget: tuple[tuple[str, float], ...],
-    gate_flags: GateFlags,
+    added: Mapping[CommandOptions, Mapping[str, Any]],
     max_concurrent: int | None,
     executor: str | None,
-    viewers: Watchers,
     output_dir: Path,
     detail: Detail,
     as_json: bool,
@@ -84,7 +75,6 @@ def command(
     from keval.run.active_run import RunOptions
     from keval.run.flow import resume_run
     from keval.run.resumption import Resumption, check_resumable
-    from keval_report.terminal.progress import Progress
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
@@ -92,7 +82,7 @@ def command(
     check_resumable(found.path, manifest, extended=extend is not None)
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
     hidden = redactor()
-    with filling(remembered):
+    with filling(remembered), CommandCall.begun(added, root=output_dir, config=extend, run=found) as call:
         evaluation = load(extend) if extend else rebuild(manifest, str(found.path / "manifest.json"))
         learn_config(hidden, evaluation)
         repetitions = _repetitions(evaluation, manifest, extend) + (add_repetitions or 0)
@@ -102,21 +92,16 @@ def command(
             executor=executor,
             max_failures=max_failures,
             budget=dict(budget),
-            gates=gate_flags.gates,
-            # A run keeps the conditions that ablation has added to it.
-            ablate=tuple(manifest.config.get("ablated", ())) if extend else (),
         )
         # What the run was narrowed to before stays so.
         narrowed = attrs.evolve(wanted, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
-        plan = make_plan(ablated(select(evaluation, narrowed)))
-        regression = gate_flags.regression(output_dir, found)
-        messages = message_console(quiet=quiet)
+        plan = make_plan(prepared(call.changed(select(evaluation, narrowed))))
         if extend:  # those of the run's own config were shown when it began
-            print_notices(plan, messages)
+            tell_notices(plan, quiet=quiet)
         done = len(found.known_trials.answered if retry_failed else found.known_trials)
-        progress = Progress(messages, plan.trial_count, done)
-        watchers = [("keval/progress", progress), *log, *viewers]
-        options = RunOptions(watchers, hidden, regression=regression, record=record)
+        progress = display().progress(plan.trial_count, done, quiet=quiet)
+        watchers = [("keval/progress", progress), *log, *call.watchers]
+        options = RunOptions(watchers, hidden, record=bool(call.given.get("record")), given=call.given)
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         resumed, summary = carry_out(
             resume_run(found, plan, resumption, options),
@@ -125,8 +110,8 @@ def command(
             stop=options.stop,
             grace=plan.evaluation.execution.grace_seconds,
         )
-    tell_replaced(hidden.replaced, quiet=quiet)
-    finish(resumed, summary, detail=detail, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+        tell_replaced(hidden.replaced, quiet=quiet)
+        finish(resumed, summary, call.given, detail=detail, as_json=as_json, quiet=quiet)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

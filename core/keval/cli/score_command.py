@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
 
-from keval.cli.console import message_console
+from keval.cli.call import CommandCall, CommandOptions, added_options
+from keval.cli.display import display
 from keval.cli.messages import redactor
 from keval.cli.options import (
     Detail,
-    GateFlags,
     budget_option,
     executor_option,
-    gate_options,
     judge_repetitions_option,
     output_options,
 )
@@ -23,7 +24,6 @@ from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
 from keval.run.select import Selection, select
 from keval.store.run import find_run
-from keval_report.terminal.progress import Progress
 
 
 @click.command("score")
@@ -33,7 +33,7 @@ from keval_report.terminal.progress import Progress
 @click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
 @judge_repetitions_option
 @budget_option
-@gate_options
+@added_options("score")
 @executor_option
 @click.option("--missing", is_flag=True, help="Only make scores that are missing or failed.")
 @output_options
@@ -45,7 +45,7 @@ def command(
     model: tuple[str, ...],
     judge_repetitions: int | None,
     budget: tuple[tuple[str, float], ...],
-    gate_flags: GateFlags,
+    added: Mapping[CommandOptions, Mapping[str, Any]],
     executor: str | None,
     missing: bool,
     output_dir: Path,
@@ -66,9 +66,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    selection = Selection(
-        metrics=metric, judges=judge, models=model, executor=executor, budget=dict(budget), gates=gate_flags.gates
-    )
+    selection = Selection(metrics=metric, judges=judge, models=model, executor=executor, budget=dict(budget))
     rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
     learn_config(redactor(), rebuilt)
     evaluation = select(rebuilt, selection)
@@ -80,13 +78,19 @@ def command(
             # A rubric's file need not be there when no judge reads it.
             rubrics=evaluation.rubrics if judge else (),
         )
-    plan = make_scoring_plan(evaluation, found.manifest)
-    regression = gate_flags.regression(output_dir, found)
-    progress = Progress(message_console(quiet=quiet), 0)
-    options = RunOptions([("keval/progress", progress), *log], redactor(), regression=regression)
-    _, summary = carry_out(
-        rescore(found, plan, options, missing=missing, judge_repetitions=judge_repetitions),
-        progress,
-        lambda: f"interrupted; run the same command again to continue scoring {found.path}",
-    )
-    finish(found, summary, detail=detail, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    with CommandCall.begun(added, root=output_dir, run=found) as call:
+        plan = make_scoring_plan(call.changed(evaluation), found.manifest)
+        progress = display().progress(0, quiet=quiet)
+        watchers = [("keval/progress", progress), *log, *call.watchers]
+        _, summary = carry_out(
+            rescore(
+                found,
+                plan,
+                RunOptions(watchers, redactor(), given=call.given),
+                missing=missing,
+                judge_repetitions=judge_repetitions,
+            ),
+            progress,
+            lambda: f"interrupted; run the same command again to continue scoring {found.path}",
+        )
+        finish(found, summary, call.given, detail=detail, as_json=as_json, quiet=quiet)

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from rich.console import Console
-
-from keval.cli.console import data_console, message_console, print_json, safe
+from keval.cli.console import message_console, safe
+from keval.cli.display import Progress, display
 from keval.cli.interruption import Interruption, still_at_work
-from keval.cli.messages import log_as_json, logs_json, tell
+from keval.cli.messages import log_as_json, tell
 from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
 from keval.errors import OutageError
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
-from keval.records.cassettes import REPLAY_MISS
 from keval.redaction import MARK
+from keval.run.conclusion import Outcome, Summary
 from keval.store.run import Run
-from keval.store.seal import SealCheck
-from keval.store.serialization import to_plain
-from keval_analysis.claims import unverified_claims
-from keval_analysis.findings.summary import Summary
-from keval_analysis.gates import RunOutcome, outcome_of, were_all_made
-from keval_report.gates import gate_lines, unmet_lines
-from keval_report.origin import decided_on
-from keval_report.remedies import remedy
-from keval_report.statement import Level
-from keval_report.terminal.overview import print_report
-from keval_report.terminal.progress import EventLog
-from keval_report.words import joined, run_place
 
 if TYPE_CHECKING:  # it imports what a report does not need
     from keval.run.active_run import Watchers
-    from keval_report.terminal.progress import Progress
 
 T = TypeVar("T")
 
-_FAILED_GATE = 1
-_CODES: Mapping[RunOutcome, int] = {"passed": 0, "gate failed": _FAILED_GATE, "incomplete": 3}
+FAILED_GATE = 1
+_CODES: Mapping[Outcome, int] = {"passed": 0, "gate failed": FAILED_GATE, "incomplete": 3}
 
 
 def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None = None, *, beats: bool = True) -> T:
@@ -86,16 +71,16 @@ def carry_out(
         raise SystemExit(130) from None
 
 
-def ablated(evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation with the conditions that `ablate` adds; servers are started only if it names any.
+def prepared(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation with what the keys of packages add to it, for which servers may be started.
 
     Raises ConfigError and PreflightError.
     """
-    if not evaluation.header.ablate:
-        return evaluation
-    from keval_mcp.ablation import with_ablations  # imports what brings servers up
-
-    return run_to_end(with_ablations(evaluation))
+    for section in evaluation.sections:
+        prepare = getattr(section, "preparation", None)
+        if prepare is not None and (preparation := prepare(evaluation)) is not None:
+            evaluation = run_to_end(preparation)
+    return evaluation
 
 
 def log_watchers(log_format: str) -> Watchers:
@@ -103,77 +88,7 @@ def log_watchers(log_format: str) -> Watchers:
     if log_format != "json":
         return []
     log_as_json()
-    return [("keval/log", EventLog())]
-
-
-def finish(
-    run: Run,
-    summary: Summary,
-    *,
-    as_json: bool,
-    detail: Detail = "first",
-    quiet: bool = False,
-    under_way: bool = False,
-    strict: bool = False,
-) -> None:
-    """Print a run's report and exit with its code; `detail` says how much of it, and `wide` is all of it, with tables.
-
-    `under_way` says that a process is still writing to the run, and `strict` that an undecided gate fails.
-    """
-    code = exit_code(summary, strict=strict)
-    messages = message_console(quiet=quiet and not code)
-    if as_json:
-        print_json(to_plain(summary))
-    elif not quiet:
-        level: Level = "first" if detail == "first" else "explained"
-        claims = unverified_claims(run, summary) if level == "explained" else ()
-        print_report(
-            summary,
-            data_console(),
-            run.path,
-            questions=run.manifest.dataset.samples,
-            under_way=under_way,
-            level=level,
-            claims=claims,
-            tables=detail == "wide",
-        )
-    if (as_json or quiet) and code == _FAILED_GATE:
-        _print_verdicts(summary, messages)
-    if quiet and not were_all_made(summary):
-        failed = sum(arm.failed for arm in summary.trials)
-        scores = sum(arm.failed + arm.missing for arm in summary.arms)
-        unrun = summary.planned - sum(arm.trials for arm in summary.trials)
-        left = f", {unrun} were not run" if unrun else ""
-        left += f" ({summary.stopped})" if summary.stopped else ""
-        messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
-    messages.print(safe(run_place(run.path)), soft_wrap=True)
-    if summary.replay is not None and summary.replay.misses == "fail" and (missed := _missed(run, summary)):
-        messages.print(safe(missed), soft_wrap=True)
-    if (as_json or quiet or logs_json()) and not under_way and (lacking := remedy(summary, run.path)):
-        messages.print(safe(f"to {lacking.does}: `{shlex.join(lacking.command)}`"), soft_wrap=True)
-    raise SystemExit(code)
-
-
-def _print_verdicts(summary: Summary, console: Console) -> None:
-    for line in (
-        *gate_lines(summary.gates, console.width, "explained", decided_on(summary.replay)),
-        *unmet_lines(summary.unmet, console.width, "explained"),
-    ):
-        console.print(line, soft_wrap=True)
-
-
-def _missed(run: Run, summary: Summary) -> str:
-    """Return the first thing that the recording of a replayed run does not have, whole, and what to do about it."""
-    if any(REPLAY_MISS in kind for arm in summary.trials for kind in arm.failures):
-        failed = ((trial.id, trial.failure) for trial in run.trials() if trial.failure is not None)
-    elif any(REPLAY_MISS in kind for arm in summary.arms for kind in arm.failures):
-        lines = run.scores()
-        failed = ((f"{line.judge} of {line.trial}", line.failure) for line in lines if line.failure is not None)
-    else:
-        return ""
-    ask = "`--replay-misses live` calls models and servers for requests that are not in the recording"
-    first = next((f"{who}: {failure.message}" for who, failure in failed if failure.kind == REPLAY_MISS), "")
-    return f"{first}\n{ask}"
+    return [("keval/log", display().event_log())]
 
 
 def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
@@ -184,14 +99,15 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
         message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
 
 
-def tell_changed(*checks: SealCheck) -> None:
-    """Tell on stderr which files of runs changed after these had ended, if any did."""
-    for check in checks:
-        if changed := check.changed():
-            told = f"caution: {joined(changed)} of {run_place(check.run.path)} changed after the run ended"
-            message_console().print(safe(told, "yellow"), soft_wrap=True)
-
-
 def exit_code(summary: Summary, *, strict: bool = False) -> int:
     """Return 1 if a gate failed, or is undecided and that is `strict`; else 3 unless all was answered and scored."""
-    return _CODES[outcome_of(summary, strict=strict)]
+    return _CODES[summary.outcome(strict=strict)]
+
+
+def finish(
+    run: Run, summary: Summary, given: Mapping[str, Any], *, as_json: bool, detail: Detail, quiet: bool
+) -> NoReturn:
+    """Print what was found in a run, and exit with its code; `given` are the options of packages."""
+    code = exit_code(summary, strict=bool(given.get("strict")))
+    display().show_end(run, summary, code, as_json=as_json, detail=detail, quiet=quiet)
+    raise SystemExit(code)

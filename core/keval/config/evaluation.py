@@ -8,16 +8,18 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import attrs
-from attrs.validators import ge, gt, le, optional
+from attrs.validators import ge, gt, optional
 
 from keval.config.source import KeyPath, Source
 from keval.config.variation import Varied
 from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Price
+
+T = TypeVar("T")
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
@@ -176,25 +178,6 @@ class TrialLimits:
 
 
 @attrs.frozen
-class Until:
-    """When a run may end before all questions are asked: its intervals then hold at every look.
-
-    `effect` is written as in gates. The run ends when the effect is `decided`, or when its 95 % interval is at most as
-    wide as `width`, in points of the scale. By default the effect is looked at after every question; with `looks`, so
-    many times, after equal numbers of questions, by bounds of O'Brien and Fleming.
-    """
-
-    effect: str
-    decided: bool = False
-    width: float | None = attrs.field(default=None, validator=optional(gt(0)))
-    looks: int | None = attrs.field(default=None, validator=optional([ge(2), le(20)]))
-
-    def __attrs_post_init__(self) -> None:
-        if self.decided == (self.width is not None):
-            raise ValueError("'until' takes `decided: true` or `width`, and not both")
-
-
-@attrs.frozen
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
@@ -206,8 +189,7 @@ class Execution:
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `rates` are by provider, or by model as `provider/name`. `seed` draws the order of trials and the seeds that models
-    are given. `executor` names what runs the trials, or maps `type` and its options. `until` says when the run may end
-    early; all arms and repetitions of a question are then asked before the next one. `limits` bound one trial.
+    are given. `executor` names what runs the trials, or maps `type` and its options. `limits` bound one trial.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
@@ -225,25 +207,7 @@ class Execution:
     rates: Mapping[str, Rate] = attrs.field(factory=dict)
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
-    until: Until | None = None
     limits: TrialLimits | None = None
-
-
-@attrs.frozen
-class CheckSettings:
-    """What `keval check` examines an evaluation with, and the bounds that it must keep.
-
-    So many `samples`, drawn at random, are asked `repetitions` times, and each judge grades an answer
-    `judge_repetitions` times. Golden answers are damaged by rules, and if a `model` is named (`provider/name`), by that
-    too. `budget` is for all that this takes. Each of `bounds` is written as `FIGURE >= NUMBER` or `FIGURE <= NUMBER`.
-    """
-
-    samples: int = attrs.field(default=20, validator=ge(1))
-    repetitions: int = attrs.field(default=4, validator=ge(1))
-    judge_repetitions: int = attrs.field(default=2, validator=ge(1))
-    model: str | None = None
-    budget: Budget = Budget()
-    bounds: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -252,14 +216,9 @@ class Header:
 
     `failed` and `unscored` say whether trials that failed, and answers without a score, are left out of effects, or
     count as the worst score (intention to treat).
-    `primary` names the metrics and rubrics that the run is to decide; the others are explored.
-    `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
     `varies` is what conditions are meant to differ from the baseline in; any other difference is an error then.
-    `margin` maps one to the smallest difference that matters, in points of the scale, or as a share of it such as 5%.
-    `ablate` names conditions to run without each of their tools, sections and skills, too; `ablated` has the labels
-    that this added. `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists
-    the checks of what a trial leaves. `check` is for `keval check`. `anchors` is a file of answers that people have
-    labelled, which judges grade again in every run.
+    `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists the checks of what
+    a trial leaves.
     """
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
@@ -269,18 +228,11 @@ class Header:
     neutral: Literal["omit", "count"] = "omit"
     failed: Literal["omit", "worst"] = "omit"
     unscored: Literal["omit", "worst"] = "omit"
-    primary: tuple[str, ...] = ()
-    thresholds: Mapping[str, float] = attrs.field(factory=dict)
-    margin: Mapping[str, float | str] = attrs.field(factory=dict)
     varies: tuple[Varied, ...] = ()
     public: tuple[str, ...] = ()
-    ablate: tuple[str, ...] = ()
-    ablated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     workspace: Mapping[str, Any] | None = None
     sandbox: str | Mapping[str, Any] = "none"
     verify: tuple[Any, ...] = ()
-    check: CheckSettings | None = None
-    anchors: Path | None = None
 
 
 @attrs.frozen
@@ -313,22 +265,15 @@ class PluginSpec:
 
 
 @attrs.frozen
-class GateSpec:
-    """A gate as written, and its place. `is_checked` says that its names were checked before, when the run began."""
-
-    text: str
-    place: str
-    is_checked: bool = False
-
-
-@attrs.frozen
 class Evaluation:
     """A whole configuration. It names plugins; the plan constructs them.
 
     `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
     leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
-    problems. A config that `is_foreign`, which means written for another tool, is valid without the
-    providers of its models; it needs them to run.
+    problems. A config that `is_foreign`, which means written for another tool, is valid without the providers of its
+    models; it needs them to run.
+    `sections` are the keys that packages add, as records of theirs. `is_reread` says that the config is that of a run,
+    whose names were checked when it began.
     """
 
     source: Source
@@ -345,12 +290,13 @@ class Evaluation:
     execution: Execution = Execution()
     budget: Budget = Budget()
     prices: Mapping[str, Price] = attrs.field(factory=dict)
-    gates: tuple[GateSpec, ...] = ()
+    sections: tuple[Any, ...] = ()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
     is_foreign: bool = False
+    is_reread: bool = False
 
     @property
     def name(self) -> str:
@@ -371,10 +317,19 @@ class Evaluation:
         """The condition that the others are compared with."""
         return self.header.baseline or next(iter(self.conditions))
 
+    def section(self, cls: type[T]) -> T:
+        """Return the keys that a package adds by a class: as given, or by default."""
+        return next((each for each in self.sections if isinstance(each, cls)), None) or cls()
+
+    def with_section(self, section: Any) -> Evaluation:
+        """Return the evaluation with other values of the keys that a package adds."""
+        others = (each for each in self.sections if type(each) is not type(section))
+        return attrs.evolve(self, sections=(*others, section))
+
     @property
-    def check(self) -> CheckSettings:
-        """What `keval check` does: as given, or by default."""
-        return self.header.check or CheckSettings()
+    def asks_question_by_question(self) -> bool:
+        """Whether all arms and repetitions of a question are asked before the next one, as a section may want."""
+        return any(getattr(each, "question_by_question", False) for each in self.sections)
 
     def labels(self, section: Literal["agents", "conditions", "judges"]) -> tuple[str, ...]:
         """Return the labels that the config or a flag gives; a flag may have left some of them out."""

@@ -78,7 +78,9 @@ def rebuild_scoring(manifest: Manifest, place: str) -> Evaluation:
 def effective(evaluation: Evaluation) -> dict[str, Any]:
     """Write an evaluation back as plain data, as it will run: after selection, variables as written."""
     data = evaluation.source.data
-    kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset", "prices") if key in data}
+    own = {name for section in evaluation.sections for name in attrs.fields_dict(type(section))}
+    kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset", "prices", *sorted(own)) if key in data}
+    execution = data.get("execution") or {}
     if evaluation.header.baseline is None:
         kept.pop("baseline", None)
     named = {
@@ -95,10 +97,16 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
             for section in ("metrics", "rubrics", "middleware", "plugins")
             if (specs := getattr(evaluation, section))
         },
-        "execution": attrs.asdict(evaluation.execution),
+        "execution": {**attrs.asdict(evaluation.execution), **{key: execution[key] for key in own & execution.keys()}},
         "budget": attrs.asdict(evaluation.budget),
-        **({"gates": [gate.text for gate in evaluation.gates]} if evaluation.gates else {}),
+        **{key: each for section in evaluation.sections for key, each in _changed(section).items()},
     }
+
+
+def _changed(section: Any) -> Mapping[str, Any]:
+    """Return the keys that flags changed, which are otherwise than in the data that the evaluation was read from."""
+    written: Mapping[str, Any] = getattr(section, "written", {})
+    return written
 
 
 def _written(spec: PluginSpec) -> dict[str, Any]:
@@ -111,8 +119,7 @@ def _written(spec: PluginSpec) -> dict[str, Any]:
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:
     evaluation = _read(Source(place, Path(manifest.config_folder), dict(config)))
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
-    gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
-    return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), gates=gates)
+    return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), is_reread=True)
 
 
 T = TypeVar("T")

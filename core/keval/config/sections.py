@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
 from keval.config.derived_contexts import derive, is_derived
-from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, GateSpec, Header, PluginSpec
+from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.source import KeyPath, Source
 from keval.config.structure import options_class, provider_of, structure
 from keval.config.variables import interpolate, written_secrets
@@ -18,6 +18,7 @@ from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model, Price
 from keval.seams import registry
 from keval.seams.dialects import unread
+from keval.seams.installation import missing_package, package_of
 
 T = TypeVar("T")
 
@@ -34,7 +35,6 @@ SECTIONS = {
     "execution": "how often, how parallel, how patient",
     "budget": "what a run may use up",
     "prices": "what models cost, by provider/name, in US dollars per million tokens",
-    "gates": "what the results must show, such as basic/contains >= 0.8",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
@@ -53,7 +53,7 @@ class SectionReader:
 
     def evaluation(self) -> Evaluation:
         data = self.source.data
-        self._check_keys(data)
+        added = self._added(data, (*attrs.fields_dict(Header), *SECTIONS))
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
         header = self._record(Header, headers, ()) or Header()
         if "dataset" not in data:
@@ -72,14 +72,9 @@ class SectionReader:
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         self._check_variation(header)
-        gates = self._gates(data.get("gates"))
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
-        for index, label in enumerate(header.ablate):
-            if label in self._labels("conditions") and label not in conditions:
-                continue  # what is wrong with the condition is reported there
-            if problem := ablate_problem(label, conditions):
-                self._problem(("ablate", index), problem)
-        return Evaluation(
+        added += self._added(data.get("execution"), attrs.fields_dict(Execution), ("execution",))
+        evaluation = Evaluation(
             self.source,
             header,
             dataset,
@@ -94,12 +89,19 @@ class SectionReader:
             execution or Execution(),
             budget or Budget(),
             prices,
-            gates,
+            tuple(added),
         )
+        for section in added:
+            if check := getattr(section, "check_config", None):
+                self.problems += check(evaluation)
+        return evaluation
 
     def _execution(self, data: Any) -> Execution | None:
         """Read the section. An executor's options keep their variables until it is built, as those of any plugin."""
-        chosen = data.get("executor") if isinstance(data, dict) else None
+        if not isinstance(data, dict):
+            return self._record(Execution, data, ("execution",))
+        data = {key: value for key, value in data.items() if key in attrs.fields_dict(Execution)}
+        chosen = data.get("executor")
         if not isinstance(chosen, dict):
             return self._record(Execution, data, ("execution",))
         path = ("execution", "executor")
@@ -127,13 +129,30 @@ class SectionReader:
             return None  # what is read otherwise would not be what is meant
         return attrs.evolve(file, options=options) if file else None
 
-    def _check_keys(self, data: Mapping[Any, Any]) -> None:
-        known = [*attrs.fields_dict(Header), *SECTIONS]
-        for key in data:
-            if key not in known:
-                misplaced = key in attrs.fields_dict(Execution)
-                hint = "; it belongs under `execution:`" if misplaced else suggestion(key, known, "known keys")
-                self._problem((key,), unread(key) or f"unknown key {key!r}{hint}", at_key=True)
+    def _added(self, data: Any, known: Iterable[str], path: KeyPath = ()) -> list[Any]:
+        """Read the keys of a mapping that packages add, and report those that nobody knows."""
+        offered = {component.name: component for component in registry.components("keval.sections")}
+        prefix = "".join(f"{step}." for step in path)
+        classes: dict[type, dict[str, Any]] = {}
+        for key in data if isinstance(data, dict) else ():
+            name = f"{prefix}{key}"
+            if key in known:
+                continue
+            if name in offered:
+                try:
+                    classes.setdefault(registry.load(offered[name]), {})[key] = data[key]
+                except PluginError as error:
+                    self._problem((*path, key), str(error), at_key=True)
+            elif package := package_of("keval.sections", name):
+                self._problem((*path, key), f"the key {key!r} {missing_package(package)}", at_key=True)
+            else:
+                others = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]
+                hint = suggestion(key, [*known, *others], "known keys")
+                misplaced = not path and (key in attrs.fields_dict(Execution) or f"execution.{key}" in offered)
+                hint = "; it belongs under `execution:`" if misplaced else hint
+                self._problem((*path, key), unread(key) or f"unknown key {key!r}{hint}", at_key=True)
+        records = (self._record(cls, given, path) for cls, given in classes.items())
+        return [record for record in records if record is not None]
 
     def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:
         record, errors = structure(cls, data, path, self.source.base)
@@ -250,23 +269,6 @@ class SectionReader:
                 prices[model] = price
         return prices
 
-    def _gates(self, entries: Any) -> tuple[GateSpec, ...]:
-        """Read the section. What the gates say is checked when the plan is made."""
-        example = "such as `basic/contains >= 0.8`"
-        if not isinstance(entries, list | None):
-            self._problem(("gates",), f"expected a list of gates, {example}")
-            return ()
-        specs: list[GateSpec] = []
-        for index, entry in enumerate(entries or ()):
-            path = ("gates", index)
-            if not isinstance(entry, str):
-                self._problem(path, f"expected a gate, {example}, got {entry!r}")
-                continue
-            text, unset = interpolate(entry, path)
-            self.problems += self.source.problems(unset)
-            specs += [] if unset else [GateSpec(str(text), self.source.place(path))]
-        return tuple(specs)
-
     def _is_label(self, label: str, path: KeyPath) -> bool:
         """Return whether a key can be a label; if not, report it."""
         if _LABEL.fullmatch(label):
@@ -332,12 +334,3 @@ def implied_judge(options: Mapping[str, Any]) -> str:
             if wanted is not None and wanted in getattr(judge, "providers", ()):
                 return component.name
     return provider or name
-
-
-def ablate_problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
-    """Return why a condition has nothing to leave out, as far as a config tells."""
-    if label not in conditions:
-        return f"no condition named {label!r}{suggestion(label, conditions, 'conditions')}"
-    if not conditions[label].contexts:
-        return f"{label!r} has no context, so there is nothing to leave out; name a condition that has one"
-    return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -15,13 +14,12 @@ from keval.config.source import KeyPath
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
+from keval.plan.check import PlanCheck
 from keval.plan.construct import Constructor, DraftPlan, contexts_of
 from keval.plan.design_notices import design_notices
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan, kinds_of
 from keval.records.manifest import Manifest
-from keval.records.scores import Scale
 from keval.records.trial import Sample
-from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
@@ -53,7 +51,7 @@ def make_plan(
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
     dataset = dataset or _dataset(evaluation, problems, constructor.notices)
-    scorers = _with_margins(constructor, constructor.scorers(needed=scored, checks=dataset.checks))
+    scorers = constructor.scorers(needed=scored, checks=dataset.checks)
     constructor.check_models(agents)
     _check_characteristics(constructor, agents, scorers.metrics)
     samples = _samples(evaluation, dataset, problems)
@@ -63,25 +61,15 @@ def make_plan(
     if asking is not None and (maker := constructor.task_maker(asking)) is not None:
         checked = () if samples_checked else samples
         tasks = maker.tasks(DraftPlan(constructor, dataset, checked, agents, arms, contexts))
-    anchors: Sequence[Sample] = ()
-    if evaluation.header.anchors is not None and scorers.judges and not played and not samples_checked:
-        from keval_analysis.labels.anchors import read_anchors  # only such a run needs it
-
-        anchors, wrong = read_anchors(evaluation, scorers)
-        problems += wrong
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
-    _check_thresholds(constructor, scorers)
-    problems += _primary_problems(evaluation, scorers)
     lacking: list[Problem] = []
     notices: list[Problem] = []
     if not samples_checked:
         _check_clusters(constructor, samples)
         lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
-        if evaluation.execution.until is not None and scored:
-            from keval_analysis.monitor import until_problems  # only a run that may end early needs it
-
-            problems += until_problems(evaluation, scorers, agents, samples, notices)
-    problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
+    problems += [*lacking, *_expectation_problems(evaluation, dataset)]
+    check = PlanCheck(evaluation, scorers, agents, None if samples_checked or not scored else samples, played)
+    _let_check(constructor, hooks, check)
     constructor.finish()
     idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
     if not samples_checked and any(item.models for item in scorers.judges):
@@ -104,12 +92,12 @@ def make_plan(
             *constructor.notices,
             *unanswered,
             *notices,
+            *check.notices,
             *idle,
             *secret_notices(evaluation),
             *design_notices(evaluation, dataset, samples, scorers),
         ),
         tasks=tasks,
-        anchors=anchors,
     )
 
 
@@ -134,13 +122,12 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     """
     needed = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, primary=(), thresholds={}, margin={}),
         dataset=None,
         metrics=(),
         judges=(),
         rubrics=(),
         plugins=(),
-        gates=(),
+        sections=(),
         problems=tuple(_without(evaluation.problems, "the key 'dataset' is missing")),
     )
     return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())
@@ -174,31 +161,13 @@ def _without(problems: Iterable[Problem], *messages: str) -> list[Problem]:
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
     constructor = Constructor(evaluation, list(evaluation.problems))
-    scorers = _with_margins(constructor, constructor.scorers(checks=manifest.dataset.checks))
+    scorers = constructor.scorers(checks=manifest.dataset.checks)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
-    constructor.problems += _gate_problems(evaluation, scorers, manifest)
+    _let_check(constructor, hooks, PlanCheck(evaluation, scorers, manifest=manifest))
     constructor.finish()
     return ScoringPlan(evaluation, scorers, executors[0], middleware, hooks)
-
-
-def _gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest | None = None) -> list[Problem]:
-    """Return what is wrong with the gates of a config and of flags; `manifest` is that of a run to score again."""
-    if all(gate.is_checked for gate in evaluation.gates):
-        return []
-    from keval_analysis.gate_language import gate_problems  # only a config with gates needs it
-
-    return gate_problems(evaluation, scorers, manifest)
-
-
-def _primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
-    """Return which entries of `primary` name no metric or rubric."""
-    if not evaluation.header.primary:
-        return []
-    from keval_analysis.gate_language import primary_problems  # only a config that names some needs it
-
-    return primary_problems(evaluation, scorers)
 
 
 def _expectation_problems(evaluation: Evaluation, dataset: Dataset) -> Iterator[Problem]:
@@ -219,15 +188,28 @@ def hook_plugins(resolved: Iterable[ResolvedPlugin]) -> list[HookPlugin]:
 
 
 def _hooks(constructor: Constructor) -> tuple[ResolvedPlugin, ...]:
-    """Construct the hook plugins, and check that they implement keval's hooks with the right parameters."""
-    resolved = constructor.plugins("keval", constructor.evaluation.plugins)
-    for item, plugin in zip(resolved, hook_plugins(resolved), strict=True):
-        if item.plugin is not None:
-            try:
-                Hooks.of([plugin])
-            except PluginError as error:
-                constructor.problem(item.path or ("plugins",), str(error))
-    return resolved
+    """Construct the hook plugins that implement keval's hooks with the right parameters; another one is a problem."""
+    fit = []
+    for item in constructor.plugins("keval", constructor.evaluation.plugins):
+        try:
+            if item.plugin is not None:
+                Hooks.of(hook_plugins([item]))
+                fit.append(item)
+        except PluginError as error:
+            constructor.problem(item.path or ("plugins",), str(error))
+    return tuple(fit)
+
+
+def section_hooks(evaluation: Evaluation) -> list[HookPlugin]:
+    """Return the keys of a config that packages add as hook plugins."""
+    return [HookPlugin(type(each).__name__, each) for each in evaluation.sections]
+
+
+def _let_check(constructor: Constructor, hooks: Iterable[ResolvedPlugin], check: PlanCheck) -> None:
+    """Let the keys of the config that packages add, and hook plugins, check a plan."""
+    if known := [*section_hooks(check.evaluation), *hook_plugins(hooks)]:
+        Hooks.of(known).step("keval_check_plan", check=check)
+        constructor.problems += check.problems
 
 
 def _check_characteristics(
@@ -240,52 +222,6 @@ def _check_characteristics(
         path = (*agent.path, "characteristics") if agent.path else ("agents",)
         for error in dict.fromkeys(found):
             constructor.problem((*path, *error.path), error.message, at_key=error.at_key)
-
-
-def _check_thresholds(constructor: Constructor, scorers: Scorers) -> None:
-    """Check that each threshold is for a metric or rubric that exists, and on its scale."""
-    scales = {metric: scale for (metric, _), scale in scorers.scales().items()}
-    for name, value in constructor.evaluation.header.thresholds.items():
-        if not _is_scorer(constructor, "thresholds", name, scales):
-            continue
-        if name in scales and not scales[name].low <= value <= scales[name].high:
-            told = f"the scale of {name!r} is from {scales[name].low:g} to {scales[name].high:g}, got {value:g}"
-            constructor.problem(("thresholds", name), told)
-
-
-def _with_margins(constructor: Constructor, scorers: Scorers) -> Scorers:
-    """Return scorers with the margins of the config, in the units of each scale."""
-    scales, margins = {metric: scale for (metric, _), scale in scorers.scales().items()}, dict[str, float]()
-    for name, written in constructor.evaluation.header.margin.items():
-        if not _is_scorer(constructor, "margin", name, scales) or name not in scales:
-            continue
-        try:
-            margins[name] = _margin(written, scales[name])
-        except ValueError as error:
-            constructor.problem(("margin", name), str(error))
-    return attrs.evolve(scorers, margins=margins)
-
-
-def _margin(written: float | str, scale: Scale) -> float:
-    """Return a margin in the units of a scale. Raises ValueError: it is no number or share, or not on the scale."""
-    found = _SHARE.fullmatch(str(written).strip())
-    if found is None:
-        raise ValueError(f"a margin is a number, or a share of the scale such as 5%: {written!r}")
-    if found[2] and math.isinf(scale.high):
-        raise ValueError(f"the scale has no end that {written!r} could be a share of; write a number")
-    value = float(found[1]) / 100 * (scale.high - scale.low) if found[2] else float(found[1])
-    return attrs.evolve(scale, margin=value).least
-
-
-def _is_scorer(constructor: Constructor, key: str, name: str, scales: Mapping[str, Scale]) -> bool:
-    """Return whether a metric or rubric exists that an entry of a key is for; if none does, that is a problem."""
-    # A flag may have narrowed what scores.
-    installed = [item.name for group in ("keval.metrics", "keval.rubrics") for item in registry.components(group)]
-    known = {*scales, *installed, *(spec.label for spec in constructor.evaluation.rubrics)}
-    if name not in known:
-        hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
-        constructor.problem((key, name), f"no metric or rubric named {name!r}{hint}", at_key=True)
-    return name in known
 
 
 def _check_clusters(constructor: Constructor, samples: Iterable[Sample]) -> None:
@@ -443,8 +379,6 @@ def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers
     if not evaluation.judges:
         if evaluation.rubrics:
             yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
-        if evaluation.header.anchors is not None:
-            yield source.problem(("anchors",), "no judge grades anchors; add `judges:`", at_key=True)
         if "judge_repetitions" in (source.data.get("execution") or {}):
             problem = "there is no judge to ask repeatedly; add `judges:`"
             yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)

@@ -15,19 +15,10 @@ from keval.records.trial import PLACEHOLDER
 
 
 def design_notices(evaluation: Evaluation, dataset: Dataset, samples: Samples, scorers: Scorers) -> Iterator[Problem]:
-    """Yield gates that chance holds, conditions that differ in several things, and questions and rubrics of no use."""
-    yield from _gate_notices(evaluation, scorers)
+    """Yield conditions that differ in several things, and questions and rubrics of no use."""
     yield from _mixed_notices(evaluation)
     yield from _placeholders(dataset, samples)
     yield from _blind_rubrics(evaluation, scorers)
-
-
-def _gate_notices(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
-    if all(gate.is_checked for gate in evaluation.gates):
-        return []
-    from keval_analysis.gate_language import gate_notices  # only a config with gates needs it
-
-    return [*gate_notices(evaluation, scorers)]
 
 
 def _mixed_notices(evaluation: Evaluation) -> Iterator[Problem]:

@@ -18,9 +18,10 @@ from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale, Scorer
+from keval.records.servers import Sharing
 from keval.records.trial import Sample, TrialKey
 from keval.seams import registry
-from keval.seams.interfaces import PrerecordedAgent
+from keval.seams.interfaces import PlansSharing, PrerecordedAgent
 from keval.seams.registry import Component
 
 if TYPE_CHECKING:  # few plans have any
@@ -100,16 +101,12 @@ class Arm:
 
 @attrs.frozen
 class Scorers:
-    """All scorers, in the order of the config; `shipped` are the plugins that ship rubrics.
-
-    `margins` are those that the config names, by metric or rubric.
-    """
+    """All scorers, in the order of the config; `shipped` are the plugins that ship rubrics."""
 
     metrics: tuple[ResolvedPlugin, ...] = ()
     judges: tuple[ResolvedPlugin, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
     shipped: tuple[Component, ...] = ()
-    margins: Mapping[str, float] = attrs.field(factory=dict)
 
     def scales(self) -> dict[Scorer, Scale]:
         """Return the scale of every scorer: a metric alone, or a rubric with its judge."""
@@ -118,11 +115,7 @@ class Scorers:
         scales.update(
             ((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.graded_by(item)
         )
-        margins = self.margins
-        return {
-            scorer: attrs.evolve(scale, margin=margins[scorer[0]]) if scorer[0] in margins else scale
-            for scorer, scale in scales.items()
-        }
+        return scales
 
     def graded_by(self, judge: ResolvedPlugin) -> list[Rubric]:
         """Return the rubrics that a judge grades by: those of its kinds."""
@@ -159,8 +152,7 @@ class ScoringPlan:
 class Plan:
     """All that a run will do, before it does anything; `notices` are what a user should know of it.
 
-    `tasks` are the workspaces and checks of trials, and `anchors` the labelled answers that judges grade after them, if
-    the config asks for any.
+    `tasks` are the workspaces and checks of trials, if the config asks for any.
     """
 
     evaluation: Evaluation
@@ -175,7 +167,6 @@ class Plan:
     executor: ResolvedPlugin
     notices: tuple[Problem, ...] = ()
     tasks: Tasks | None = None
-    anchors: Sequence[Sample] = ()
 
     @property
     def trial_count(self) -> int:
@@ -197,6 +188,19 @@ class Plan:
         asked = {agent.label for agent in self.agents if agent.prerecorded is None}
         return Counter(key.condition for key in self.trials() if key.agent in asked and key not in done)
 
+    def sharing(self) -> dict[str, tuple[Sharing | None, int]]:
+        """Return for each context whether trials will share its server, `None` if that shows when it starts.
+
+        With it comes how many trials there are that otherwise have one of their own.
+        """
+        used = Counter(label for arm in self.arms for label in arm.contexts if self.trials_of_arm)
+        plugins = {label: self.contexts[label].plugin for label in used}
+        return {
+            label: (plugin.planned_sharing(), used[label] * self.trials_of_arm)
+            for label, plugin in plugins.items()
+            if isinstance(plugin, PlansSharing)
+        }
+
     def trials(self) -> Iterator[TrialKey]:
         """Enumerate the trials in the order in which they begin, which the seed permutes.
 
@@ -204,7 +208,7 @@ class Plan:
         sample follow each other, so that time affects all arms alike. In a run that may end early, all repetitions of a
         sample do.
         """
-        if self.evaluation.execution.until is None:
+        if not self.evaluation.asks_question_by_question:
             yield from self.trials_of(self.samples.ids)
             return
         for name in itertools.chain.from_iterable(question_order(self.evaluation, self.samples)):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -23,7 +23,7 @@ from keval.execute.limits import RunLimits
 from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
 from keval.execute.trial.worker import PlanWorker
-from keval.plan.build import hook_plugins
+from keval.plan.build import hook_plugins, section_hooks
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, Rates, RecordingEntry, ServerStartsEntry
 from keval.records.models import Price
@@ -40,10 +40,6 @@ from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
 
-if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
-    from keval_analysis.gates import Regression
-    from keval_analysis.monitor import Monitor
-
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
 
@@ -53,15 +49,14 @@ class RunOptions:
     """What a run is given besides its plan.
 
     `redactor` learns the secrets of the config, and the keys of models. When `stop` is asked, trials in flight may
-    finish. `regression` holds the run against another. With `record`, the run keeps its traffic with models and
-    servers.
+    finish. With `record`, the run keeps its traffic with models and servers. `given` are the options that packages add.
     """
 
     watchers: Watchers = ()
     redactor: Redactor = attrs.field(factory=Redactor)
     stop: Stop = attrs.field(factory=Stop)
-    regression: Regression | None = None
     record: bool = False
+    given: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -107,8 +102,8 @@ class ActiveRun:
 
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
     servers that a run that goes on had started. `recording` writes the traffic that is kept. `crew` are the workers
-    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `monitor` looks at an effect, in a
-    run that may end early.
+    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a run that
+    may end early needs no further trial.
     """
 
     plan: Plan | ScoringPlan
@@ -125,7 +120,7 @@ class ActiveRun:
     parts: RunParts = RunParts()
     crew: Crew | None = None
     crew_grader: Callable[[Lacks], TrialGrader] | None = None
-    monitor: Monitor | None = None
+    has_ended: Callable[[], bool] | None = None
     ready: Ready = attrs.field(init=False)
     prices: Mapping[str, Price] = attrs.field(init=False)
     writer: RunWriter = attrs.field(init=False)
@@ -140,7 +135,7 @@ class ActiveRun:
         """Begin to work on a run; what is brought up for it is closed at the end."""
         live_state = LiveStateWriter()
         watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, live_state.plugin)]
-        hooks = Hooks.of([*hook_plugins(plan.hooks), *watchers])
+        hooks = Hooks.of([*section_hooks(plan.evaluation), *hook_plugins(plan.hooks), *watchers])
         learn_config(options.redactor, plan.evaluation)
         scope = ResourceScope()
         try:

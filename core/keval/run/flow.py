@@ -23,8 +23,8 @@ from keval.store.run import Run
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:
+    from keval.run.conclusion import Summary
     from keval.run.resumption import Resumption
-    from keval_analysis.findings.summary import Summary
 
 
 async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) -> tuple[Run, Summary]:
@@ -119,7 +119,7 @@ async def rescore(
             async with _crew(run):
                 with steps.keep_recording(run):
                     await steps.score(run, missing=missing)
-                    return run.run, steps.summarise(run, run.run)
+                    return run.run, steps.summarise(run)
 
 
 def _crew(run: ActiveRun, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:

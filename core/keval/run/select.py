@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from keval.config.derived_contexts import with_bases
-from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
-from keval.config.sections import ablate_problem, implied_judge
+from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.sections import implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
 from keval.seams import registry
@@ -34,8 +34,6 @@ class Selection:
     executor: str | None = None
     max_failures: str | None = None
     budget: Mapping[str, float] = attrs.field(factory=dict)
-    gates: tuple[str, ...] = ()
-    ablate: tuple[str, ...] = ()
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
@@ -68,17 +66,12 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
             execution = attrs.evolve(execution, max_failures=selection.max_failures)
         except ValueError as error:
             problems.append(Problem("--max-failures", str(error)))
-    for label in selection.ablate:
-        if problem := ablate_problem(label, conditions):
-            problems.append(Problem(f"--ablate {label}", problem))
     header = evaluation.header
-    ablate = dict.fromkeys(label for label in (*header.ablate, *selection.ablate) if label in conditions)
     baseline = header.baseline if header.baseline in conditions else None
     caps: dict[str, Any] = {**selection.budget}
-    gates = {text: GateSpec(text, f"--fail-under {text}") for text in selection.gates}
     return attrs.evolve(
         evaluation,
-        header=attrs.evolve(header, baseline=baseline, ablate=tuple(ablate)),
+        header=attrs.evolve(header, baseline=baseline),
         agents=agents,
         contexts=contexts,
         metrics=metrics,
@@ -87,7 +80,6 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         conditions=conditions,
         execution=execution,
         budget=attrs.evolve(evaluation.budget, **caps),
-        gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
         problems=tuple(problems),

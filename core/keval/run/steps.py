@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -27,6 +27,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
+from keval.run.conclusion import PlainSummary, Summary, conclude
 from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.distribution import CrewExecutor, Job
@@ -34,10 +35,7 @@ from keval.seams.traffic import recorder
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
-
-if TYPE_CHECKING:
-    from keval_analysis.expectations import ExpectationCheck
-    from keval_analysis.findings.summary import Summary
+from keval.store.seal import seal
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
@@ -92,6 +90,7 @@ def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None
     run.manifest = _describer(run, agents, _repetitions(before)).begun(plan, run.ready, run.run.id, run.started)
     run.starts_before = before.server_starts if before is not None else ()
     count_starts(run, plan)
+    run.hooks.step("keval_run_described", run=run)
 
 
 def count_starts(run: ActiveRun, plan: Plan) -> None:
@@ -105,6 +104,7 @@ def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | No
     agents = {label: agent.characteristics for label, agent in before.agents.items()}
     earlier = None if judge_repetitions else _repetitions(before)
     run.manifest = _describer(run, agents, earlier, judge_repetitions).scored_again(before)
+    run.hooks.step("keval_run_described", run=run)
 
 
 async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (), missing: bool = False) -> Summary:
@@ -113,16 +113,13 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
     With `missing`, only scores that are lacking are made. Raises RunError, and StoppedError when the run was asked to
     stop while trials were run.
     """
-    if plan.evaluation.execution.until is not None:
-        from keval_analysis.monitor import Monitor  # only a run that may end early needs it
-
-        run.monitor, run.manifest = Monitor.of(plan, run.manifest)
+    run.hooks.step("keval_run_begins", run=run)
     with keep_recording(run):
         begin(run)
         with run.working.kept(run.writer):
             written = run.run  # one for all steps, as it keeps the samples that it has read
             await execute_and_score(run, written, plan, done, missing=missing)
-            return summarise(run, run.run)
+            return summarise(run)
 
 
 def begin(run: ActiveRun) -> None:
@@ -163,15 +160,15 @@ async def execute_and_score(
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
     with _scoring(run, written, missing=missing, late=late) as backlog:
-        if run.monitor is not None:
-            run.monitor.begin(written, late)
+        run.hooks.step("keval_scoring_began", run=run, late=late)
+        if run.has_ended is not None:
             await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
         told = await _execute(run, written, plan, done, backlog)
         run.ready.exchange.try_again("judge", backlog.down)
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
-        await _grade_anchors(run, missing=missing)
+        await run.hooks.finish_trials(run, missing=missing)
         _end(run, told, run.working.total())
 
 
@@ -180,33 +177,21 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
     written = run.run
     with _scoring(run, written, missing=missing) as backlog:
         await backlog.score(written.trials_as_finished())
-        await _grade_anchors(run, missing=missing)
+        await run.hooks.finish_trials(run, missing=missing)
         _end(run, "", run.manifest.elapsed)
 
 
-async def _grade_anchors(run: ActiveRun, *, missing: bool) -> None:
-    """Have judges grade the anchors of the run, after its trials, if it has some. Raises RunError."""
-    if run.plan.evaluation.header.anchors is not None:
-        from keval_analysis.labels.grading import grade_anchors  # only such a run needs it
-
-        await grade_anchors(run, missing=missing)
-
-
-def summarise(run: ActiveRun, written: Run) -> Summary:
-    """Summarise the trials and scores on disk, and write the summary with its verdicts. Raises RunError."""
-    from keval_analysis.expectations import ExpectationCheck  # what runs trials elsewhere decides no gates
-
-    expectations = ExpectationCheck()
-    return conclude(run, written.summary(expectations.watch(written.trials())), expectations)
+def summarise(run: ActiveRun) -> Summary:
+    """Summarise the trials and scores on disk, and finish the run. Raises RunError."""
+    told = run.hooks.step("keval_run_summarised", run=run)
+    parts = {name: part for each in told for name, part in (each or {}).items()}
+    return finish(run, conclude(run.run, parts, run.options.given))
 
 
-def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -> Summary:
-    """Decide the gates, write the summary, and tell hook plugins that the run is finished. Raises RunError."""
-    from keval.store.seal import seal
-    from keval_analysis.gates import with_gates  # as in `summarise`
-
-    summary = with_gates(run.run, summary, expectations, regression=run.options.regression)
-    run.writer.write_summary(summary)
+def finish(run: ActiveRun, summary: Summary) -> Summary:
+    """Write the summary of a run, and tell hook plugins that it is finished. Raises RunError."""
+    if not isinstance(summary, PlainSummary):  # which is counted in no time
+        run.writer.write_summary(summary)
     seal(run.writer, run.manifest)
     run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
     return summary
@@ -223,8 +208,8 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.live_state.begins,
     )
-    if run.monitor is not None and run.parts.is_live:
-        admission.ended, admission.behind = run.monitor.has_ended, backlog.is_behind
+    if run.has_ended is not None and run.parts.is_live:
+        admission.ended, admission.behind = run.has_ended, backlog.is_behind
     rates = run.run_budget.rates
     worker = run.parts.worker(plan, run.ready, rates)
     samples, recording = written.samples, run.recording
@@ -261,13 +246,11 @@ def _scoring(run: ActiveRun, written: Run, *, missing: bool, late: Collection[st
 
         def keep(scored: ScoredTrial, late: bool) -> None:
             lines = run.write_scores(scores, scored)
-            if run.monitor is not None:
-                run.monitor.add(scored.trial, lines)
             run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         at_once = run.plan.evaluation.execution.max_concurrent
         left = bytearray([UNSCORED]) * len(trials)
-        all_at_once = run.monitor is not None
+        all_at_once = run.has_ended is not None
         backlog = Backlog(grader, written.read_trial, keep, scores.note, at_once, {*late}, left, all_at_once)
         backlog.lost = lambda judge, why: run.tell_endpoint(judge, None, False, why)
         yield backlog
@@ -277,10 +260,8 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     """Write what the manifest says in the end. Scores count afterwards, so that none is by a scorer that it lacks."""
     if run.recording is not None:
         run.recording.append(b"")  # before the scores of these judgements count
-    if run.monitor is not None:
-        run.manifest = run.monitor.conclude(run.manifest, run.run.count_trials())
-    ended = run.manifest.looking.ended if run.manifest.looking is not None else None
-    told = "; ".join(filter(None, (ended, told, run.run_budget.told())))
+    ended = run.hooks.step("keval_run_ending", run=run)
+    told = "; ".join(filter(None, (*ended, told, run.run_budget.told())))
     run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if isinstance(run.plan, Plan):
         count_starts(run, run.plan)

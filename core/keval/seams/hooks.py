@@ -10,9 +10,9 @@ import asyncio
 import inspect
 import sys
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import pluggy
@@ -26,11 +26,53 @@ from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
 from keval.seams.live_events import LiveEvent
 
-if TYPE_CHECKING:
-    from keval_analysis.findings.summary import Summary
-
 hookspec = pluggy.HookspecMarker("keval")
 hookimpl = pluggy.HookimplMarker("keval")
+
+
+@hookspec
+def keval_check_plan(check: Any) -> None:
+    """Called once per plan, when its plugins are constructed; `check` is a `keval.plugin.PlanCheck`.
+
+    What is wrong is told to `check.problem`, and what a user should know to `check.notice`. What is raised ends the
+    command, as in all hooks that are handed a `run`: a `keval.plugin.ActiveRun`, whose manifest they may replace.
+    """
+
+
+@hookspec
+def keval_run_described(run: Any) -> None:
+    """Called once per run, when its manifest is made and not yet written."""
+
+
+@hookspec
+def keval_run_begins(run: Any) -> None:
+    """Called once each time that trials are about to be run."""
+
+
+@hookspec
+def keval_scoring_began(run: Any, late: Collection[str]) -> None:
+    """Called before the first trial; the judges `late` grade after the last one."""
+
+
+@hookspec
+def keval_trials_done(run: Any, missing: bool) -> Awaitable[None] | None:
+    """Called when all trials are run and scored, or scored again; with `missing`, only for scores that are lacking.
+
+    It is awaited, and may be a coroutine.
+    """
+
+
+@hookspec
+def keval_run_ending(run: Any) -> str | None:
+    """Called before the manifest of a finished run is written for the last time; returns why it ended early, if so."""
+
+
+@hookspec
+def keval_run_summarised(run: Any) -> Mapping[str, Any] | None:
+    """Called when a run is summarised; returns parts of the summary, by name, as plain data.
+
+    A part of a report is shown by what the group `keval.report_parts` has of its name.
+    """
 
 
 @hookspec
@@ -98,7 +140,7 @@ def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine], late: bool) ->
 
 
 @hookspec
-def keval_run_finished(directory: Path, summary: Summary) -> None:
+def keval_run_finished(directory: Path, summary: Any) -> None:
     """Called once per run, when its summary is written."""
 
 
@@ -107,7 +149,7 @@ _BATCH = 1_000
 _FACTS = "keval_sample_facts"
 _TRIAL_STARTED, _TRIAL_ENDED = "keval_trial_started", "keval_trial_ended"
 _LIVE_EVENT = "keval_live_event"
-_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED)
+_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED, "keval_trials_done")
 
 
 class HookPlugin(NamedTuple):
@@ -194,6 +236,15 @@ class Hooks:
             except Exception as error:  # noqa: BLE001 - a seam: the attempt is over, and other plugins clean up, too
                 told = self._problem(call, f"failed in {_TRIAL_ENDED} of {trial.id}", error)
                 warnings.warn(told, PluginWarning, stacklevel=2)
+
+    def step(self, hook: str, **news: Any) -> list[Any]:
+        """Let every plugin take part in a step of a run; returns what they return. What one raises is raised."""
+        return [call.function(*(news[name] for name in call.argnames)) for call in self._calls[hook]]
+
+    async def finish_trials(self, run: Any, *, missing: bool) -> None:
+        """Let every plugin do what follows the trials, one after the other. What one raises is raised."""
+        for call in self._calls["keval_trials_done"]:
+            await _awaited(call, run=run, missing=missing)
 
     def announce(self, hook: str, **news: Any) -> None:
         """Tell every plugin. One that raises is named in a warning, and the others are told all the same."""

@@ -37,6 +37,10 @@ GROUPS = {
     "keval.results": "results mirror",
     "keval.commands": "command",
     "keval.api": "name",
+    "keval.sections": "key of a config",
+    "keval.options": "option",
+    "keval.readings": "reading of a run",
+    "keval.displays": "display",
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
@@ -103,6 +107,11 @@ def components(group: str) -> Sequence[Component]:
 def offered(group: str) -> Sequence[Component]:
     """List what is installed in a group for users; names of the vendor `testing` are for tests of plugins only."""
     return tuple(component for component in components(group) if not component.name.startswith("testing/"))
+
+
+def has(group: str, name: str) -> bool:
+    """Return whether a plugin of that name is installed."""
+    return any(component.name == name for component in components(group))
 
 
 def find(group: str, name: str) -> Component:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
 import attrs
@@ -23,6 +23,7 @@ from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Transcript, is_sha256
 from keval.records.trial import Sample, Trial
+from keval.seams import registry
 from keval.seams.results import mirror_of, results_folder
 from keval.store.finished import FinishedTrials, Ranking
 from keval.store.index import Index, IndexFile
@@ -30,15 +31,8 @@ from keval.store.lock import fetch_run, is_locked
 from keval.store.scores import ScoresFile
 from keval.store.serialization import read_manifest, read_sample, read_trial
 
-if TYPE_CHECKING:  # readers of trials need nothing of it
-    import pandas
-    import pyarrow
-
+if TYPE_CHECKING:  # what makes scores does not read them so
     from keval.store.scores_by_trial import ScoresByTrial
-    from keval_analysis.findings.added_lines import AddedLines
-    from keval_analysis.findings.draws import Labels
-    from keval_analysis.findings.reviews import Review
-    from keval_analysis.findings.summary import Summary
 
 
 _SAMPLES: WeakValueDictionary[tuple[object, ...], Samples] = WeakValueDictionary()
@@ -125,32 +119,23 @@ class Run:
         return ScoresFile(self.path / "scores.jsonl")
 
     @property
-    def reviews_file(self) -> AddedLines[Review]:
+    def reviews_file(self) -> Any:
         """Where people's reviews of answers are, one a line; missing until the first."""
-        from keval_analysis.findings.added_lines import AddedLines  # as all that is found of a run, no trial needs it
-        from keval_analysis.findings.reviews import read_review
-
-        return AddedLines(self.path / "reviews.jsonl", read_review)
+        return _reading("reviews_file")(self)
 
     @cached_property
     def manifest(self) -> Manifest:
         """What the run was made of. Raises RunError."""
         return read_manifest(self.path / "manifest.json")
 
-    def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
+    def summary(self, trials: Iterable[Trial] | None = None) -> Any:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
-        read = self.trials() if trials is None else trials
-        from keval_analysis.stats.summarise import summarise  # asked for by few readers of runs
+        return _reading("summary")(self, self.trials() if trials is None else trials)
 
-        scores = self._known(self._read_scores())
-        return summarise(self.manifest, self.samples.positions, read, scores, self.labels())
-
-    def written_summary(self) -> Summary | None:
+    def written_summary(self) -> Any:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
-        from keval_analysis.findings.summary_file import read_summary  # as for reviews
-
         path = self.path / "summary.json"
-        return read_summary(path) if path.is_file() else None
+        return _reading("written_summary")(path) if path.is_file() else None
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
@@ -177,27 +162,19 @@ class Run:
 
     def scores_as_made(self) -> Iterator[ScoreLine]:
         """Read the same scores in the order in which they were made, which is that of the file."""
-        return self._current(self._known(self._read_scores()))
+        return self._current(self.all_scores())
 
     def scores_of(self, trial: str) -> list[ScoreLine]:
         """Read the scores of a trial that count. Raises RunError."""
         return [*self._current(self._scores.of(trial))]
 
-    def reviews(self) -> list[Review]:
+    def reviews(self) -> Any:
         """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
-        from keval_analysis.findings.reviews import answer_digest, standing  # as for reviews
+        return _reading("reviews")(self)
 
-        digests = self._digests
-        for review in (found := standing(self.reviews_file.read())):
-            if review.trial not in digests and self.known_trials.named(review.trial) is not None:
-                digests[review.trial] = answer_digest(self.trial(review.trial))
-        return [review for review in found if review.answer == digests.get(review.trial)]
-
-    def labels(self) -> Labels:
+    def labels(self) -> Any:
         """Return all that people said of answers, and which answers were drawn for that. Raises RunError."""
-        from keval_analysis.findings.draws import Labels  # as for reviews
-
-        return Labels.read(self.path, lambda: self.known_trials)
+        return _reading("labels")(self)
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -286,19 +263,13 @@ class Run:
         sha256 = transcript and transcript.request
         return self.blob(sha256) if sha256 and self.has_blob(sha256) else None
 
-    def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
+    def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> Any:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
-        from keval_exports.data_frames import scores_table, trials_table  # need pyarrow, which nothing else does
+        return _reading("arrow")(self, table)
 
-        if table not in ("trials", "scores"):
-            raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
-        return trials_table(self.trials()) if table == "trials" else scores_table(self.scores())
-
-    def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> pandas.DataFrame:
+    def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> Any:
         """Return trials or scores as a data frame, one row each. Needs the extra `keval[frames]`, and pandas."""
-        from keval_exports.data_frames import to_pandas  # as in `to_arrow`
-
-        return to_pandas(self.to_arrow(table))
+        return _reading("pandas")(self, table)
 
     @property
     def is_locked(self) -> bool:
@@ -313,6 +284,10 @@ class Run:
         if trial.condition not in conditions:
             raise ValueError(f"the run has no condition {trial.condition!r}")
         return trial
+
+    def all_scores(self) -> Iterator[ScoreLine]:
+        """Read every score in the order of the file, those of earlier versions of a scorer, too. Raises RunError."""
+        return self._known(self._read_scores())
 
     def _read_scores(self) -> Iterator[ScoreLine]:
         return self.scores_file.read(self.noting and self.noting(self.scores_file.path.name))
@@ -386,9 +361,15 @@ class Run:
         return LineFile(self.trials_file, opened=open_kept)
 
     @cached_property
-    def _digests(self) -> dict[str, str]:
+    def digests(self) -> dict[str, str]:
         """The digests of answers that were asked for already, by trial."""
         return {}
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    """Return what reads so of a run, of whichever package has that. Raises PluginError: it is not installed."""
+    found: Callable[..., Any] = registry.load(registry.find("keval.readings", name))
+    return found
 
 
 def _entry(ranking: Ranking, line: bytes) -> int:

@@ -10,7 +10,6 @@ from datetime import datetime
 from functools import partial
 from io import BufferedWriter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -23,9 +22,6 @@ from keval.redaction import Redactor
 from keval.store.lock import locked
 from keval.store.run import Run
 from keval.store.serialization import sample_line, to_json
-
-if TYPE_CHECKING:
-    from keval_analysis.findings.summary import Summary
 
 
 @attrs.frozen
@@ -96,7 +92,7 @@ class RunWriter:
         """Write manifest.json, whole or not at all. Raises RunError."""
         self._write("manifest.json", to_json(manifest))
 
-    def write_summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: object) -> None:
         """Write summary.json, whole or not at all. Raises RunError."""
         self._write("summary.json", to_json(summary))
 

@@ -145,8 +145,6 @@ class RunDescriber:
         components = plan.components()
         config = _frozen(effective(evaluation), plan.contexts.values())
         secret = {name for _, name in secret_variables(evaluation.source.data)}
-        # A flag may have left out what scores a primary metric.
-        scored = {metric for metric, _ in self.scorers.scales()}
         manifest = Manifest(
             run=run_id,
             evaluation=evaluation.name,
@@ -156,7 +154,6 @@ class RunDescriber:
             neutral=header.neutral,
             failed=header.failed,
             unscored=header.unscored,
-            primary=tuple(metric for metric in header.primary if metric in scored),
             config=config,
             config_file=evaluation.source.name,
             config_folder=str(evaluation.source.base),
@@ -264,7 +261,6 @@ class RunDescriber:
                     scale=scale,
                     repetitions=self.spec.repetitions[metric, judge],
                     digest=self.spec.digests[metric, judge],
-                    threshold=self.evaluation.header.thresholds.get(metric),
                     of_agent=metric in metrics and isinstance(metrics[metric].plugin, AgentChecker),
                     **own,
                 )

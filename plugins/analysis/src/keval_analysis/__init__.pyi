@@ -92,7 +92,7 @@ from keval_analysis.follow import (
     watch as watch,
 )
 from keval_analysis.gate_language import SHARES as SHARES, Names as Names, read_gates as read_gates
-from keval_analysis.gates import were_all_made as were_all_made, with_gates as with_gates
+from keval_analysis.gates import with_gates as with_gates
 from keval_analysis.history.database import key_of as key_of, open_history as open_history
 from keval_analysis.history.rows import PLAY as PLAY, UNFINISHED as UNFINISHED
 from keval_analysis.history.trends import (
@@ -124,6 +124,11 @@ from keval_analysis.listings import (
     renamed_by as renamed_by,
 )
 from keval_analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
+from keval_analysis.options import (
+    GateFlags as GateFlags,
+    gate_options as gate_options,
+    with_more_gates as with_more_gates,
+)
 from keval_analysis.outline import (
     ArmKey as ArmKey,
     Outline as Outline,
@@ -148,6 +153,7 @@ from keval_analysis.question_comparisons import (
 from keval_analysis.question_review import QuestionEntry as QuestionEntry, QuestionFile as QuestionFile
 from keval_analysis.reviews import review_findings as review_findings
 from keval_analysis.scorer_names import named_scorers as named_scorers
+from keval_analysis.sections import Wanted as Wanted
 from keval_analysis.stats.contrasts import contrasts_of as contrasts_of
 from keval_analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
 from keval_analysis.stats.paired import Differences as Differences, Rule as Rule, paired_effects as paired_effects

@@ -11,10 +11,12 @@ import attrs
 
 from keval.config.evaluation import Evaluation
 from keval.errors import PluginError, Problem, suggestion
+from keval.plan.check import PlanCheck
 from keval.plan.plan import Scorers
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.seams import registry
+from keval_analysis.sections import scales_of
 
 Function: TypeAlias = Literal["mean", "low", "high", "median", "p95", "total"]
 Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
@@ -308,25 +310,22 @@ def _check_effect(gate: Gate, names: Names) -> None:
         raise ValueError(f"{told}, and keval estimates none on {gate.metric!r}; remove the sign")
 
 
-def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest | None = None) -> list[Problem]:
-    """Return what is wrong with the gates of a config and of flags.
-
-    `manifest` is that of a run which is scored again.
-    """
-    written = [(gate.text, gate.place) for gate in evaluation.gates if not gate.is_checked]
-    if not written:
-        return []
-    names = names_of(evaluation, scorers)
-    if manifest is not None:
-        run = Names.of(manifest)
+def check_wanted(check: PlanCheck, primary: Sequence[str], written: Sequence[tuple[str, str]]) -> None:
+    """Check the names of primary metrics, and gates, each given with its place."""
+    names = names_of(check.evaluation, check.scorers)
+    for position, name in enumerate(primary if check.manifest is None else ()):
+        if name not in names.metrics:
+            check.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, names.metrics)}")
+    if check.manifest is not None:  # of a run that is scored again
+        run = Names.of(check.manifest)
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)
-    return read_gates(written, names)[1]
+    check.problems.extend(read_gates(written, names)[1])
+    if check.manifest is None:
+        check.notices.extend(_gate_notices(written, names))
 
 
-def gate_notices(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
+def _gate_notices(written: Sequence[tuple[str, str]], names: Names) -> Iterator[Problem]:
     """Yield the gates that are to show an effect of less than the margin, and that chance holds where there is none."""
-    written = [(gate.text, gate.place) for gate in evaluation.gates if not gate.is_checked]
-    names = names_of(evaluation, scorers)
     for text, place in written:
         for gate in read_gates([(text, place)], names)[0]:
             rises = gate.op in (">", ">=")
@@ -343,16 +342,6 @@ def gate_notices(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
                 )
 
 
-def primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
-    """Return the entries of `primary` that name no metric or rubric of the config."""
-    known = names_of(evaluation, scorers).metrics
-    return [
-        evaluation.source.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, known)}")
-        for position, name in enumerate(evaluation.header.primary)
-        if name not in known
-    ]
-
-
 def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
     """Return what the config names, and what flags add to it."""
     data = evaluation.source.data
@@ -365,7 +354,7 @@ def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
         agents=evaluation.labels("agents"),
         conditions=conditions,
         baseline=str(data.get("baseline") or next(iter(conditions), "")),
-        scorers={**known, **scorers.scales()},
+        scorers={**known, **scales_of(evaluation, scorers)},
     )
 
 

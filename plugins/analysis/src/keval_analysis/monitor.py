@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import numpy as np
 
-from keval.config.evaluation import Evaluation, Until
-from keval.dataset.samples import Samples
-from keval.errors import Problem, RunError
-from keval.plan.plan import Plan, ResolvedPlugin, Scorers, question_order
+from keval.config.evaluation import Evaluation
+from keval.errors import RunError
+from keval.plan.check import PlanCheck
+from keval.plan.plan import Plan, ResolvedPlugin, question_order
 from keval.records.manifest import LookingEntry, Manifest, ScorerEntry
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial
@@ -19,6 +19,7 @@ from keval.seams.interfaces import ComparingJudge
 from keval.store.run import Run
 from keval_analysis.findings.effects import SURE
 from keval_analysis.gate_language import Names, names_of, read_effect
+from keval_analysis.sections import Until
 from keval_analysis.stats.effects import differences_of
 from keval_analysis.stats.looking import FIRST_LOOK, Looking
 from keval_analysis.stats.observations import Observations
@@ -26,32 +27,24 @@ from keval_analysis.stats.paired import Rule
 from keval_analysis.stats.pairs import ArmValues, Families, Measure, Pair
 
 
-def until_problems(
-    evaluation: Evaluation,
-    scorers: Scorers,
-    agents: Sequence[ResolvedPlugin],
-    samples: Samples,
-    notices: list[Problem],
-) -> Iterator[Problem]:
-    """Yield what is wrong with `execution.until`; what a user should know of it is added to `notices`."""
-    until = evaluation.execution.until
-    assert until is not None  # noqa: S101 - for mypy: who calls has it
-    path = ("execution", "until", "effect")
+def check_until(until: Until, check: PlanCheck) -> None:
+    """Check `execution.until`, and whether the questions of a plan suffice for it."""
+    evaluation, scorers, path = check.evaluation, check.scorers, ("execution", "until", "effect")
     try:
         effect = read_effect(until.effect, names_of(evaluation, scorers))
     except ValueError as error:
-        yield evaluation.source.problem(path, str(error))
+        check.problem(path, str(error))
         return
     judge = next((each for each in scorers.judges if each.label == effect.scorer[1]), None)
-    if judge is not None and (told := _lateness(judge, evaluation, agents)):
-        yield evaluation.source.problem(path, f"{told}, so there is nothing to look at before; {_OTHERWISE}")
-    count = len(question_order(evaluation, samples))
+    if judge is not None and (told := _lateness(judge, evaluation, check.agents)):
+        check.problem(path, f"{told}, so there is nothing to look at before; {_OTHERWISE}")
+    count = len(question_order(evaluation, check.samples)) if check.samples is not None else 0
     if until.looks is not None and 2 * until.looks > count:
         told = f"{until.looks} looks need {2 * until.looks} questions at least, and there are {count}"
-        yield evaluation.source.problem(("execution", "until", "looks"), f"{told}; declare fewer looks")
+        check.problem(("execution", "until", "looks"), f"{told}; declare fewer looks")
     elif until.looks is None and count <= FIRST_LOOK:
         told = f"intervals that hold at every look begin at {FIRST_LOOK} questions, and there are {count}"
-        notices.append(evaluation.source.problem(("execution", "until"), f"{told}; the run will not end early"))
+        check.notice(("execution", "until"), f"{told}; the run will not end early")
 
 
 _OTHERWISE = "name a metric, or remove `until`"
@@ -102,13 +95,11 @@ class Monitor:
     _finished: int = attrs.field(default=0, init=False)
 
     @classmethod
-    def of(cls, plan: Plan, manifest: Manifest) -> tuple[Monitor, Manifest]:
+    def of(cls, until: Until, plan: Plan, manifest: Manifest) -> tuple[Monitor, Manifest]:
         """Return the monitor of a run, and its manifest with how it is looked at.
 
         A run that goes on after it was looked at otherwise is looked at by what holds whatever was done before.
         """
-        until = plan.evaluation.execution.until
-        assert until is not None  # noqa: S101 - for mypy: who calls has it
         names = Names.of(manifest)
         effect = read_effect(until.effect, names)
         scorer = manifest.scorer(effect.scorer)

@@ -17,6 +17,7 @@ from keval.seams.interfaces import AgentChecker
 from keval.store.run import Run
 from keval_analysis.findings.effects import SURE, Arm, Effect, Family
 from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval_analysis.sections import Wanted, scales_of
 
 if TYPE_CHECKING:
     from keval_analysis.stats.simulated_power import SimulatedRuns
@@ -239,7 +240,7 @@ def plan_power(plan: Plan, wanted: PowerTarget, pilot: Pilot | None = None) -> P
     """
     if len(plan.arms) * len(plan.agents) < 2:
         raise ConfigError("the config has one agent under one condition, so there is nothing to compare; add another")
-    scales = plan.scorers.scales()
+    scales = scales_of(plan.evaluation, plan.scorers)
     if pilot is not None and not (found := {entry.scorer for entry in pilot.summary.scorers}) & scales.keys():
         first = next(iter(scales))[0]
         hint = suggestion(first, [metric for metric, _ in found])
@@ -287,14 +288,15 @@ class _Families:
 
     @classmethod
     def of(cls, plan: Plan) -> _Families:
-        made = {label for tools in plan.evaluation.header.ablated.values() for label in tools.values()}
+        ablated = plan.evaluation.source.data.get("ablated") or {}
+        made = {label for parts in ablated.values() for label in parts.values()}
         conditions = sum(arm.label not in made for arm in plan.arms)
         agents = len(plan.agents)
         # Conditions are what a run is about; agents are compared where there is one condition.
         comparisons = (conditions - 1) * agents or (agents - 1) * conditions or 1
         fixed = {item.label for item in plan.scorers.metrics if isinstance(item.plugin, AgentChecker)}
         scorers = Counter(metric for metric, _ in plan.scorers.scales() if metric not in fixed)
-        primary = frozenset(plan.evaluation.header.primary) & scorers.keys()
+        primary = frozenset(plan.evaluation.section(Wanted).primary) & scorers.keys()
         return cls(comparisons, scorers, primary, plan.evaluation.execution.seed)
 
     def told(self, metric: str) -> tuple[Family, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from keval.errors import RunError
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
+from keval.store.run import Run
 from keval.store.serialization import dump
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
+    from pandas import DataFrame
 
 
 TRIAL_COLUMNS: Mapping[str, str] = {
@@ -102,14 +103,13 @@ def _json(value: Any) -> str:
 _BATCH = 1_000
 
 
-def trials_table(trials: Iterable[Trial]) -> pyarrow.Table:
-    """Return trials as a table. Raises RunError when pyarrow is not installed."""
-    return _table(map(trial_row, trials), TRIAL_COLUMNS)
-
-
-def scores_table(scores: Iterable[ScoreLine]) -> pyarrow.Table:
-    """Return scores as a table. Raises RunError when pyarrow is not installed."""
-    return _table(map(score_row, scores), SCORE_COLUMNS)
+def arrow(run: Run, table: str) -> pyarrow.Table:
+    """Return the trials or scores of a run as a table. Raises RunError: pyarrow is not installed."""
+    if table == "trials":
+        return _table(map(trial_row, run.trials()), TRIAL_COLUMNS)
+    if table == "scores":
+        return _table(map(score_row, run.scores()), SCORE_COLUMNS)
+    raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
 
 
 def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pyarrow.Table:
@@ -148,8 +148,9 @@ def _batches(rows: Iterator[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield batch
 
 
-def to_pandas(rows: pyarrow.Table) -> pandas.DataFrame:
-    """Return a table as a data frame. Raises RunError: there is no pandas."""
+def pandas(run: Run, table: str) -> DataFrame:
+    """Return the trials or scores of a run as a data frame. Raises RunError: pyarrow or pandas is not installed."""
+    rows = arrow(run, table)
     try:
         import_module("pandas")  # pyarrow's own error would not say what to do
     except ImportError as error:

@@ -44,8 +44,8 @@ def check(
     `check.bounds` is not met.
     """
     from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain
-    from keval_analysis import were_all_made
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
+    from keval_instrument.settings import CheckSection, settings_of
     from keval_instrument.table import print_checked
 
     names = [name for name in EXAMINATIONS if name in (only or EXAMINATIONS)]
@@ -56,9 +56,9 @@ def check(
             key: n for key, n in (("samples", samples), ("repetitions", repetitions)) if n is not None
         }
         caps: dict[str, Any] = dict(budget)
-        settings = evaluation.check
+        settings = settings_of(evaluation)
         settings = attrs.evolve(settings, **given, budget=attrs.evolve(settings.budget, **caps))
-        evaluation = attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, check=settings))
+        evaluation = evaluation.with_section(CheckSection(settings))
         checked, material = check_config(evaluation, names, output_dir)
     elif samples or repetitions or budget or selection != Selection():
         raise click.UsageError("only the check of a CONFIG is narrowed; of a RUN, give --only")
@@ -75,5 +75,5 @@ def check(
     if not checked.passed:
         raise SystemExit(1)
     runs = filter(None, (material.asked, material.damaged, material.restyled))
-    if not all(were_all_made(run.written_summary() or run.summary()) for run in runs):
+    if not all((run.written_summary() or run.summary()).were_all_made() for run in runs):
         raise SystemExit(3)

@@ -30,6 +30,7 @@ from keval_instrument.findings import Checked, Examined
 from keval_instrument.making import RunMaker
 from keval_instrument.material import RUNS, Material
 from keval_instrument.runs import checked_folder
+from keval_instrument.settings import settings_of
 from keval_report import Progress
 
 
@@ -38,7 +39,7 @@ def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) ->
 
     Raises KevalError.
     """
-    bounds = _bounds(evaluation.source, evaluation.check.bounds, names)
+    bounds = _bounds(evaluation.source, settings_of(evaluation).bounds, names)
     found: list[Examined] = []
     plan = make_plan(evaluation) if [*names] != [VERIFY] else None
     if VERIFY in names:

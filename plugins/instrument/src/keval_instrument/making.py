@@ -12,6 +12,7 @@ from keval.plugin import Budget, Plan, redactor, run_to_end, tell
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
 from keval_instrument.runs import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
+from keval_instrument.settings import settings_of
 from keval_instrument.written import WrittenAnswer
 from keval_viewer import ServedModel
 
@@ -34,7 +35,7 @@ class RunMaker:
 
     def __attrs_post_init__(self) -> None:
         self.material = Material(plan=self.plan)
-        own = self.plan.evaluation.check.budget
+        own = settings_of(self.plan.evaluation).budget
         self.budget = own if own != Budget() else self.plan.evaluation.budget
 
     def make(self, wanted: Collection[RunName]) -> Material:
@@ -72,7 +73,7 @@ class RunMaker:
         if all(sample.answer is None for sample in found):
             return "no sample has a golden answer; `dataset.answer_key` names its key"
         answers = [*written_answers(found, seed=evaluation.execution.seed)]
-        if evaluation.check.model is not None and not self._lacks_scorers:
+        if settings_of(evaluation).model is not None and not self._lacks_scorers:
             answers = run_to_end(self._by_model(answers, samples))
         return self._written("damaged", "golden", answers)
 
@@ -110,7 +111,7 @@ class RunMaker:
 
         evaluation = attrs.evolve(self.plan.evaluation, budget=self.budget)
         found = [self.plan.samples.named(name) for name in samples]
-        async with ServedModel.open(evaluation, evaluation.check.model, redactor()) as model:
+        async with ServedModel.open(evaluation, settings_of(evaluation).model, redactor()) as model:
             made = await modelled_answers(answers, found, model)
             tokens, usd = self.budget.tokens, self.budget.usd
             self.budget = attrs.evolve(

@@ -11,6 +11,7 @@ import attrs
 
 from keval import Run
 from keval.plugin import Budget, ComparingJudge, Evaluation, Plan, effective, make_plan, with_data
+from keval_instrument.settings import settings_of
 from keval_report import total_cost
 
 _WRITER = "written"
@@ -27,14 +28,14 @@ def checked_folder(evaluation: Evaluation) -> str:
 
 def draw_samples(plan: Plan) -> tuple[str, ...]:
     """Return the ids of as many samples as the config says, drawn at random, in the order of the dataset."""
-    ids, settings = plan.samples.ids, plan.evaluation.check
+    ids, settings = plan.samples.ids, settings_of(plan.evaluation)
     drawn = random.Random(plan.evaluation.execution.seed).sample(range(len(ids)), min(settings.samples, len(ids)))
     return tuple(ids[position] for position in sorted(drawn))
 
 
 def asked_plan(plan: Plan, samples: tuple[str, ...], budget: Budget) -> Plan:
     """Return the plan to ask samples as often as the config says for checks, with no gate. Raises ConfigError."""
-    evaluation, settings = plan.evaluation, plan.evaluation.check
+    evaluation, settings = plan.evaluation, settings_of(plan.evaluation)
     data = _without(effective(evaluation), "ablate", "anchors", "gates")
     data["execution"] |= {
         "num_repetitions": settings.repetitions,

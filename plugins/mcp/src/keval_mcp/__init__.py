@@ -12,7 +12,7 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_mcp.ablation": "with_ablations",
+        "keval_mcp.ablation": "ablating with_ablations",
         "keval_mcp.changes.words": "Words",
         "keval_mcp.facts": "Facts",
         "keval_mcp.loop": "Call Chat Conversation Reply Result open_conversation",

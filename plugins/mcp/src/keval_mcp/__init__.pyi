@@ -7,7 +7,7 @@ A call of an agent goes through `tap`, its `passage` and the `changes` of the co
 comes back the same way. `proxy` puts these together for a condition; `loop` is for agents that run tools themselves.
 """
 
-from keval_mcp.ablation import with_ablations as with_ablations
+from keval_mcp.ablation import ablating as ablating, with_ablations as with_ablations
 from keval_mcp.changes.words import Words as Words
 from keval_mcp.facts import Facts as Facts
 from keval_mcp.loop import (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from keval.config.evaluation import Condition, Evaluation, PluginSpec
 from keval.config.source import KeyPath
-from keval.errors import ConfigError, Problem
+from keval.errors import ConfigError, Problem, suggestion
 from keval.plan.build import make_contexts
 from keval.records.interventions import Intervention
 from keval.seams.workspaces import TextContext
@@ -18,6 +18,59 @@ from keval_mcp.tool_listings import read_tool_listings
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")
+
+
+@attrs.frozen
+class Ablation:
+    """`ablate` names conditions to run without each of their tools, sections and skills, too.
+
+    `ablated` has the labels that this added.
+    """
+
+    ablate: tuple[str, ...] = ()
+    ablated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+
+    def check_config(self, evaluation: Evaluation) -> Iterator[Problem]:
+        """Yield the names that are of no condition with a context; what is wrong with a condition is told there."""
+        written = evaluation.source.data.get("conditions")
+        labels = [*written] if isinstance(written, dict) else []
+        for index, label in enumerate(self.ablate):
+            wrong = label not in labels or label in evaluation.conditions
+            if wrong and (problem := _problem(label, evaluation.conditions)):
+                yield evaluation.source.problem(("ablate", index), problem)
+
+    @property
+    def told(self) -> str:
+        """What is run beside the config's own trials."""
+        return "".join(f", and those of {of} without each of its parts" for of in self.ablate)
+
+    def played(self) -> tuple[Ablation, str, Sequence[str]]:
+        """Return what is left in a replay, and what that leaves out, as servers are asked for it."""
+        return attrs.evolve(self, ablate=()), "the conditions that `ablate` adds to", self.ablate
+
+    def preparation(self, evaluation: Evaluation) -> Coroutine[Any, Any, Evaluation] | None:
+        """Return what makes the evaluation with the conditions that this adds; `None` if it adds none."""
+        return with_ablations(evaluation) if self.ablate else None
+
+
+def ablating(evaluation: Evaluation, labels: Sequence[str]) -> Evaluation:
+    """Return an evaluation in which these conditions are ablated, too, as far as flags left them."""
+    problems = [
+        Problem(f"--ablate {label}", problem) for label in labels if (problem := _problem(label, evaluation.conditions))
+    ]
+    section = evaluation.section(Ablation)
+    wanted = dict.fromkeys(label for label in (*section.ablate, *labels) if label in evaluation.conditions)
+    changed = evaluation.with_section(attrs.evolve(section, ablate=tuple(wanted)))
+    return attrs.evolve(changed, problems=(*evaluation.problems, *problems))
+
+
+def _problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
+    """Return why a condition has nothing to leave out, as far as a config tells."""
+    if label not in conditions:
+        return f"no condition named {label!r}{suggestion(label, conditions, 'conditions')}"
+    if not conditions[label].contexts:
+        return f"{label!r} has no context, so there is nothing to leave out; name a condition that has one"
+    return None
 
 
 @attrs.define
@@ -63,7 +116,7 @@ class _Expansion:
 
     def finished(self) -> Evaluation:
         """Return the evaluation with all that was added; its config says so in place of `ablate`."""
-        data, header = {**self.data, "ablated": self.made}, self.evaluation.header
+        data = {**self.data, "ablated": self.made}
         source = self.evaluation.source
         notices = []
         for of, parts in self.made.items():
@@ -75,9 +128,8 @@ class _Expansion:
             )
             notices.append(Problem(_place(self.evaluation, of), told))
         return attrs.evolve(
-            self.evaluation,
+            self.evaluation.with_section(Ablation((), self.made)),
             source=source.moved(data, {}),
-            header=attrs.evolve(header, ablate=(), ablated=self.made),
             contexts=tuple(self.contexts.values()),
             conditions=self.conditions,
             notices=(*self.evaluation.notices, *notices),
@@ -122,9 +174,10 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
         ConfigError: the evaluation is wrong, or a condition has no part to leave out.
         PreflightError: a server does not come up; with every problem.
     """
-    if not evaluation.header.ablate:
+    ablate = [of for of in evaluation.section(Ablation).ablate if of in evaluation.conditions]
+    if not ablate:
         return evaluation
-    wanted = [label for of in evaluation.header.ablate for label in evaluation.conditions[of].contexts]
+    wanted = [label for of in ablate for label in evaluation.conditions[of].contexts]
     made = make_contexts(evaluation, tuple(dict.fromkeys(wanted)))
     texts = {each.label: each.plugin for each in made if isinstance(each.plugin, TextContext)}
     parts = {label: [*text.parts()] for label, text in texts.items()}
@@ -134,7 +187,7 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
             parts[offered.label] = [*dict.fromkeys(tools)]
     expansion = _Expansion.of(evaluation)
     problems = []
-    for of in evaluation.header.ablate:
+    for of in ablate:
         for context in evaluation.conditions[of].contexts:
             noun = texts[context].part if context in texts else "tool"
             for part in parts[context]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -80,7 +80,11 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     left_out("the agent", [spec.label for spec in evaluation.agents if spec.label not in manifest.agents])
     left_out("the condition", [label for label in evaluation.conditions if label not in manifest.conditions])
     left_out("the judge", [spec.label for spec in evaluation.judges if spec.label not in manifest.judges])
-    left_out("the conditions that `ablate` adds to", evaluation.header.ablate)
+    sections = []
+    for section in evaluation.sections:
+        played, *without = section.played() if hasattr(section, "played") else (section, "", ())
+        sections.append(played)
+        left_out(*without)
     conditions = {label: each for label, each in evaluation.conditions.items() if label in manifest.conditions}
     agents = tuple(spec for spec in evaluation.agents if spec.label in manifest.agents)
     if not agents or not conditions:
@@ -94,7 +98,8 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     baseline = header.baseline if header.baseline in conditions else None
     return attrs.evolve(
         evaluation,
-        header=attrs.evolve(header, baseline=baseline, ablate=()),
+        header=attrs.evolve(header, baseline=baseline),
+        sections=tuple(sections),
         agents=agents,
         conditions=conditions,
         judges=tuple(spec for spec in evaluation.judges if spec.label in manifest.judges),
@@ -141,9 +146,17 @@ def make_replay_plan(
 
 @contextmanager
 def planned_replay(
-    config: Path | None, selection: Selection, run: Run, misses: Literal["fail", "live"], redactor: Redactor
+    config: Path | None,
+    selection: Selection,
+    run: Run,
+    misses: Literal["fail", "live"],
+    redactor: Redactor,
+    *,
+    changed: Callable[[Evaluation], Evaluation] = lambda evaluation: evaluation,
 ) -> Iterator[tuple[Plan, Replay]]:
     """Yield the plan of a replay of a recorded run, with the variables that run had while the block runs.
+
+    Flags changed the evaluation as `changed` returns it.
 
     Raises ConfigError, RunError.
     """
@@ -153,7 +166,7 @@ def planned_replay(
         evaluation = load(config) if config is not None else _rebuilt(run)
         learn_config(redactor, evaluation)
         live = misses == "live"
-        selected = select(evaluation, recorded_selection(selection, manifest, live=live))
+        selected = changed(select(evaluation, recorded_selection(selection, manifest, live=live)))
         # The config may name another dataset than the recorded one, whose samples are asked unless that is done live.
         dataset = read_dataset(selected.dataset) if config is not None and selected.dataset is not None else None
         renewed = _renewed(recording, dataset, redactor) if live and dataset is not None else ()

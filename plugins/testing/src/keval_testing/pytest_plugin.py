@@ -97,7 +97,6 @@ class Evaluations:
         evaluation that cannot be run fails the test.
         """
         from keval import KevalError
-        from keval_analysis import were_all_made
         from keval_report import gate_rows, loss_texts, unmet_texts, unrun_text
 
         subtests = self._subtests()
@@ -122,7 +121,7 @@ class Evaluations:
                 if row.verdict == "undecided":
                     pytest.skip(told)
         with subtests.test("all trials answered and scored"):
-            if not were_all_made(summary):
+            if not summary.were_all_made():
                 lost = [unrun_text(summary, under_way=False), *loss_texts(summary, run.path)]
                 pytest.fail("\n".join([*filter(None, lost), str(run.path)]), pytrace=False)
         return run

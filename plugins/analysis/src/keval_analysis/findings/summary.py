@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -13,6 +13,7 @@ from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
 from keval.records.transcript import ContentKind
 from keval.records.usage import Usage
+from keval.run.conclusion import Outcome
 from keval_analysis.findings.anchors import AnchorFindings
 from keval_analysis.findings.effects import (
     AgentProperty,
@@ -380,7 +381,8 @@ class Summary(Entry):
     compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
     against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
     looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
-    looking. `changed` are the files of the run that changed after it had ended.
+    looking. `parts` are those of hook plugins, by name. `changed` are the files of the run that changed after it had
+    ended.
     """
 
     run: str
@@ -426,6 +428,27 @@ class Summary(Entry):
     placeholders: int = attrs.field(default=0, metadata={"sparse": True})
     same_vendor: tuple[SameVendor, ...] = ()
     looking: LookingEntry | None = None
+    parts: Mapping[str, Any] = attrs.field(factory=dict, metadata={"sparse": True})
+
+    def outcome(self, *, strict: bool = False) -> Outcome:
+        """Return whether a gate failed, or is undecided and that is `strict`, and else whether the run is complete."""
+        failing = ("failed", "undecided") if strict else ("failed",)
+        if any(result.verdict in failing for result in self.gates):
+            return "gate failed"
+        return "passed" if self.were_all_made() else "incomplete"
+
+    def were_all_made(self) -> bool:
+        """Return whether every trial was answered and every score made, but for failures that a gate on them allows."""
+        allowed = {
+            (gate.agent, gate.condition)
+            for gate in self.gates
+            if (gate.kind, gate.metric, gate.verdict) == ("resource", "failures", "held") and gate.op in ("<=", "<")
+        }
+        failed = any(arm.failed for arm in self.trials if (arm.agent, arm.condition) not in allowed)
+        failed = failed or any(arm.failed for arm in self.arms)
+        unfinished = sum(arm.trials for arm in self.trials) < self.planned
+        unscored = any(arm.missing for arm in self.arms)
+        return not (failed or unfinished or unscored)
 
     @property
     def ablated(self) -> frozenset[str]:

@@ -20,6 +20,7 @@ from keval.records.transcript import Message, Transcript
 from keval.records.trial import Sample, Trial
 from keval.store.serialization import dump, read_sample, read_score
 from keval_analysis.findings.anchors import ANCHOR_SCORES
+from keval_analysis.sections import Anchors
 
 _PREFIX = "/anchor/"
 """With which the id of no trial of a run begins, as the label of an agent stands first there."""
@@ -31,7 +32,7 @@ def read_anchors(evaluation: Evaluation, scorers: Scorers) -> tuple[Sequence[Sam
 
     A record is read as those of a dataset are, and has `response` and `levels`.
     """
-    path = evaluation.header.anchors
+    path = evaluation.section(Anchors).anchors
     if path is None:
         return (), []
     if not path.is_file():

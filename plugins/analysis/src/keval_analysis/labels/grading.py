@@ -21,6 +21,7 @@ from keval_analysis.labels.anchors import (
     anchor_trial,
     anchors_file,
     read_anchor_scores,
+    read_anchors,
     read_kept_anchors,
 )
 
@@ -32,9 +33,9 @@ async def grade_anchors(run: ActiveRun, *, missing: bool) -> None:
     """
     folder = run.writer.path
     if not anchors_file(folder).exists():
-        if not (isinstance(run.plan, Plan) and run.plan.anchors):
+        if not isinstance(run.plan, Plan) or not run.plan.scorers.judges or run.manifest.replay is not None:
             return
-        _write(run, run.plan.anchors)
+        _write(run, read_anchors(run.plan.evaluation, run.plan.scorers)[0])
     kept = [line for line in read_anchor_scores(folder) if _stays(run, line, missing=missing)]
     made = {(line.trial, *line.scorer, line.judgement.repetition) for line in kept if line.judgement}
     comparing = {item.label for item in run.plan.scorers.judges if isinstance(item.plugin, ComparingJudge)}

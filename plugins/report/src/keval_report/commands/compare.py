@@ -52,9 +52,9 @@ def command(
     better last.
     """
     from keval.cli.console import data_console, print_json, safe
-    from keval.cli.session import tell_changed
     from keval.store.seal import SealCheck
     from keval_analysis import compare_runs  # what a run needs to be compared takes a while to import
+    from keval_report.display import tell_changed
     from keval_report.terminal.comparison import (
         describe_comparisons,
         describe_run,

@@ -13,7 +13,6 @@ import click
 from keval.cli.console import message_console, print_json, safe
 from keval.cli.messages import foreign
 from keval.cli.options import json_option, local_folder_type, results_option
-from keval.cli.session import tell_changed
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
@@ -22,6 +21,7 @@ from keval.seams.exporters import Exporter
 from keval.seams.results import mirror_of
 from keval.store.run import find_run
 from keval.store.seal import SealCheck
+from keval_report.display import tell_changed
 from keval_report.words import run_place
 
 _GROUP = "keval.exporters"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.console import data_console, print_json
 from keval.cli.messages import redactor
 from keval.cli.options import json_option, results_option, selection_options
@@ -52,6 +54,7 @@ class _Size(click.ParamType[tuple[float, bool]]):
     help="The probability to see the difference if there is one.",
 )
 @selection_options
+@added_options("power")
 @results_option
 @json_option
 def command(
@@ -61,6 +64,7 @@ def command(
     pilot: str | None,
     power: float,
     selection: Selection,
+    added: Mapping[CommandOptions, Mapping[str, Any]],
     output_dir: Path,
     as_json: bool,
 ) -> None:
@@ -74,7 +78,8 @@ def command(
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    plan = make_plan(select(evaluation, selection))
+    with CommandCall.begun(added, root=output_dir, config=config, selection=selection) as call:
+        plan = make_plan(call.changed(select(evaluation, selection)))
     size, is_share = effect or (None, False)
     found = find_run(pilot, output_dir) if pilot is not None else None
     planned = plan_power(plan, PowerTarget(size, is_share, power), Pilot.of(found) if found else None)

@@ -10,14 +10,24 @@ import attrs
 import click
 
 from keval.cli.console import data_console, message_console, safe
-from keval.cli.options import Detail, GateFlags, detail_options, gate_options, json_option, results_option
-from keval.cli.session import finish
+from keval.cli.options import Detail, detail_options, json_option, results_option
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.seams import registry
 from keval.store.run import Run, find_run
 from keval.store.seal import SealCheck
-from keval_analysis import ExpectationCheck, Names, Outline, Summary, read_gates, summarise_with_outline, with_gates
+from keval_analysis import (
+    ExpectationCheck,
+    GateFlags,
+    Names,
+    Outline,
+    Summary,
+    gate_options,
+    read_gates,
+    summarise_with_outline,
+    with_gates,
+)
+from keval_report.display import finish
 from keval_report.terminal.plain_table import print_plain_table
 
 if TYPE_CHECKING:  # for most reports the terminal's is enough

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -17,12 +16,10 @@ from keval.plan.plan import Plan
 from keval.records.formats import counted, number, percent, short_number, time_span
 from keval.records.models import dollars
 from keval.records.servers import Sharing
-from keval.seams.interfaces import PlansSharing
-from keval_analysis import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval_analysis import ASSUMPTIONS, Forecast, MetricPower, PowerPlan, Wanted
 from keval_report.server_starts import LESS
 from keval_report.terminal.tools import sharing_text
 
-_MOST = 20
 _NOTABLE_STARTS = 50
 """How many starts of a server are told with what takes less."""
 
@@ -31,7 +28,7 @@ def describe(plan: Plan) -> dict[str, Any]:
     """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
     execution = plan.evaluation.execution
     asked = sum(agent.prerecorded is None for agent in plan.agents)
-    planned = planned_sharing(plan)
+    planned = plan.sharing()
     turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
     model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
     return {
@@ -59,24 +56,10 @@ def describe(plan: Plan) -> dict[str, Any]:
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],
         "executor": plan.executor.component.name,
-        "gates": [gate.text for gate in plan.evaluation.gates],
+        "gates": [*plan.evaluation.section(Wanted).all_gates],
         "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
-    }
-
-
-def planned_sharing(plan: Plan) -> dict[str, tuple[Sharing | None, int]]:
-    """Return for each context whether trials will share its server, `None` if that shows when it starts.
-
-    With it comes how many trials there are that otherwise have one of their own.
-    """
-    used = Counter(label for arm in plan.arms for label in arm.contexts if plan.trials_of_arm)
-    plugins = {label: plan.contexts[label].plugin for label in used}
-    return {
-        label: (plugin.planned_sharing(), used[label] * plan.trials_of_arm)
-        for label, plugin in plugins.items()
-        if isinstance(plugin, PlansSharing)
     }
 
 
@@ -151,14 +134,6 @@ def _brief(value: Any) -> str:
 
 def _cap(name: str, most: float) -> str:
     return dollars(most) if name == "usd" else f"{most:,} {name}"
-
-
-def print_notices(plan: Plan, console: Console) -> None:
-    """Print the plan's notices, each with its place: the first 20, and how many more there are."""
-    for notice in plan.notices[:_MOST]:
-        console.print(safe(f"note: {notice}", "yellow"), soft_wrap=True)
-    if (more := len(plan.notices) - _MOST) > 0:
-        console.print(f"note: {more} more like these", soft_wrap=True)
 
 
 _FEW = 30

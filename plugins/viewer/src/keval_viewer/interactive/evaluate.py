@@ -19,7 +19,8 @@ from keval.run.flow import run_plan
 from keval.run.select import Selection, select
 from keval.seams.results import results_folder
 from keval.store.run import Run, find_run
-from keval_mcp import with_ablations
+from keval_analysis import with_more_gates
+from keval_mcp import ablating, with_ablations
 
 T = TypeVar("T")
 
@@ -73,14 +74,17 @@ def evaluate(
         repetitions=repetitions,
         judge_repetitions=judge_repetitions,
         max_concurrent=max_concurrent,
-        gates=tuple(gates),
-        ablate=tuple(ablate),
     )
+
+    def changed(evaluation: Evaluation) -> Evaluation:
+        evaluation = with_more_gates(evaluation, tuple(gates)) if gates else evaluation
+        return ablating(evaluation, ablate) if ablate else evaluation
+
     reach_loopback(os.environ)
     root = results_folder(results)
     options = RunOptions([(f"hooks[{number}]", hook) for number, hook in enumerate(hooks)], record=record)
     if replay is None:
-        return _to_end(lambda: _run(select(_read(config), selection), root, options))
+        return _to_end(lambda: _run(changed(select(_read(config), selection)), root, options))
     if record:
         raise ValueError(
             "a replay calls no model or server that `record` could record; `replay_misses='live'` records by itself"
@@ -93,7 +97,10 @@ def evaluate(
     )
 
     recorded = find_run(str(replay), root)
-    with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor) as (plan, played):
+    with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor, changed=changed) as (
+        plan,
+        played,
+    ):
         run, _ = _to_end(lambda: replay_run(played, plan, root, options))
         return run
 
@@ -105,8 +112,7 @@ def _read(config: str | Path | Mapping[str, Any]) -> Evaluation:
 
 
 async def _run(evaluation: Evaluation, root: Path, options: RunOptions) -> Run:
-    if evaluation.header.ablate:
-        evaluation = await with_ablations(evaluation)
+    evaluation = await with_ablations(evaluation)
     run, _ = await run_plan(make_plan(evaluation), root, options)
     return run
 

@@ -36,7 +36,17 @@ from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import Pass
 from keval.store.serialization import read_trial
-from keval_analysis import Arm, ArmScore, ArmTrials, Effect, ExpectationCheck, Kind, Summariser, review_findings
+from keval_analysis import (
+    Arm,
+    ArmScore,
+    ArmTrials,
+    Effect,
+    ExpectationCheck,
+    Kind,
+    Summariser,
+    review_findings,
+    with_gates,
+)
 from keval_viewer.interactive.conversation import TrialConversation
 
 
@@ -290,7 +300,7 @@ class InteractiveRun:
             stopped=stopped,
             reviews=review_findings(run.run),
         )
-        steps.conclude(run, summary, self._expectations)
+        steps.finish(run, with_gates(run.run, summary, self._expectations))
 
 
 @attrs.frozen(eq=False)

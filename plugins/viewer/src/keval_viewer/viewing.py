@@ -10,15 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from keval.cli.call import CommandCall, CommandOptions
 from keval.cli.messages import tell
-from keval.errors import ConfigError, PluginError, Problem
 from keval.processes import supervised
-from keval.records.manifest import Manifest
-from keval.seams import registry
 from keval.seams.hooks import hookimpl
 
-if TYPE_CHECKING:  # it imports what a dry run does not need
-    from keval.run.active_run import Watchers
+if TYPE_CHECKING:
+    from keval.records.manifest import Manifest
 
 _COMMAND = "view"
 """The command of a plugin that shows runs; it is called as `keval view RESULTS --run RUN [--no-browser]`."""
@@ -27,23 +27,25 @@ _CLOSING = 5.0
 _INTERRUPTED = 130
 
 
+def _apply(call: CommandCall, *, view: bool) -> None:
+    if view:
+        call.watchers.append(("keval/viewing", call.stack.enter_context(_viewing())))
+
+
+_TOLD = "Show the run in the browser while it runs and, in a terminal, afterwards until Ctrl-C."
+options = CommandOptions([click.option("--view", is_flag=True, help=_TOLD)], _apply)
+
+
 @contextmanager
-def viewing(wanted: bool) -> Iterator[Watchers]:
-    """Yield the hook plugin that begins the viewer when a run begins, if that is wanted.
+def _viewing() -> Iterator[_Viewer]:
+    """Yield the hook plugin that begins the viewer when a run begins.
 
     After a run that was not interrupted, the viewer goes on until Ctrl-C, if there is a terminal to press it in; the
-    command's exit code stays. Raises ConfigError: no installed plugin has the command.
+    command's exit code stays.
     """
-    if not wanted:
-        yield []
-        return
-    try:
-        registry.find("keval.commands", _COMMAND)
-    except PluginError as error:
-        raise ConfigError([Problem("--view", str(error))]) from error
     viewer = _Viewer()
     try:
-        yield [("keval/viewing", viewer)]
+        yield viewer
     except SystemExit as ended:
         if ended.code != _INTERRUPTED:
             viewer.stay()

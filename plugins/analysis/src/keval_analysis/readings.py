@@ -1,0 +1,68 @@
+"""What a `Run` reads by this package: its summary, and what people said of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from keval.records.trial import Trial
+from keval.store.run import Run
+from keval_analysis.findings.added_lines import AddedLines
+from keval_analysis.findings.reviews import Review, answer_digest, read_review, standing
+
+if TYPE_CHECKING:
+    from keval_analysis.findings.draws import Labels
+    from keval_analysis.findings.summary import Summary
+
+
+def summary(run: Run, trials: Iterable[Trial]) -> Summary:
+    """Summarise trials and the scores of a run; gates are not decided. Raises RunError."""
+    from keval_analysis.stats.summarise import summarise  # asked for by few readers of runs
+
+    return summarise(run.manifest, run.samples.positions, trials, run.all_scores(), labels(run))
+
+
+def written_summary(path: Path) -> Summary:
+    """Return a summary.json. Raises RunError."""
+    from keval_analysis.findings.summary_file import read_summary
+
+    return read_summary(path)
+
+
+def reviews_file(run: Run) -> AddedLines[Review]:
+    """Return where the reviews of a run are."""
+    return AddedLines(run.path / "reviews.jsonl", read_review)
+
+
+def reviews(run: Run) -> list[Review]:
+    """Return what people said of the answers of a run as they are, and did not replace or withdraw. Raises RunError."""
+    digests = run.digests
+    for review in (found := standing(reviews_file(run).read())):
+        if review.trial not in digests and run.known_trials.named(review.trial) is not None:
+            digests[review.trial] = answer_digest(run.trial(review.trial))
+    return [review for review in found if review.answer == digests.get(review.trial)]
+
+
+def conclusion(run: Run, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Summary:
+    """Summarise a run whose trials are finished, and decide its gates; `given` are the options of the command.
+
+    Raises RunError.
+    """
+    from keval_analysis.expectations import ExpectationCheck
+    from keval_analysis.gates import with_gates
+
+    expectations = ExpectationCheck()
+    found = with_gates(
+        run, run.summary(expectations.watch(run.trials())), expectations, regression=given.get("regression")
+    )
+    return attrs.evolve(found, parts=parts)
+
+
+def labels(run: Run) -> Labels:
+    """Return all that people said of answers of a run, and which answers were drawn for that. Raises RunError."""
+    from keval_analysis.findings.draws import Labels
+
+    return Labels.read(run.path, lambda: run.known_trials)

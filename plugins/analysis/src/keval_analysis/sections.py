@@ -1,0 +1,224 @@
+"""The keys of a config that say what the results are to show, and when a run may end early."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs.validators import ge, gt, le, optional
+
+from keval.config.evaluation import Evaluation
+from keval.errors import suggestion
+from keval.records.manifest import Manifest
+from keval.records.scores import Scale, Scorer
+from keval.records.trial import Trial
+from keval.seams import registry
+from keval.seams.hooks import hookimpl
+
+if TYPE_CHECKING:
+    from keval.plan.check import PlanCheck
+    from keval.plan.plan import Scorers
+    from keval.run.active_run import ActiveRun
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
+
+
+@attrs.frozen
+class Wanted:
+    """What the results are to show.
+
+    `primary` names the metrics and rubrics that the run is to decide; the others are explored.
+    `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
+    `margin` maps one to the smallest difference that matters, in points of the scale, or as a share of it such as 5%.
+    `gates` are what the results must show, such as `basic/contains >= 0.8`.
+    """
+
+    primary: tuple[str, ...] = ()
+    thresholds: Mapping[str, float] = attrs.field(factory=dict)
+    margin: Mapping[str, float | str] = attrs.field(factory=dict)
+    gates: tuple[str, ...] = ()
+    _flags: tuple[str, ...] = attrs.field(default=(), init=False)
+
+    def with_gates(self, flags: Sequence[str]) -> Wanted:
+        """Return what is wanted with the gates of flags, too."""
+        found = attrs.evolve(self)
+        object.__setattr__(found, "_flags", (*dict.fromkeys(flags),))
+        return found
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """What flags changed."""
+        return {"gates": [*self.all_gates]} if self._flags else {}
+
+    @property
+    def all_gates(self) -> tuple[str, ...]:
+        """The gates of the config and of flags, each once."""
+        return (*(gate for gate in self.gates if gate not in self._flags), *self._flags)
+
+    def unchecked(self, evaluation: Evaluation) -> list[tuple[str, str]]:
+        """Return the gates whose names were not checked when the run began, each with its place."""
+        own = [] if evaluation.is_reread else [*enumerate(self.gates)]
+        places = [(gate, evaluation.source.place(("gates", at))) for at, gate in own if gate not in self._flags]
+        return places + [(gate, f"--fail-under {gate}") for gate in self._flags]
+
+    @hookimpl
+    def keval_check_plan(self, check: PlanCheck) -> None:
+        scales = {metric: scale for (metric, _), scale in check.scorers.scales().items()}
+        is_new = check.manifest is None
+        for name, value in self.thresholds.items() if is_new else ():
+            if _is_scorer(check, "thresholds", name, scales) and name in scales:
+                scale = scales[name]
+                if not scale.low <= value <= scale.high:
+                    told = f"the scale of {name!r} is from {scale.low:g} to {scale.high:g}, got {value:g}"
+                    check.problem(("thresholds", name), told)
+        for name, written in self.margin.items() if is_new else ():
+            if _is_scorer(check, "margin", name, scales) and name in scales:
+                try:
+                    _margin(written, scales[name])
+                except ValueError as error:
+                    check.problem(("margin", name), str(error))
+        unchecked = self.unchecked(check.evaluation)
+        if unchecked or self.primary:
+            from keval_analysis.gate_language import check_wanted
+
+            check_wanted(check, self.primary, unchecked)
+
+    @hookimpl
+    def keval_run_described(self, run: ActiveRun) -> None:
+        run.manifest = self.described(run.manifest)
+
+    def described(self, manifest: Manifest) -> Manifest:
+        """Return a manifest with what is wanted of the scorers that it has; a flag may have left some out."""
+        entries = tuple(
+            attrs.evolve(
+                entry,
+                scale=self.with_margin(entry.metric, entry.scale),
+                threshold=self.thresholds.get(entry.metric),
+            )
+            for entry in manifest.scorers
+        )
+        scored = {entry.metric for entry in entries}
+        return attrs.evolve(manifest, scorers=entries, primary=tuple(name for name in self.primary if name in scored))
+
+    def with_margin(self, metric: str, scale: Scale) -> Scale:
+        """Return a scale with the margin of the config, in its units."""
+        written = self.margin.get(metric)
+        return scale if written is None else attrs.evolve(scale, margin=_margin(written, scale))
+
+
+def scales_of(evaluation: Evaluation, scorers: Scorers) -> dict[Scorer, Scale]:
+    """Return the scale of every scorer, with the margins of the config."""
+    wanted = evaluation.section(Wanted)
+    return {scorer: wanted.with_margin(scorer[0], scale) for scorer, scale in scorers.scales().items()}
+
+
+def _margin(written: float | str, scale: Scale) -> float:
+    """Return a margin in the units of a scale. Raises ValueError: it is no number or share, or not on the scale."""
+    found = _SHARE.fullmatch(str(written).strip())
+    if found is None:
+        raise ValueError(f"a margin is a number, or a share of the scale such as 5%: {written!r}")
+    if found[2] and math.isinf(scale.high):
+        raise ValueError(f"the scale has no end that {written!r} could be a share of; write a number")
+    value = float(found[1]) / 100 * (scale.high - scale.low) if found[2] else float(found[1])
+    return attrs.evolve(scale, margin=value).least
+
+
+def _is_scorer(check: PlanCheck, key: str, name: str, scales: Mapping[str, Scale]) -> bool:
+    """Return whether a metric or rubric exists that an entry of a key is for; if none does, that is a problem."""
+    # A flag may have narrowed what scores.
+    installed = [item.name for group in ("keval.metrics", "keval.rubrics") for item in registry.components(group)]
+    known = {*scales, *installed, *(spec.label for spec in check.evaluation.rubrics)}
+    if name not in known:
+        hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
+        check.problem((key, name), f"no metric or rubric named {name!r}{hint}", at_key=True)
+    return name in known
+
+
+@attrs.frozen
+class Until:
+    """When a run may end before all questions are asked: its intervals then hold at every look.
+
+    `effect` is written as in gates. The run ends when the effect is `decided`, or when its 95 % interval is at most as
+    wide as `width`, in points of the scale. By default the effect is looked at after every question; with `looks`, so
+    many times, after equal numbers of questions, by bounds of O'Brien and Fleming.
+    """
+
+    effect: str
+    decided: bool = False
+    width: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    looks: int | None = attrs.field(default=None, validator=optional([ge(2), le(20)]))
+
+    def __attrs_post_init__(self) -> None:
+        if self.decided == (self.width is not None):
+            raise ValueError("'until' takes `decided: true` or `width`, and not both")
+
+
+@attrs.define(eq=False)
+class EarlyEnd:
+    """When a run may end early. All arms and repetitions of a question are then asked before the next one."""
+
+    until: Until | None = None
+    _monitor: Any = attrs.field(default=None, init=False)
+
+    @property
+    def question_by_question(self) -> bool:
+        """Whether questions are asked one by one."""
+        return self.until is not None
+
+    @hookimpl
+    def keval_check_plan(self, check: PlanCheck) -> None:
+        if self.until is not None and check.samples is not None:
+            from keval_analysis.monitor import check_until  # NumPy takes a tenth of a second to import
+
+            check_until(self.until, check)
+
+    @hookimpl
+    def keval_run_begins(self, run: ActiveRun) -> None:
+        if self.until is not None:
+            from keval_analysis.monitor import Monitor
+
+            self._monitor, run.manifest = Monitor.of(self.until, run.plan, run.manifest)
+            run.has_ended = self._monitor.has_ended
+
+    @hookimpl
+    def keval_scoring_began(self, run: ActiveRun, late: Sequence[str]) -> None:
+        if self._monitor is not None:
+            self._monitor.begin(run.run, late)
+
+    @hookimpl
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[Any]) -> None:
+        if self._monitor is not None:
+            self._monitor.add(trial, scores)
+
+    @hookimpl
+    def keval_run_ending(self, run: ActiveRun) -> str | None:
+        if self._monitor is not None:
+            run.manifest = self._monitor.conclude(run.manifest, run.run.count_trials())
+        return run.manifest.looking.ended if run.manifest.looking is not None else None
+
+
+@attrs.frozen
+class Anchors:
+    """`anchors` is a file of answers that people have labelled, which judges grade again in every run."""
+
+    anchors: Path | None = None
+
+    @hookimpl
+    def keval_check_plan(self, check: PlanCheck) -> None:
+        if self.anchors is not None and check.scorers.judges and check.samples is not None and not check.played:
+            from keval_analysis.labels.anchors import read_anchors
+
+            check.problems.extend(read_anchors(check.evaluation, check.scorers)[1])
+        if self.anchors is not None and check.manifest is None and not check.evaluation.judges:
+            check.notice(("anchors",), "no judge grades anchors; add `judges:`", at_key=True)
+
+    @hookimpl
+    async def keval_trials_done(self, run: ActiveRun, missing: bool) -> None:
+        if self.anchors is not None:
+            from keval_analysis.labels.grading import grade_anchors
+
+            await grade_anchors(run, missing=missing)
