@@ -79,7 +79,7 @@ def unplugged(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     def connected(*args: object, **options: object) -> None:
         raise AssertionError("a replay connects to a model")
 
-    monkeypatch.setattr("keval_gateway.process.run_gateway", connected)
+    monkeypatch.setattr("keval_gateway.run_gateway", connected)
     for path in recorded.root.glob("*.yaml"):
         path.unlink()
     return recorded
@@ -226,7 +226,7 @@ def test_a_miss_that_cannot_be_asked_live_ends_the_run_with_the_reason(
     def down(*args: object, **options: object) -> None:
         raise PreflightError("no key is set")
 
-    monkeypatch.setattr("keval_gateway.process.run_gateway", down)
+    monkeypatch.setattr("keval_gateway.run_gateway", down)
     write(recorded, conditions={"baseline": {"system_prompt": "Reply with the ${WORD} word."}})
 
     outcome = replay(recorded, "eval.yaml", "--replay-misses", "live", WORD=WORD)
