@@ -33,7 +33,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval.seams.transcript_builder": (
             "JudgementBuilder TextLog TranscriptBuilder report_request reporting_requests"
         ),
-        "keval.seams.live_events": "Feed LiveEvent EmitEvent FeedItem",
+        "keval.seams.live_events": "LiveEvent EmitEvent",
         "keval.records.trial": "PLACEHOLDER Expectation TrialKey",
         "keval.records.servers": "CallLog McpServer ServerChannel ServerStarts Sharing ToolListing Transport",
         "keval.records.transcript": "Blob Content ContentKind ServerExchange",

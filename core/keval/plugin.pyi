@@ -114,7 +114,7 @@ from keval.seams.transcript_builder import (
     report_request as report_request,
     reporting_requests as reporting_requests,
 )
-from keval.seams.live_events import Feed as Feed, LiveEvent as LiveEvent, EmitEvent as EmitEvent, FeedItem as FeedItem
+from keval.seams.live_events import LiveEvent as LiveEvent, EmitEvent as EmitEvent
 from keval.records.trial import PLACEHOLDER as PLACEHOLDER, Expectation as Expectation, TrialKey as TrialKey
 
 # MCP servers and the tap

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-import attrs
-
-from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import TEMPLATE_MARKS, Evaluation
 from keval.config.secrets import secret_notices
 from keval.config.source import KeyPath
@@ -113,49 +110,6 @@ def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable
             yield item.path
     if dataset.checks or dataset.workspaces:
         yield ("dataset",)
-
-
-def make_session_plan(evaluation: Evaluation) -> Plan:
-    """Construct what a session needs: agents, contexts, middleware, prompts.
-
-    Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
-    """
-    needed = attrs.evolve(
-        evaluation,
-        dataset=None,
-        metrics=(),
-        judges=(),
-        rubrics=(),
-        plugins=(),
-        sections=(),
-        problems=tuple(_without(evaluation.problems, "the key 'dataset' is missing")),
-    )
-    return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())
-
-
-def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
-    """Construct the contexts with these labels, or all of them. Raises ConfigError with every problem.
-
-    What else an evaluation needs may be missing.
-    """
-    problems = _without(evaluation.problems, "the key 'dataset' is missing", "the key 'agents' is missing")
-    known = [spec.label for spec in evaluation.contexts]
-    for label in labels:
-        if label not in known:
-            hint = suggestion(label, known, "contexts")
-            problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
-    wanted = labels or known
-    needed = with_bases(evaluation.contexts, wanted)
-    specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
-    constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
-    contexts = contexts_of(constructor)
-    constructor.finish()
-    return tuple(contexts[label] for label in known if label in wanted)
-
-
-def _without(problems: Iterable[Problem], *messages: str) -> list[Problem]:
-    """Leave out problems with messages that begin so."""
-    return [problem for problem in problems if not problem.message.startswith(messages)]
 
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:

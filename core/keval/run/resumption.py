@@ -13,11 +13,11 @@ import orjson
 from keval.dataset.samples import Samples
 from keval.errors import RunError
 from keval.files import explained, open_added, read_lines, replacing
-from keval.records.manifest import JudgeEntry, LookingEntry, Manifest, ResumeEntry, ScorerEntry
+from keval.records.manifest import LookingEntry, Manifest, ResumeEntry
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.store.run import Run
-from keval.store.serialization import dump, read_sample, sample_line, to_plain
+from keval.store.serialization import read_sample, sample_line, to_plain
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
@@ -203,45 +203,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return "not set"
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
-
-
-def scorer_changes(before: Manifest, now: Manifest) -> list[str]:
-    """Return which metrics and rubrics changed, are new or are gone, one line each, with what changed of them."""
-    told = []
-    for entry in now.scorers:
-        old = before.scorer(entry.scorer)
-        if old is None:
-            told.append(f"{_named(entry)}: it is new")
-        elif old.digest != entry.digest:
-            parts = [*_parts(old, entry), *_judge(before.judges, now.judges, entry.judge)]
-            told.append(f"{_named(entry)}: {', '.join(parts) or 'its version'} changed, so it scored anew")
-    gone = [entry for entry in before.scorers if now.scorer(entry.scorer) is None]
-    return [*told, *(f"{_named(entry)}: it does not score any more" for entry in gone)]
-
-
-def _named(entry: ScorerEntry) -> str:
-    return f"metric {entry.metric}" if entry.judge is None else f"rubric {entry.metric} by {entry.judge}"
-
-
-def _parts(before: ScorerEntry, now: ScorerEntry) -> Iterator[str]:
-    if before.rubric != now.rubric:
-        yield "its text"
-    yield from _options({**before.defaults, **before.options}, {**now.defaults, **now.options})
-
-
-def _judge(before: Mapping[str, JudgeEntry], now: Mapping[str, JudgeEntry], judge: str | None) -> Iterator[str]:
-    if judge is None or judge not in before or judge not in now:
-        return
-    old, new = before[judge], now[judge]
-    yield from (f"the judge's {name}" for name in ("type", "model") if getattr(old, name) != getattr(new, name))
-    yield from _options({**old.defaults, **old.options}, {**new.defaults, **new.options})
-
-
-def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys((*before, *now)):
-        # As JSON has them, so that a tuple equals the list that was read.
-        if name != "model" and dump(before.get(name)) != dump(now.get(name)):
-            yield f"the option {name}"
 
 
 def check_resumable(run: Path, manifest: Manifest, *, extended: bool = False) -> None:

@@ -11,10 +11,9 @@ import attrs
 from keval.config.evaluation import Condition, Evaluation, PluginSpec
 from keval.config.source import KeyPath
 from keval.errors import ConfigError, Problem, suggestion
-from keval.plan.build import make_contexts
 from keval.records.interventions import Intervention
 from keval.seams.workspaces import TextContext
-from keval_mcp.tool_listings import read_tool_listings
+from keval_mcp.tool_listings import make_contexts, read_tool_listings
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")

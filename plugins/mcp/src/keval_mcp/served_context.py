@@ -12,11 +12,11 @@ from keval.config.secrets import learn_config
 from keval.execute.bringup.preflight import open_context
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext
-from keval.plan.build import make_contexts
 from keval.records.servers import McpServer
 from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerSpec, TrialInfo
+from keval_mcp.tool_listings import make_contexts
 
 
 @attrs.define(eq=False)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
+from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation
-from keval.errors import PluginError, PreflightError
+from keval.errors import PluginError, PreflightError, Problem, suggestion
 from keval.execute.bringup.preflight import open_context
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.models.exchange import all_of
-from keval.plan.build import make_contexts
+from keval.plan.construct import Constructor, contexts_of
 from keval.plan.plan import ResolvedPlugin
 from keval.records.servers import ContextToolListings
 from keval.redaction import Redactor
@@ -58,3 +61,24 @@ def _workspace_for(context: ResolvedPlugin, evaluation: Evaluation) -> Workspace
     except PluginError as error:
         raise PreflightError(f"{context.place}: {error}") from error
     return maker.workspace_of(evaluation, context.label)
+
+
+def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
+    """Construct the contexts with these labels, or all of them. Raises ConfigError with every problem.
+
+    What else an evaluation needs may be missing.
+    """
+    missing = ("the key 'dataset' is missing", "the key 'agents' is missing")
+    problems = [each for each in evaluation.problems if not each.message.startswith(missing)]
+    known = [spec.label for spec in evaluation.contexts]
+    for label in labels:
+        if label not in known:
+            hint = suggestion(label, known, "contexts")
+            problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
+    wanted = labels or known
+    needed = with_bases(evaluation.contexts, wanted)
+    specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
+    constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
+    contexts = contexts_of(constructor)
+    constructor.finish()
+    return tuple(contexts[label] for label in known if label in wanted)

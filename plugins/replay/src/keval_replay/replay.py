@@ -22,7 +22,7 @@ from keval.records.models import Price
 from keval.redaction import Redactor
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
-from keval.run.resumption import changes, sample_changes, scorer_changes
+from keval.run.resumption import changes, sample_changes
 from keval.seams.hooks import Hooks
 from keval.store.run import Run
 from keval_analysis import Summary, anchors_file
@@ -31,6 +31,7 @@ from keval_replay.played_gate import PlayedGate
 from keval_replay.recorder import Recorder
 from keval_replay.replay_plan import Replay
 from keval_replay.replay_workers import LiveSide, replaying_parts
+from keval_replay.scorer_changes import scorer_changes
 
 _LABELLED = ("agents", "contexts", "conditions")
 

@@ -14,9 +14,9 @@ from keval.cli.console import print_sections
 from keval.cli.messages import foreign
 from keval.records.formats import counted
 from keval.seams import registry
-from keval.store.alike import count_alike
 from keval_analysis import Summary, UnverifiedClaim
 from keval_report.activation import activation_texts
+from keval_report.alike import count_alike
 from keval_report.averages import mean_lines
 from keval_report.blocks import PROPERTIES, Block, grouped, property_rows
 from keval_report.cautions import cautions

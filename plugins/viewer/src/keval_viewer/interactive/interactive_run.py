@@ -31,7 +31,7 @@ from keval.score.backlog import late_judges
 from keval.score.scoring import TrialGrader
 from keval.seams.hooks import hookimpl
 from keval.seams.interfaces import ConversationalAgent
-from keval.seams.live_events import Feed, LiveEvent
+from keval.seams.live_events import LiveEvent
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import Pass
@@ -47,6 +47,7 @@ from keval_analysis import (
     review_findings,
     with_gates,
 )
+from keval_viewer.feed import Feed
 from keval_viewer.interactive.conversation import TrialConversation
 
 

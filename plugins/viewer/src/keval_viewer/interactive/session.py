@@ -13,12 +13,14 @@ import attrs
 
 from keval.config.evaluation import Evaluation
 from keval.config.load import load
+from keval.dataset.read import NO_DATASET
 from keval.errors import ConfigError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
-from keval.plan.build import make_session_plan
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
 from keval.records.transcript import Blob, Message, Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.run.select import Selection, select
@@ -71,7 +73,7 @@ class Session:
         arm = condition or next(reversed(list(evaluation.conditions)), "")
         models = (f"agents.{chosen}={model}",) if model else ()
         narrowed = select(evaluation, Selection(agents=(chosen,), conditions=(arm,), models=models))
-        plan = make_session_plan(narrowed)
+        plan = _plan_of(narrowed)
         if len(plan.agents) != 1:
             raise ConfigError(f"{chosen!r} names {len(plan.agents)} agents; name one of them by its label")
         label = plan.agents[0].label
@@ -167,3 +169,24 @@ class _Listening:
 
     def traffic(self, trial: str, frame: bytes) -> None:
         """Nothing is recorded."""
+
+
+_MISSING = "the key 'dataset' is missing"
+
+
+def _plan_of(evaluation: Evaluation) -> Plan:
+    """Construct what a session needs: agents, contexts, middleware, prompts.
+
+    Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
+    """
+    needed = attrs.evolve(
+        evaluation,
+        dataset=None,
+        metrics=(),
+        judges=(),
+        rubrics=(),
+        plugins=(),
+        sections=(),
+        problems=tuple(each for each in evaluation.problems if not each.message.startswith(_MISSING)),
+    )
+    return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from keval import Sample, ScoreLine, Trial
-from keval.plugin import Feed, LiveEvent, TrialKey, suggestion
+from keval.plugin import LiveEvent, TrialKey, suggestion
+from keval_viewer.feed import Feed
 from keval_viewer.interactive.conversation import STOPPED, TrialConversation
 from keval_viewer.interactive.interactive_run import InteractiveRun
 from keval_viewer.play.records import Answer, AnswerState, Column, PlayError, Question, QuestionInput

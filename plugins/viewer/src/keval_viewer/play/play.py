@@ -10,8 +10,9 @@ from pathlib import Path
 import attrs
 
 from keval import Run
-from keval.plugin import DatasetFile, Evaluation, Feed, Samples, Selection, load, results_folder, select, suggestion
+from keval.plugin import DatasetFile, Evaluation, Samples, Selection, load, results_folder, select, suggestion
 from keval_analysis import Arm, ScorerScale
+from keval_viewer.feed import Feed
 from keval_viewer.interactive.interactive_run import InteractiveRun
 from keval_viewer.play.columns import Columns
 from keval_viewer.play.edits import condition_yaml, editable_conditions, edited, keep
