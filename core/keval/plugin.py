@@ -47,6 +47,7 @@ __getattr__, __dir__, __all__ = lazily(
             "request_headers response_headers retry_after_seconds Cost Price dollars"
         ),
         "keval.records.usage": "sum_of_counts",
+        "keval.execute.models.reply_usage": "read_usage usage_in",
         "keval.seams.infrastructure": (
             "AppliesMiddleware AttemptKey ConnectedServer DatasetReader DatasetRequest Middleware ModelProvider "
             "ModelProxy PriceTable ProxyRoute RawRecord RequestsByProxy RereadableDataset ServerProxy UsageByProxy"
@@ -62,6 +63,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval.seams.replies": "RepliesInJson StructuredRequest",
         "keval.score.rubrics": "read_rubric",
         "keval.config.load": "read_record effective load read_evaluation with_data",
+        "keval.seams.exporters": "Exported Exporter",
         "keval.run.select": "Selection select",
         "keval.config.secrets": "learn_config",
         "keval.config.source": "Source",

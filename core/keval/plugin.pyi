@@ -175,6 +175,7 @@ from keval.records.models import (
     dollars as dollars,
 )
 from keval.records.usage import sum_of_counts as sum_of_counts
+from keval.execute.models.reply_usage import read_usage as read_usage, usage_in as usage_in
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
     AttemptKey as AttemptKey,
@@ -233,7 +234,8 @@ from keval.seams.replies import RepliesInJson as RepliesInJson, StructuredReques
 from keval.score.rubrics import read_rubric as read_rubric
 from keval.config.load import read_record as read_record
 
-# Runs for exporters: records, tables
+# Runs for exporters
+from keval.seams.exporters import Exported as Exported, Exporter as Exporter
 from keval.records.manifest import ScorerEntry as ScorerEntry
 
 # The names from here on may change in any version.

@@ -36,12 +36,12 @@ ALLOWED = {
     "keval_programs/removal.py": {
         **dict.fromkeys(("remove_folder", "_remove", "_emptied", "_opened", "_let_in"), BY_DESCRIPTOR),
     },
-    "keval_programs/confinement.py": {"needed": USERS},
+    "keval_programs/confining.py": {"needed": USERS},
     "keval_programs/limits.py": {
         "of": "`Tree.walk`",
         **dict.fromkeys(("_descendants", "_own_memory", "_shared_memory"), "the kernel's, of processes"),
     },
-    "keval_programs/environment.py": {"find_program": USERS, "whole_path": USERS},
+    "keval_programs/environments.py": {"find_program": USERS, "whole_path": USERS},
     "keval_programs/folder.py": {"at": MADE},
     "keval_claude_code/connection.py": {"find_claude": USERS},
     "keval_claude_code/conversation.py": {"_settings": "names of folders around the workspace, before the agent"},

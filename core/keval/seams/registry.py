@@ -49,6 +49,7 @@ _UNLISTED = {
     "keval.api",
     "keval.crews",
     "keval.dialects",
+    "keval.recorders",
     "keval.task_makers",
 }
 """Groups whose plugins the core asks for itself, and no user by name."""

@@ -7,7 +7,7 @@ import attrs
 
 from keval import Sample
 from keval.plugin import Blob, CrewOrder, CrewWatcher, Job, PackedScores, WantedScore, WorkerEntry
-from keval_remote.crew.worker import CrewWorker, open_worker
+from keval_remote import CrewWorker, open_worker
 
 
 @attrs.frozen

@@ -18,8 +18,7 @@ from claude_agent_sdk import (
 )
 
 from keval import Usage
-from keval.execute.models.reply_usage import read_usage
-from keval.plugin import ContentKind, TranscriptBuilder, TrialError
+from keval.plugin import ContentKind, TranscriptBuilder, TrialError, read_usage
 from keval_claude_code.servers import Servers
 
 _REFUSED = "<tool_use_error>"

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from keval import KevalError
-from keval.execute.models.reply_usage import read_usage
-from keval.plugin import ModelError, TrialError
+from keval.plugin import ModelError, TrialError, read_usage
 
 _QUOTED = 1000
 

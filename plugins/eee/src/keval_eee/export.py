@@ -14,8 +14,7 @@ import attrs
 import orjson
 
 from keval import Run, RunError, Summary, Trial
-from keval.plugin import dump, replacing
-from keval.seams.exporters import Exported
+from keval.plugin import Exported, dump, replacing
 from keval_eee.record import Record
 from keval_eee.results import aggregate, results
 from keval_eee.rows import row, trial_part

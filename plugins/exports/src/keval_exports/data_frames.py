@@ -7,11 +7,8 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keval.errors import RunError
-from keval.records.scores import ScoreLine
-from keval.records.trial import Trial
-from keval.store.run import Run
-from keval.store.serialization import dump
+from keval import Run, RunError, ScoreLine, Trial
+from keval.plugin import dump
 
 if TYPE_CHECKING:
     import pyarrow
@@ -116,7 +113,7 @@ def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pya
     try:
         import pyarrow  # takes a tenth of a second to import
     except ImportError as error:
-        from keval.seams.installation import missing_module
+        from keval.plugin import missing_module
 
         raise RunError(f"tables need {missing_module('pyarrow')}") from error
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
@@ -154,7 +151,7 @@ def pandas(run: Run, table: str) -> DataFrame:
     try:
         import_module("pandas")  # pyarrow's own error would not say what to do
     except ImportError as error:
-        from keval.seams.installation import missing_module
+        from keval.plugin import missing_module
 
         raise RunError(f"data frames need {missing_module('pandas')}") from error
     return rows.to_pandas()

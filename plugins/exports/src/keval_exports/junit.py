@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape as _escape
 import attrs
 
 from keval import Failure, Manifest, Run, Score, ScoreLine, Trial
-from keval.seams.exporters import Exported
+from keval.plugin import Exported
 from keval_analysis import GateResult
 from keval_exports.files import exported_file
 

@@ -16,8 +16,7 @@ import httpx2
 import orjson
 
 from keval import Manifest, Run, RunError
-from keval.plugin import dump, retry_after_seconds
-from keval.seams.exporters import Exported
+from keval.plugin import Exported, dump, retry_after_seconds
 from keval_exports.files import exported_file
 from keval_exports.otlp_records import Trace, attributes, score_record
 

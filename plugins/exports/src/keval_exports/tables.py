@@ -9,7 +9,7 @@ from typing import IO, Any, TypeAlias
 import attrs
 
 from keval import Run, RunError
-from keval.seams.exporters import Exported
+from keval.plugin import Exported
 from keval_exports.data_frames import SCORE_COLUMNS, TRIAL_COLUMNS, record_batch, score_row, trial_row
 from keval_exports.files import exported_file
 

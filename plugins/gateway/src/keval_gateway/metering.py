@@ -9,8 +9,7 @@ import attrs
 import orjson
 
 from keval import Usage
-from keval.execute.models.reply_usage import usage_in
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, Wire
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, Wire, usage_in
 
 
 def read_reply(wire: Wire, body: bytes, *, whole: bool = True) -> tuple[Usage, FinishReason | None]:

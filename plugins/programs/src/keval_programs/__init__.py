@@ -1,7 +1,7 @@
 """Running an agent's program for one trial: its folder, environment, process, and what it is told."""
 
-from keval_programs.confinement import Confinement, confinement, inside, needed
-from keval_programs.environment import environment, find_program, whole_path, words
+from keval_programs.confining import Confinement, confinement, inside, needed
+from keval_programs.environments import environment, find_program, whole_path, words
 from keval_programs.folder import FOLDER_PATHS, OF_PROGRAMS, FolderConventions, TrialFolder, open_folder
 from keval_programs.limits import Limits
 from keval_programs.placeholders import (

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from keval.plugin import TranscriptBuilder, TrialError, supervised
-from keval_programs.confinement import Confinement
+from keval_programs.confining import Confinement
 from keval_programs.limits import Watch
 from keval_programs.shielding import to_the_end
 

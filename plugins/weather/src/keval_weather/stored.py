@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import RunError
-from keval.plugin import explained, read_input, replacing, suggestion
-from keval.seams.exporters import Exported
+from keval.plugin import Exported, explained, read_input, replacing, suggestion
 from keval_weather.source import MAX_INSIGHTS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 import attrs
 
 from keval import Run
-from keval.seams.exporters import Exported
+from keval.plugin import Exported
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from keval.plugin import Context, McpServer, PreflightError, Sandbox, SandboxedCommand, supervised
-from keval_programs.environment import find_program, whole_path
+from keval_programs.environments import find_program, whole_path
 from keval_programs.folder import TrialFolder
 from keval_programs.limits import Limited, OnDisk, Watch
 
