@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+
+import attrs
 
 from keval.config.evaluation import TEMPLATE_MARKS, Evaluation
 from keval.config.secrets import secret_notices
@@ -13,16 +14,14 @@ from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.check import PlanCheck
 from keval.plan.construct import Constructor, DraftPlan, contexts_of
-from keval.plan.design_notices import design_notices
-from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan, kinds_of
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records.manifest import Manifest
 from keval.records.trial import Sample
+from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
 from keval.seams.workspaces import TextContext
-
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 
 
 def make_plan(
@@ -68,12 +67,7 @@ def make_plan(
     check = PlanCheck(evaluation, scorers, agents, None if samples_checked or not scored else samples, played)
     _let_check(constructor, hooks, check)
     constructor.finish()
-    idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, agents, scorers)]
-    if not samples_checked and any(item.models for item in scorers.judges):
-        from keval.plan.vendors import vendor_notices  # only a judge with a model has a vendor
-
-        idle += vendor_notices(agents, scorers.judges)
-    return Plan(
+    plan = Plan(
         evaluation=evaluation,
         dataset=dataset,
         samples=samples,
@@ -90,12 +84,17 @@ def make_plan(
             *unanswered,
             *notices,
             *check.notices,
-            *idle,
             *secret_notices(evaluation),
-            *design_notices(evaluation, dataset, samples, scorers),
         ),
         tasks=tasks,
     )
+    return plan if samples_checked else _reviewed(plan)
+
+
+def _reviewed(plan: Plan) -> Plan:
+    """Return a plan with the notices of all installed reviews."""
+    reviews = [registry.load(component) for component in registry.components("keval.plan_reviews")]
+    return attrs.evolve(plan, notices=(*plan.notices, *(notice for review in reviews for notice in review(plan))))
 
 
 def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> Iterator[KeyPath]:
@@ -308,48 +307,3 @@ def _missing_answers(
     found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
     told = f"{found}; {' and '.join(needy)} will be unscored for these samples (dataset.answer_key names the key)"
     return [], [Problem(str(dataset.path), told)]
-
-
-def _warm_judges(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
-    """Yield the judges that grade at a temperature above 0, as far as they have a field of that name."""
-    for item in scorers.judges:
-        temperature = getattr(item.plugin, "temperature", None)
-        if isinstance(temperature, int | float) and temperature > 0:
-            place = evaluation.source.place((*item.path, "temperature"), key=True) if item.path else item.place
-            told = f"the judge {item.label!r} has temperature {temperature:g}, so repeated gradings of one answer may"
-            remedy = "set it to 0, or see how much they scatter with `execution.judge_repetitions`"
-            yield Problem(place, f"{told} differ; {remedy}")
-
-
-def _idle_keys(evaluation: Evaluation, agents: Iterable[ResolvedPlugin], scorers: Scorers) -> Iterator[Problem]:
-    """Yield the keys of the config that have no effect."""
-    source, askers = evaluation.source, [*agents, *scorers.judges]
-    graded = {kind for judge in scorers.judges for kind in kinds_of(judge.plugin)}
-    paths = {spec.label: spec.path for spec in evaluation.rubrics}
-    for rubric in scorers.rubrics:
-        if graded and rubric.kind not in graded:
-            problem = f"no judge grades by {rubric.name}, whose kind is {rubric.kind}; add one that does to `judges:`"
-            yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
-    if not evaluation.judges:
-        if evaluation.rubrics:
-            yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
-        if "judge_repetitions" in (source.data.get("execution") or {}):
-            problem = "there is no judge to ask repeatedly; add `judges:`"
-            yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)
-    for label, condition in evaluation.conditions.items():
-        given = (source.data.get("conditions") or {}).get(label) or {}
-        if "on_missing_tool_use" in given and not condition.requires_tool_use:
-            problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
-            yield source.problem(("conditions", label, "on_missing_tool_use"), problem, at_key=True)
-    models = [*dict.fromkeys(str(model) for item in askers for model in item.models.values())]
-    for name in evaluation.execution.rates:
-        if not any(name in (model, model.partition("/")[0]) for model in models):
-            hint = suggestion(name, [*models, *(model.partition("/")[0] for model in models)])
-            told = f"no agent or judge asks {name}{hint}"
-            yield source.problem(("execution", "rates", name), told, at_key=True)
-    # A price under a name that looks like that of another model, which has no price.
-    asked = {name for item in askers for name in item.model_names}
-    without = [model for model in asked if model not in evaluation.prices]
-    for model in evaluation.prices:
-        if model not in asked and (hint := suggestion(model, without)):
-            yield source.problem(("prices", model), f"no agent or judge asks {model}{hint}", at_key=True)

@@ -37,6 +37,7 @@ GROUPS = {
     "keval.results": "results mirror",
     "keval.commands": "command",
     "keval.api": "name",
+    "keval.plan_reviews": "review of a plan",
     "keval.sections": "key of a config",
     "keval.options": "option",
     "keval.readings": "reading of a run",
@@ -49,6 +50,7 @@ _UNLISTED = {
     "keval.api",
     "keval.crews",
     "keval.dialects",
+    "keval.plan_reviews",
     "keval.recorders",
     "keval.task_makers",
 }

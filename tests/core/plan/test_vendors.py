@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from keval.plan.vendors import vendors_of
+from keval_analysis.vendors import vendors_of
 from tests.conftest import Project
 
 

@@ -59,7 +59,7 @@ def _same_vendors(manifest: Manifest) -> tuple[SameVendor, ...]:
     agents, judges = _live_models(manifest.agents), _live_models(manifest.judges)
     if not agents or not judges:
         return ()
-    from keval.plan.vendors import same_vendors  # for models that somebody made
+    from keval_analysis.vendors import same_vendors  # for models that somebody made
 
     return tuple(SameVendor(*each) for each in same_vendors(agents, judges))
 

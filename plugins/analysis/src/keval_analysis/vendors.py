@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from keval.config.structure import provider_of
-from keval.errors import Problem
-
-if TYPE_CHECKING:  # who reads a summary needs no plan
-    from keval.plan.plan import ResolvedPlugin
 
 _FAMILY = re.compile(r"[a-z]{3,}(?=[-\d])")
 """The word that a model's name begins with before its version or size."""
@@ -46,13 +41,3 @@ def same_vendors(
             if found := tuple(label for label, vendors in made.items() if vendor in vendors):
                 yield judge, found, vendor
                 break
-
-
-def vendor_notices(agents: Sequence[ResolvedPlugin], judges: Sequence[ResolvedPlugin]) -> Iterator[Problem]:
-    """Yield a notice for each judge whose model is of the same vendor as an agent's."""
-    places = {item.label: item.place for item in judges}
-    asked, asking = ([(item.label, item.model_names) for item in items] for items in (agents, judges))
-    for judge, like, vendor in same_vendors(asked, asking):
-        told = f"the judge {judge!r} is of the same vendor as {', '.join(like)} ({vendor}) and may"
-        remedy = "take one of another vendor, or hold it against people: keval review RUN --sample 40"
-        yield Problem(places[judge], f"{told} favour its answers; {remedy}")

@@ -1,0 +1,114 @@
+"""The review of a plan before it is run: what has no effect, and what its results could not show, whatever they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keval.config.variation import mixed, mixed_words
+from keval.errors import Problem, suggestion
+from keval.plan.plan import Plan, kinds_of, sees_tools
+from keval.records.trial import PLACEHOLDER
+
+
+def review_plan(plan: Plan) -> Iterator[Problem]:
+    """Yield what a user should know of a plan."""
+    yield from _warm_judges(plan)
+    yield from _idle_keys(plan)
+    if any(item.models for item in plan.scorers.judges):
+        yield from _vendor_notices(plan)
+    yield from _mixed_notices(plan)
+    yield from _placeholders(plan)
+    yield from _blind_rubrics(plan)
+
+
+def _warm_judges(plan: Plan) -> Iterator[Problem]:
+    """Yield the judges that grade at a temperature above 0, as far as they have a field of that name."""
+    for item in plan.scorers.judges:
+        temperature = getattr(item.plugin, "temperature", None)
+        if isinstance(temperature, int | float) and temperature > 0:
+            place = plan.evaluation.source.place((*item.path, "temperature"), key=True) if item.path else item.place
+            told = f"the judge {item.label!r} has temperature {temperature:g}, so repeated gradings of one answer may"
+            remedy = "set it to 0, or see how much they scatter with `execution.judge_repetitions`"
+            yield Problem(place, f"{told} differ; {remedy}")
+
+
+def _idle_keys(plan: Plan) -> Iterator[Problem]:
+    """Yield the keys of the config that have no effect."""
+    evaluation, source, scorers, askers = plan.evaluation, plan.evaluation.source, plan.scorers, plan.askers
+    graded = {kind for judge in scorers.judges for kind in kinds_of(judge.plugin)}
+    paths = {spec.label: spec.path for spec in evaluation.rubrics}
+    for rubric in scorers.rubrics:
+        if graded and rubric.kind not in graded:
+            problem = f"no judge grades by {rubric.name}, whose kind is {rubric.kind}; add one that does to `judges:`"
+            yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
+    if not evaluation.judges:
+        if evaluation.rubrics:
+            yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
+        if "judge_repetitions" in (source.data.get("execution") or {}):
+            problem = "there is no judge to ask repeatedly; add `judges:`"
+            yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)
+    for label, condition in evaluation.conditions.items():
+        given = (source.data.get("conditions") or {}).get(label) or {}
+        if "on_missing_tool_use" in given and not condition.requires_tool_use:
+            problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
+            yield source.problem(("conditions", label, "on_missing_tool_use"), problem, at_key=True)
+    models = [*dict.fromkeys(str(model) for item in askers for model in item.models.values())]
+    for name in evaluation.execution.rates:
+        if not any(name in (model, model.partition("/")[0]) for model in models):
+            hint = suggestion(name, [*models, *(model.partition("/")[0] for model in models)])
+            told = f"no agent or judge asks {name}{hint}"
+            yield source.problem(("execution", "rates", name), told, at_key=True)
+    # A price under a name that looks like that of another model, which has no price.
+    asked = {name for item in askers for name in item.model_names}
+    without = [model for model in asked if model not in evaluation.prices]
+    for model in evaluation.prices:
+        if model not in asked and (hint := suggestion(model, without)):
+            yield source.problem(("prices", model), f"no agent or judge asks {model}{hint}", at_key=True)
+
+
+def _vendor_notices(plan: Plan) -> Iterator[Problem]:
+    """Yield a notice for each judge whose model is of the same vendor as an agent's."""
+    from keval_analysis.vendors import same_vendors  # only a judge with a model has a vendor
+
+    places = {item.label: item.place for item in plan.scorers.judges}
+    asked, asking = ([(item.label, item.model_names) for item in items] for items in (plan.agents, plan.scorers.judges))
+    for judge, like, vendor in same_vendors(asked, asking):
+        told = f"the judge {judge!r} is of the same vendor as {', '.join(like)} ({vendor}) and may"
+        remedy = "take one of another vendor, or hold it against people: keval review RUN --sample 40"
+        yield Problem(places[judge], f"{told} favour its answers; {remedy}")
+
+
+def _mixed_notices(plan: Plan) -> Iterator[Problem]:
+    """Yield the conditions that differ from the baseline in more than one thing."""
+    evaluation = plan.evaluation
+    baseline = evaluation.header.baseline or next(iter(evaluation.conditions), "")
+    for label, varied in mixed(evaluation.source.data).items():
+        if label in evaluation.conditions:
+            told = mixed_words(label, baseline, varied)
+            remedy = f"add a condition that differs in one, or declare `varies: [{', '.join(varied)}]`"
+            yield evaluation.source.problem(("conditions", label), f"{told}; {remedy}", at_key=True)
+
+
+def _placeholders(plan: Plan) -> Iterator[Problem]:
+    """Yield that questions are those of `keval init`."""
+    if count := sum(name.startswith(PLACEHOLDER) for name in plan.samples.ids):
+        told = f"{count} of {len(plan.samples)} questions are those that `keval init` wrote; replace them by your own"
+        yield Problem(str(plan.dataset.path), told)
+
+
+_OF_TOOLS = re.compile(r"\b(?:tools?|tool[- ]calls?|function calls?|mcp|trajector(?:y|ies))\b", re.IGNORECASE)
+
+
+def _blind_rubrics(plan: Plan) -> Iterator[Problem]:
+    """Yield the rubrics that are about the use of tools, of which a judge sees nothing."""
+    specs = {spec.label: spec for spec in plan.evaluation.rubrics}
+    for judge in plan.scorers.judges:
+        for rubric in plan.scorers.graded_by(judge):
+            text = "\n".join((rubric.name.replace("_", " "), rubric.instructions, *rubric.levels.values()))
+            found = None if rubric.kind == "claims" or sees_tools(judge.plugin) else _OF_TOOLS.search(text)
+            if found is not None:
+                path = specs[rubric.name].path if rubric.name in specs else ("rubrics",)
+                told = f"the rubric {rubric.name!r} speaks of {found[0]!r}, and {judge.label!r} sees no tool calls"
+                remedy = "use a metric of tool calls such as basic/tool_called, or judge the response alone"
+                yield plan.evaluation.source.problem(path or ("rubrics",), f"{told}; {remedy}")
