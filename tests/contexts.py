@@ -10,7 +10,6 @@ import attrs
 
 from keval import Sample
 from keval.plugin import (
-    ConnectedServer,
     Context,
     ContextSource,
     Intervention,
@@ -21,6 +20,7 @@ from keval.plugin import (
     ToolListing,
     TrialInfo,
 )
+from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.proxy import McpProxy
 
 __all__ = ["Started", "started"]

@@ -21,7 +21,6 @@ from keval.errors import (
     suggestion as suggestion,
 )
 from keval.files import (
-    LineFile as LineFile,
     explained as explained,
     open_input as open_input,
     read_input as read_input,
@@ -33,7 +32,6 @@ from keval.store.serialization import dump as dump
 from keval.store.serialization import to_plain as to_plain
 from keval.seams.hooks import hookimpl as hookimpl
 from keval.seams.installation import (
-    Installation as Installation,
     missing_module as missing_module,
     missing_package as missing_package,
     package_of as package_of,
@@ -42,33 +40,18 @@ from keval.seams.installation import (
 # Agents: what an adapter implements, is handed, and fills
 from keval.seams.interfaces import (
     Agent as Agent,
-    AgentChecker as AgentChecker,
-    AgentRater as AgentRater,
-    Closable as Closable,
     ComparingJudge as ComparingJudge,
-    ConcurrencyLimited as ConcurrencyLimited,
     ContextProvider as ContextProvider,
     ContextSource as ContextSource,
     Conversation as Conversation,
-    ConversationalAgent as ConversationalAgent,
-    DeclaresVolatile as DeclaresVolatile,
-    FreezesOptions as FreezesOptions,
     Judge as Judge,
-    MadeOfFiles as MadeOfFiles,
     Metric as Metric,
-    PlansSharing as PlansSharing,
-    Preparable as Preparable,
-    PrerecordedAgent as PrerecordedAgent,
-    RefusesServers as RefusesServers,
-    ShowsServerInstructions as ShowsServerInstructions,
     run_conversation as run_conversation,
 )
 from keval.dataset.samples import history_of as history_of
 from keval.seams.contexts import (
-    BringUp as BringUp,
     ClientPolicy as ClientPolicy,
     Context as Context,
-    DynamicTools as DynamicTools,
     Isolation as Isolation,
     JudgeContext as JudgeContext,
     Provision as Provision,
@@ -76,26 +59,21 @@ from keval.seams.contexts import (
     Sandbox as Sandbox,
     SandboxedCommand as SandboxedCommand,
     TrialInfo as TrialInfo,
-    WorkingFolder as WorkingFolder,
-    WORKSPACE as WORKSPACE,
     Workspace as Workspace,
-    works_in_workspace as works_in_workspace,
 )
 from keval.seams.workspaces import (
     Check as Check,
     EndOfTrial as EndOfTrial,
     Finding as Finding,
     TextContext as TextContext,
-    WorksInFolder as WorksInFolder,
     WorkspaceProvider as WorkspaceProvider,
 )
-from keval.config.evaluation import is_size as is_size, size as size
+from keval.config.evaluation import size as size
 from keval.records.end_state import (
     Artifact as Artifact,
     CheckResult as CheckResult,
     Conventions as Conventions,
     EndState as EndState,
-    FileChange as FileChange,
     GivenText as GivenText,
 )
 from keval.seams.blank_text import is_blank as is_blank
@@ -109,13 +87,12 @@ from keval.seams.finish_reason import (
 from keval.seams.model_text import split_reasoning as split_reasoning
 from keval.seams.transcript_builder import (
     JudgementBuilder as JudgementBuilder,
-    TextLog as TextLog,
     TranscriptBuilder as TranscriptBuilder,
     report_request as report_request,
     reporting_requests as reporting_requests,
 )
-from keval.seams.live_events import LiveEvent as LiveEvent, EmitEvent as EmitEvent
-from keval.records.trial import PLACEHOLDER as PLACEHOLDER, Expectation as Expectation, TrialKey as TrialKey
+from keval.seams.live_events import LiveEvent as LiveEvent
+from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey
 
 # MCP servers and the tap
 from keval.records.servers import (
@@ -125,31 +102,21 @@ from keval.records.servers import (
     ServerStarts as ServerStarts,
     Sharing as Sharing,
     ToolListing as ToolListing,
-    Transport as Transport,
 )
 from keval.records.transcript import (
     Blob as Blob,
-    Content as Content,
     ContentKind as ContentKind,
-    ServerExchange as ServerExchange,
 )
 from keval.records.interventions import (
-    Describe as Describe,
-    Faults as Faults,
-    FixedResult as FixedResult,
     FixedText as FixedText,
     Intervention as Intervention,
-    ShuffledResults as ShuffledResults,
 )
 from keval.records.cassettes import (
-    Deliver as Deliver,
     ModelTraffic as ModelTraffic,
     ReplayMissError as ReplayMissError,
     ServerTrafficLog as ServerTrafficLog,
     ServerCassette as ServerCassette,
-    ServerTraffic as ServerTraffic,
     Traffic as Traffic,
-    TrafficError as TrafficError,
     Volatile as Volatile,
 )
 
@@ -170,28 +137,21 @@ from keval.records.models import (
     request_headers as request_headers,
     response_headers as response_headers,
     retry_after_seconds as retry_after_seconds,
-    Cost as Cost,
     Price as Price,
     dollars as dollars,
 )
 from keval.records.usage import sum_of_counts as sum_of_counts
 from keval.execute.models.reply_usage import read_usage as read_usage, usage_in as usage_in
 from keval.seams.infrastructure import (
-    AppliesMiddleware as AppliesMiddleware,
     AttemptKey as AttemptKey,
-    ConnectedServer as ConnectedServer,
-    DatasetReader as DatasetReader,
     DatasetRequest as DatasetRequest,
     Middleware as Middleware,
     ModelProvider as ModelProvider,
     ModelProxy as ModelProxy,
-    PriceTable as PriceTable,
     ProxyRoute as ProxyRoute,
     RawRecord as RawRecord,
-    RequestsByProxy as RequestsByProxy,
     RereadableDataset as RereadableDataset,
     ServerProxy as ServerProxy,
-    UsageByProxy as UsageByProxy,
 )
 
 # Executors and workers
@@ -216,10 +176,7 @@ from keval.seams.distribution import (
 from keval.execute.limits import RunLimits as RunLimits
 from keval.records.manifest import WorkerEntry as WorkerEntry
 from keval.seams.results import (
-    MARKER as MARKER,
     ResultsMirror as ResultsMirror,
-    mirror_of as mirror_of,
-    results_folder as results_folder,
 )
 
 # Metrics, judges and rubrics
@@ -227,7 +184,6 @@ from keval.records.scores import (
     SMALL_SHARE as SMALL_SHARE,
     Mark as Mark,
     Scorer as Scorer,
-    marks_of as marks_of,
     named_band as named_band,
 )
 from keval.seams.replies import RepliesInJson as RepliesInJson, StructuredRequest as StructuredRequest
@@ -244,35 +200,23 @@ from keval.records.manifest import ScorerEntry as ScorerEntry
 from keval.config.load import (
     effective as effective,
     load as load,
-    read_evaluation as read_evaluation,
     with_data as with_data,
 )
 from keval.config.evaluation import Budget as Budget, DatasetFile as DatasetFile, Evaluation as Evaluation
 from keval.run.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
-from keval.config.variables import filling as filling
-from keval.config.derived_contexts import with_bases as with_bases
-from keval.dataset.read import read_dataset as read_dataset
-from keval.dataset.samples import Samples as Samples, sample_of as sample_of
 from keval.plan.build import make_plan as make_plan
 from keval.plan.plan import Plan as Plan
 from keval.run.active_run import RunOptions as RunOptions
 from keval.run.flow import run_plan as run_plan
 from keval.cli.session import carry_out as carry_out, run_to_end as run_to_end
-from keval.store.lock import fetch_run as fetch_run
-from keval.store.run import find_run as find_run, list_runs as list_runs
-from keval.store.live_state import (
-    LiveState as LiveState,
-    EndpointPace as EndpointPace,
-    TrialInFlight as TrialInFlight,
-)
+from keval.store.run import find_run as find_run
 from keval.cli.options import (
     budget_option as budget_option,
     choice_options as choice_options,
     json_option as json_option,
     results_option as results_option,
-    results_type as results_type,
 )
 from keval.cli.console import (
     data_console as data_console,
@@ -283,7 +227,6 @@ from keval.cli.console import (
 from keval.cli.messages import foreign as foreign, redactor as redactor, tell as tell
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
-from keval.store.seal import SealCheck as SealCheck
 from keval.records.formats import (
     counted as counted,
     interval as interval,
@@ -291,5 +234,4 @@ from keval.records.formats import (
     percent as percent,
     short_number as short_number,
     signed as signed,
-    time_span as time_span,
 )

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Closable, Context, Endpoint, McpServer, Model
+from keval.plugin import Context, Endpoint, McpServer, Model
+from keval.seams.interfaces import Closable
 from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve

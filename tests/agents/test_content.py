@@ -22,7 +22,9 @@ import pytest
 
 from keval import Sample, ToolCall
 from keval.execute.trial.reconciliation import check, merge
-from keval.plugin import Blob, Closable, Content, Context, Endpoint, Model, TranscriptBuilder
+from keval.plugin import Blob, Context, Endpoint, Model, TranscriptBuilder
+from keval.records.transcript import Content
+from keval.seams.interfaces import Closable
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import ConcurrencyLimited, Context, McpServer, Model
+from keval.plugin import Context, McpServer, Model
+from keval.seams.interfaces import ConcurrencyLimited
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")

@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 
 from keval import open_run
-from keval.plugin import LiveState, list_runs
-from keval.store.live_state import ErrorCount
+from keval.store.live_state import ErrorCount, LiveState
+from keval.store.run import list_runs
 from keval_analysis.follow import read_live, watch
 from tests.conftest import Project
 

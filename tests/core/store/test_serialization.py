@@ -20,7 +20,7 @@ from keval import (
     Trial,
     Usage,
 )
-from keval.plugin import Content, ServerExchange
+from keval.records.transcript import Content, ServerExchange
 from keval.store.serialization import read_record, read_score, read_trial, score_line, trial_line
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import keval_metrics_weather
 from keval import Score, ToolCall, Trial
-from keval.plugin import marks_of
+from keval.records.scores import marks_of
 from tests.metrics.weather.conftest import WEATHER, make_trial
 from tests.metrics.weather.test_agreement import METRICS, trial_of
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from keval import Message, Sample, ToolCall, Transcript, Trial, Usage, open_run
-from keval.plugin import ServerExchange
 from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 from keval.records.models import Asker, ModelRequest
-from keval.records.transcript import Refusal
+from keval.records.transcript import Refusal, ServerExchange
 from keval.records.trial import Attempt, Failure
 from keval_analysis.timeline import Step, Timeline, timelines
 from keval_replay.recording import traffic_of

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from keval import Sample, Trial
-from keval.plugin import Check, EndOfTrial, FileChange, Finding, SandboxedCommand, TrialError
+from keval.plugin import Check, EndOfTrial, Finding, SandboxedCommand, TrialError
+from keval.records.end_state import FileChange
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
 from keval_testing import stub_server

@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Deliver, PreflightError, ReplayMissError, ServerTraffic, TrafficError
-from keval.records.cassettes import ServerTrafficKind
+from keval.plugin import PreflightError, ReplayMissError
+from keval.records.cassettes import Deliver, ServerTraffic, ServerTrafficKind, TrafficError
 
 __all__ = ["Kept", "MemoryCassette"]
 

@@ -16,7 +16,8 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import PreflightError, ServerLostError, WorkingFolder
+from keval.plugin import PreflightError, ServerLostError
+from keval.seams.contexts import WorkingFolder
 from keval_mcp import Stdio
 from tests.conftest import Project
 from tests.contexts import started

@@ -12,17 +12,9 @@ import pytest
 from mcp import Client, MCPError
 
 from keval import Sample
-from keval.plugin import (
-    CallLog,
-    Faults,
-    FixedResult,
-    Intervention,
-    McpServer,
-    PreflightError,
-    ReplayMissError,
-    ServerLostError,
-    WorkingFolder,
-)
+from keval.plugin import CallLog, Intervention, McpServer, PreflightError, ReplayMissError, ServerLostError
+from keval.records.interventions import Faults, FixedResult
+from keval.seams.contexts import WorkingFolder
 from keval_mcp import Http, Stdio
 from keval_testing import stub_server
 from keval_weather import Weather

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.plugin import ServerSpec, Sharing, WorkingFolder
+from keval.plugin import ServerSpec, Sharing
+from keval.seams.contexts import WorkingFolder
 from keval_mcp.providers import planned_sharing, sharing_of
 
 READS = {"name": "read", "inputSchema": {}, "annotations": {"readOnlyHint": True}}

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keval.plugin import Faults, Intervention
+from keval.plugin import Intervention
+from keval.records.interventions import Faults
 from keval_mcp import Http
 from tests.contexts import started
 

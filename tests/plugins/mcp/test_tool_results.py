@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import Content
+from keval.records.transcript import Content
 from keval_mcp.tool_results import Media, ToolResult
 
 PNG = {"type": "image", "mimeType": "image/png; q=1", "data": "iVBORw=="}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from keval.plugin import LiveState
+from keval.store.live_state import LiveState
 from keval.store.run import list_runs
 from keval_analysis.follow import read_live, watch
 from tests.conftest import Project

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import keval
-from keval.plugin import results_folder
+from keval.seams.results import results_folder
 from keval.store.lock import locked
 from keval_analysis.findings.reviews import Review
 from keval_remote.copies import RunCopy

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import keval
-from keval.plugin import results_folder
+from keval.seams.results import results_folder
 from keval_viewer.play import Play
 from tests.plugins.remote.conftest import Machine, eventually, questions
 from tests.viewing import client_of, served

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import Cost
-from keval.records.models import dollars
+from keval.records.models import Cost, dollars
 from keval_analysis.findings.summary import ArmTrials, GivenUp, JudgingTotal, Summary, UsageTotal
 from keval_report.totals import total_lines
 

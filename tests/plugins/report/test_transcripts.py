@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from keval import Message, Sample, Score, ScoreLine, Transcript, Trial
-from keval.plugin import ServerExchange
+from keval.records.transcript import ServerExchange
 from keval_report.transcripts import print_trial
 
 ANSWER = "It is 3 °C, and feels like −2 °C."

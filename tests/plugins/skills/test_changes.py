@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from keval.plugin import Describe, Faults, FixedText, Intervention, InterventionError
+from keval.plugin import FixedText, Intervention, InterventionError
+from keval.records.interventions import Describe, Faults
 from keval_skills import Instructions, Skill
 from keval_skills.changes import scrambled
 from keval_skills.sections import sections_of, text_without

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import Conventions, Describe, Intervention, Provision, ServerSpec, TrialError
+from keval.plugin import Conventions, Intervention, Provision, ServerSpec, TrialError
+from keval.records.interventions import Describe
 from keval_mcp.sessions import open_sessions
 from keval_skills import Instructions, Plugin, Skill
 from keval_skills.changes import scrambled

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keval.plugin import Installation
+from keval.seams.installation import Installation
 from keval_start.new.package import KINDS, Package
 from tests.conftest import Project
 

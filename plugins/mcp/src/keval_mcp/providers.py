@@ -12,21 +12,9 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import ge, gt, optional
 
-from keval.plugin import (
-    WORKSPACE,
-    BringUp,
-    ContextSource,
-    DynamicTools,
-    Isolation,
-    PreflightError,
-    Provision,
-    ServerSpec,
-    Sharing,
-    Transport,
-    TrialInfo,
-    WorkingFolder,
-    works_in_workspace,
-)
+from keval.plugin import ContextSource, Isolation, PreflightError, Provision, ServerSpec, Sharing, TrialInfo
+from keval.records.servers import Transport
+from keval.seams.contexts import WORKSPACE, BringUp, DynamicTools, WorkingFolder, works_in_workspace
 from keval_clients import check_headers, check_variables
 from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command

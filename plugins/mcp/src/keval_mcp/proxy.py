@@ -12,7 +12,6 @@ import attrs
 
 from keval.plugin import (
     CallLog,
-    ConnectedServer,
     McpServer,
     PreflightError,
     ServerCassette,
@@ -22,6 +21,7 @@ from keval.plugin import (
     Sharing,
     ToolListing,
 )
+from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
 from keval_mcp.passage.link import GuestLink, Link

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from keval.plugin import Blob, Content, ContentKind
+from keval.plugin import Blob, ContentKind
+from keval.records.transcript import Content
 
 _UNKNOWN_TYPE = "application/octet-stream"
 

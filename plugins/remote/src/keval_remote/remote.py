@@ -14,7 +14,8 @@ from pathlib import Path
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import MARKER, OutageError, read_kept, replacing
+from keval.plugin import OutageError, read_kept, replacing
+from keval.seams.results import MARKER
 from keval_remote.copies import LEASE, RunCopy, State
 from keval_remote.lease import HeldError, Lease, newest
 from keval_remote.mirror import Mirror

@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ConfigError, Evaluation, Problem, Selection, Source, effective, read_evaluation, select
+from keval.config.load import read_evaluation
+from keval.plugin import ConfigError, Evaluation, Problem, Selection, Source, effective, select
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE
 from keval_start.servers import label_of

@@ -12,7 +12,9 @@ import attrs
 import click
 
 from keval import KevalError
-from keval.plugin import ConfigError, Installation, Problem, counted, filling, foreign, run_to_end, tell
+from keval.config.variables import filling
+from keval.plugin import ConfigError, Problem, counted, foreign, run_to_end, tell
+from keval.seams.installation import Installation
 
 if TYPE_CHECKING:
     from keval_start.answers import Answers, Flags

@@ -8,7 +8,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import PLACEHOLDER, ConfigError, DatasetFile, Problem, read_dataset
+from keval.dataset.read import read_dataset
+from keval.plugin import ConfigError, DatasetFile, Problem
+from keval.records.trial import PLACEHOLDER
 from keval_start.workplace import Workplace
 
 FILE = "questions.jsonl"

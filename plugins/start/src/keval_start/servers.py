@@ -12,15 +12,9 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from keval.plugin import (
-    PreflightError,
-    Source,
-    ToolListing,
-    filling,
-    learn_config,
-    read_evaluation,
-    redactor,
-)
+from keval.config.load import read_evaluation
+from keval.config.variables import filling
+from keval.plugin import PreflightError, Source, ToolListing, learn_config, redactor
 from keval.seams import registry
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace

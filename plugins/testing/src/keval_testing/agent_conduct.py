@@ -15,7 +15,7 @@ from unittest import mock
 import attrs
 
 from keval import Sample
-from keval.plugin import ConcurrencyLimited, DeclaresVolatile
+from keval.seams.interfaces import ConcurrencyLimited, DeclaresVolatile
 from keval_replay import ComparableRequest, first_difference, without_volatile
 from keval_testing.agent_trials import ADD, FIVE, BreaksOffError, Trials, error_text, messages_of
 from keval_testing.left_behind import Belongings, own_temporary_folder

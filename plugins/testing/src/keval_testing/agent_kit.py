@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Agent, Model, PrerecordedAgent, suggestion
+from keval.plugin import Agent, Model, suggestion
+from keval.seams.interfaces import PrerecordedAgent
 from keval_testing.agent_rules import AGENT_RULES, WITHOUT_MODEL, broken_by
 from keval_testing.agent_stage import AgentStage
 from keval_testing.broken_rules import Checklist

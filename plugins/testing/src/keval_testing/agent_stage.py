@@ -16,21 +16,11 @@ from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
 from keval.execute.trial.reconciliation import check, merge
 from keval.plan.plan import models_of
-from keval.plugin import (
-    Agent,
-    Asker,
-    Closable,
-    ConnectedServer,
-    Context,
-    EmitEvent,
-    Model,
-    ModelProxy,
-    Preparable,
-    ServerProxy,
-    ServerSpec,
-    TranscriptBuilder,
-)
+from keval.plugin import Agent, Asker, Context, Model, ModelProxy, ServerProxy, ServerSpec, TranscriptBuilder
 from keval.seams import registry
+from keval.seams.infrastructure import ConnectedServer
+from keval.seams.interfaces import Closable, Preparable
+from keval.seams.live_events import EmitEvent
 from keval_replay import PlayedGate
 from keval_testing.scripted_endpoint import ReceivedRequest
 from keval_testing.scripted_model import Reply, Script, ScriptedModel

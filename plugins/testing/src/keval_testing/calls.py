@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from keval.plugin import Closable, Preparable
+from keval.seams.interfaces import Closable, Preparable
 from keval_testing.broken_rules import Checklist
 
 _TURNS = (1, 2, 5)

@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 
 from keval import Run, Trial
+from keval.config.load import read_evaluation
 from keval.plan.plan import ResolvedPlugin
-from keval.plugin import Plan, RunOptions, Source, make_plan, read_evaluation, run_plan
+from keval.plugin import Plan, RunOptions, Source, make_plan, run_plan
 from keval.seams.registry import Component
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt

@@ -12,9 +12,11 @@ from typing import Any
 import attrs
 
 from keval import Sample, Scale, Score, ScoreLine, Trial
-from keval.plugin import AgentChecker, AgentRater, dump, is_blank, marks_of, to_plain
+from keval.plugin import dump, is_blank, to_plain
+from keval.records.scores import marks_of
 from keval.score.judging import validate_score
 from keval.score.scoring import written_score
+from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import read_sample, read_trial, sample_line, trial_line
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened

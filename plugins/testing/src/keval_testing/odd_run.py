@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import attrs
 
 from keval import Run, Sample, Scale, Score, Transcript, Trial
+from keval.config.load import read_evaluation
 from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
 from keval.plan.plan import ResolvedPlugin, Scorers
-from keval.plugin import Context, Plan, Samples, Source, TrialError, make_plan, read_evaluation, run_plan
+from keval.plugin import Context, Plan, Source, TrialError, make_plan, run_plan
 from keval.seams.registry import Component
 from keval_testing.unusual_trials import failed_trials, odd_trials
 

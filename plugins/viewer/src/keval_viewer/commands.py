@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import click
 
-from keval.plugin import ConfigError, budget_option, choice_options, results_option, results_type
+from keval.cli.options import results_type
+from keval.plugin import ConfigError, budget_option, choice_options, results_option
 
 if TYPE_CHECKING:
     import socket

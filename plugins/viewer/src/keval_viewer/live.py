@@ -16,7 +16,7 @@ import orjson
 from starlette.responses import StreamingResponse
 
 from keval import Run, RunError, Summary
-from keval.plugin import LiveState
+from keval.store.live_state import LiveState
 from keval_analysis import Follower, RunProgress, read_live, watch
 
 _SILENCE = 15.0

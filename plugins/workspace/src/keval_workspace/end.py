@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.plugin import Artifact, Blob, EndState, FileChange
+from keval.plugin import Artifact, Blob, EndState
+from keval.records.end_state import FileChange
 from keval_programs import GIT, Tree
 from keval_workspace.difference import Version, difference, quoted
 from keval_workspace.start import Start

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import ge, gt
 
-from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, is_size, size
+from keval.config.evaluation import is_size
+from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, size
 from keval_programs import GIT, Tree, in_thread, open_folder
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import Describe, FixedResult, Intervention, InterventionError
+from keval.plugin import Intervention, InterventionError
+from keval.records.interventions import Describe, FixedResult
 from keval_mcp.changes import Changes
 from keval_mcp.server.session import Listing
 

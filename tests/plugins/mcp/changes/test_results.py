@@ -14,8 +14,8 @@ import pytest
 from jsonschema import validate
 
 from keval import Message, Sample
-from keval.plugin import Faults, FixedResult, Intervention, TrialInfo
-from keval.records.interventions import ResultChange
+from keval.plugin import Intervention, TrialInfo
+from keval.records.interventions import Faults, FixedResult, ResultChange
 from keval_mcp.changes import CallOutcome, Changes, TrialChanges
 from keval_mcp.server.session import Listing
 

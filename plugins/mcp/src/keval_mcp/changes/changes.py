@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.plugin import Faults, FieldError, FixedResult, Intervention, ShuffledResults, TrialInfo
+from keval.plugin import FieldError, Intervention, TrialInfo
+from keval.records.interventions import Faults, FixedResult, ShuffledResults
 from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words

@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, TrafficError
+from keval.plugin import ServerLostError
+from keval.records.cassettes import TrafficError
 from keval_mcp.passage.link import AgentRequest, Heard, marked
 from keval_mcp.server.audience import Audience, Member
 from keval_mcp.server.connection import ServerConnection

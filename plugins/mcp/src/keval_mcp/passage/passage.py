@@ -14,18 +14,11 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
-from keval.plugin import (
-    Blob,
-    CallLog,
-    DynamicTools,
-    EmitEvent,
-    InterventionError,
-    ReplayMissError,
-    ServerExchange,
-    ServerLostError,
-    ServerTrafficLog,
-    TrafficError,
-)
+from keval.plugin import Blob, CallLog, InterventionError, ReplayMissError, ServerLostError, ServerTrafficLog
+from keval.records.cassettes import TrafficError
+from keval.records.transcript import ServerExchange
+from keval.seams.contexts import DynamicTools
+from keval.seams.live_events import EmitEvent
 from keval_mcp.changes import Changes, TrialChanges
 from keval_mcp.passage.link import AgentRequest, Heard, Inputs, Link, check_writable, is_input_required
 from keval_mcp.passage.recording_link import FAILURES, lost_beside

@@ -9,7 +9,8 @@ import attrs
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
-from keval.plugin import ServerLostError, ServerTrafficLog, TrafficError
+from keval.plugin import ServerLostError, ServerTrafficLog
+from keval.records.cassettes import TrafficError
 from keval_mcp.passage.link import AgentRequest, ForwardingLink, Heard, unmarked
 from keval_mcp.server.audience import PROGRESS
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError

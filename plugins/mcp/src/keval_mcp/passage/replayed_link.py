@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 from mcp import MCPError
 
-from keval.plugin import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
+from keval.plugin import ReplayMissError, ServerCassette
+from keval.records.cassettes import ServerTraffic, TrafficError
 from keval_mcp.passage.link import AgentRequest, ForwardingLink, Heard, unmarked
 from keval_mcp.passage.recording_link import error_in, lost_beside
 from keval_mcp.server.audience import PROGRESS, Audience, Member

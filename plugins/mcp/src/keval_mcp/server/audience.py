@@ -12,7 +12,9 @@ import attrs
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from keval.plugin import CallLog, ClientPolicy, ServerExchange, ServerTrafficLog, TrafficError
+from keval.plugin import CallLog, ClientPolicy, ServerTrafficLog
+from keval.records.cassettes import TrafficError
+from keval.records.transcript import ServerExchange
 from keval_mcp.server.options import declared, policy_answer
 from keval_mcp.server.session import Listing
 

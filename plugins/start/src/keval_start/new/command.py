@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from keval.plugin import Installation, tell
+from keval.plugin import tell
+from keval.seams.installation import Installation
 from keval_start.new.package import KINDS, Package
 
 

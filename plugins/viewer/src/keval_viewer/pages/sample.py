@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, RunError, Trial
-from keval.plugin import time_span
+from keval.records.formats import time_span
 from keval_analysis import asked_samples
 from keval_report import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import Artifact, TrialKey, time_span
+from keval.plugin import Artifact, TrialKey
+from keval.records.formats import time_span
 from keval_analysis import timelines
 from keval_replay import traffic_of
 from keval_report import one_line, show_command, witnesses

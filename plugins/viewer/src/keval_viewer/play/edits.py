@@ -15,6 +15,9 @@ import orjson
 import yaml
 
 from keval import Sample
+from keval.config.derived_contexts import with_bases
+from keval.dataset.read import read_dataset
+from keval.dataset.samples import sample_of
 from keval.plugin import (
     ConfigError,
     DatasetFile,
@@ -24,11 +27,8 @@ from keval.plugin import (
     dump,
     effective,
     explained,
-    read_dataset,
-    sample_of,
     select,
     suggestion,
-    with_bases,
     with_data,
 )
 from keval_viewer.interactive.interactive_run import InteractiveRun, OfferedTool

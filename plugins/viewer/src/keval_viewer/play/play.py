@@ -10,7 +10,9 @@ from pathlib import Path
 import attrs
 
 from keval import Run
-from keval.plugin import DatasetFile, Evaluation, Samples, Selection, load, results_folder, select, suggestion
+from keval.dataset.samples import Samples
+from keval.plugin import DatasetFile, Evaluation, Selection, load, select, suggestion
+from keval.seams.results import results_folder
 from keval_analysis import Arm, ScorerScale
 from keval_viewer.feed import Feed
 from keval_viewer.interactive.interactive_run import InteractiveRun

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import ToolCall, Transcript
-from keval.plugin import LiveEvent, time_span
+from keval.plugin import LiveEvent
+from keval.records.formats import time_span
 from keval_viewer.feed import Feed
 
 _BRIEF = 60

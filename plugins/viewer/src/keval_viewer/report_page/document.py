@@ -13,8 +13,9 @@ import attrs
 from markupsafe import Markup
 
 from keval import Run
-from keval.plugin import SealCheck, explained, replacing
+from keval.plugin import explained, replacing
 from keval.seams.exporters import Exported
+from keval.store.seal import SealCheck
 from keval_report import Report
 from keval_viewer.report_page.arms import differences, distributions, making, ranking, texts, tools, trials
 from keval_viewer.report_page.effects import effects

@@ -11,7 +11,8 @@ import attrs
 from markupsafe import Markup
 
 from keval import Message, ScoreLine, ToolCall, Trial
-from keval.plugin import Scorer, counted, number, signed, time_span
+from keval.plugin import Scorer, counted, number, signed
+from keval.records.formats import time_span
 from keval_analysis import JudgeAgreementWithPeople, OutlineQuestion, QuestionComparison, Review, Tile
 from keval_report import Report, show_command
 from keval_viewer.report_page.rendering import PITCH, anchor, embedded, embedded_items, parts, render, tile_paths

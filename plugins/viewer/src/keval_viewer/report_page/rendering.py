@@ -15,7 +15,8 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Temp
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import Scorer, dollars, interval, number, percent, short_number, signed, time_span
+from keval.plugin import Scorer, dollars, interval, number, percent, short_number, signed
+from keval.records.formats import time_span
 from keval_analysis import Tile, chance, expense, expense_interval
 from keval_report import given_words, kept_words, one_line, verdict_word
 from keval_viewer.markdown import formatted

@@ -17,7 +17,8 @@ from typing import Any
 import attrs
 from attrs.validators import ge
 
-from keval.plugin import PreflightError, SandboxedCommand, is_size, size, supervised
+from keval.config.evaluation import is_size
+from keval.plugin import PreflightError, SandboxedCommand, size, supervised
 from keval_programs import Limits
 from keval_workspace.sandbox.installation import SYSTEM, Installation
 from keval_workspace.sandbox.trying import problem_of
