@@ -143,7 +143,7 @@ def serve_here(monkeypatch: pytest.MonkeyPatch, respond: Any = None) -> None:
         async with serve(build_app(answers, token="a-key")) as base:
             yield RunningGateway(wire_urls(base), "a-key")
 
-    monkeypatch.setattr("keval_gateway.process.run_gateway", here)
+    monkeypatch.setattr("keval_gateway.run_gateway", here)
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
         questions_jsonl='{"id": "q1", "question": "Where is Moby Dick?", "expect": {"contains": "7"}}\n',
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keval_gateway.process.run_gateway", here)
+        patch.setattr("keval_gateway.run_gateway", here)
         outcome = sent.project.run("requests.yaml", "-j", "8")
     server.stop()
     assert outcome.code == 0, outcome.stderr
