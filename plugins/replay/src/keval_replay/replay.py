@@ -22,10 +22,11 @@ from keval.records.models import Price
 from keval.redaction import Redactor
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.conclusion import Summary
 from keval.run.resumption import changes, sample_changes
 from keval.seams.hooks import Hooks
 from keval.store.run import Run
-from keval_analysis import Summary, anchors_file
+from keval_analysis import anchors_file
 from keval_replay.cassette import Player, volatile_of
 from keval_replay.played_gate import PlayedGate
 from keval_replay.recorder import Recorder
