@@ -47,12 +47,8 @@ GROUPS = {
 """Entry-point groups of the core, with what one of each is called."""
 
 _UNLISTED = {
-    "keval.api",
-    "keval.crews",
-    "keval.dialects",
-    "keval.plan_reviews",
-    "keval.recorders",
-    "keval.task_makers",
+    *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.options", "keval.plan_reviews"),
+    *("keval.readings", "keval.recorders", "keval.sections", "keval.task_makers"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 
