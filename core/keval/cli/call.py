@@ -30,8 +30,8 @@ class CommandCall:
 
     `root` is the results directory, `run` the run that is gone on with or scored again. `config` and `selection` are
     what a new run is made of. `changes` are made to the evaluation, in their order, `watchers` are further hook
-    plugins, and what is on the `stack` is closed at the end. `given` reaches the summary. `planned` yields what is run
-    in place of the plan of the config.
+    plugins, and what is on the `stack` is closed at the end. With `record`, the traffic of the run is kept. `given`
+    reaches the summary. `planned` yields what is run in place of the plan of the config.
     """
 
     root: Path
@@ -40,6 +40,7 @@ class CommandCall:
     run: Run | None = None
     changes: list[Callable[[Evaluation], Evaluation]] = attrs.field(factory=list)
     watchers: list[tuple[str, object]] = attrs.field(factory=list)
+    record: bool = False
     given: dict[str, Any] = attrs.field(factory=dict)
     planned: Callable[[CommandCall], AbstractContextManager[Planned]] | None = None
     stack: ExitStack = attrs.field(factory=ExitStack)

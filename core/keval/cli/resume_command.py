@@ -101,7 +101,7 @@ def command(
         done = len(found.known_trials.answered if retry_failed else found.known_trials)
         progress = display().progress(plan.trial_count, done, quiet=quiet)
         watchers = [("keval/progress", progress), *log, *call.watchers]
-        options = RunOptions(watchers, hidden, record=bool(call.given.get("record")), given=call.given)
+        options = RunOptions(watchers, hidden, record=call.record, given=call.given)
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         resumed, summary = carry_out(
             resume_run(found, plan, resumption, options),

@@ -57,7 +57,7 @@ def command(
 
         progress = display().progress(plan.trial_count, quiet=quiet)
         watchers = [("keval/progress", progress), *log, *call.watchers]
-        options = RunOptions(watchers, hidden, record=bool(call.given.get("record")), given=call.given)
+        options = RunOptions(watchers, hidden, record=call.record, given=call.given)
         run, summary = carry_out(
             planned.run(plan, output_dir, options),
             progress,

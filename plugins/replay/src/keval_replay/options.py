@@ -21,7 +21,7 @@ def _apply(call: CommandCall, *, record: bool, replay: str | None, replay_misses
         raise click.UsageError(
             "--replay calls no model or server that --record could record; --replay-misses live records by itself"
         )
-    call.given["record"] = record
+    call.record = record
     if replay is not None:
         call.planned = functools.partial(_planned, replay=replay, misses=replay_misses)
 
@@ -60,7 +60,7 @@ run_options = CommandOptions(
 
 
 def _record(call: CommandCall, *, record: bool) -> None:
-    call.given["record"] = record
+    call.record = record
 
 
 _RECORD = "Record traffic from now on; a recorded run does so anyway."
