@@ -93,7 +93,7 @@ class SectionReader:
         )
         for section in added:
             if check := getattr(section, "check_config", None):
-                self.problems += check(evaluation)
+                self.problems.extend(check(evaluation))
         return evaluation
 
     def _execution(self, data: Any) -> Execution | None:

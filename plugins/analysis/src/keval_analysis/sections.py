@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import attrs
 from attrs.validators import ge, gt, le, optional
 
 from keval.config.evaluation import Evaluation
-from keval.errors import suggestion
+from keval.errors import Problem, suggestion
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.records.trial import Trial
@@ -40,7 +40,7 @@ class Wanted:
     primary: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = attrs.field(factory=dict)
     margin: Mapping[str, float | str] = attrs.field(factory=dict)
-    gates: tuple[str, ...] = ()
+    gates: Any = attrs.field(default=(), metadata={"schema": {"type": "array", "items": {"type": "string"}}})
     _flags: tuple[str, ...] = attrs.field(default=(), init=False)
 
     def with_gates(self, flags: Sequence[str]) -> Wanted:
@@ -51,17 +51,33 @@ class Wanted:
 
     @property
     def written(self) -> Mapping[str, Any]:
-        """What flags changed."""
-        return {"gates": [*self.all_gates]} if self._flags else {}
+        """The gates, with their variables filled in, and those of flags."""
+        return {"gates": [*self.all_gates]} if self.all_gates else {}
 
     @property
     def all_gates(self) -> tuple[str, ...]:
         """The gates of the config and of flags, each once."""
-        return (*(gate for gate in self.gates if gate not in self._flags), *self._flags)
+        return (*(gate for _, gate in self._own if gate not in self._flags), *self._flags)
+
+    @property
+    def _own(self) -> list[tuple[int, str]]:
+        """The gates of the config, each with its position."""
+        listed = self.gates if isinstance(self.gates, list | tuple) else ()
+        return [(at, gate) for at, gate in enumerate(listed) if isinstance(gate, str)]
+
+    def check_config(self, evaluation: Evaluation) -> Iterator[Problem]:
+        """Yield what is no gate. What gates say is checked with the plan."""
+        example = "such as `basic/contains >= 0.8`"
+        if not isinstance(self.gates, list | tuple):
+            yield evaluation.source.problem(("gates",), f"expected a list of gates, {example}")
+            return
+        for at, gate in enumerate(self.gates):
+            if not isinstance(gate, str):
+                yield evaluation.source.problem(("gates", at), f"expected a gate, {example}, got {gate!r}")
 
     def unchecked(self, evaluation: Evaluation) -> list[tuple[str, str]]:
         """Return the gates whose names were not checked when the run began, each with its place."""
-        own = [] if evaluation.is_reread else [*enumerate(self.gates)]
+        own = [] if evaluation.is_reread else self._own
         places = [(gate, evaluation.source.place(("gates", at))) for at, gate in own if gate not in self._flags]
         return places + [(gate, f"--fail-under {gate}") for gate in self._flags]
 

@@ -29,9 +29,9 @@ class CheckSettings:
 class CheckSection:
     """`check` is for `keval check`."""
 
-    check: CheckSettings = attrs.field(factory=CheckSettings)
+    check: CheckSettings | None = None
 
 
 def settings_of(evaluation: Evaluation) -> CheckSettings:
     """Return what `keval check` does: as given, or by default."""
-    return evaluation.section(CheckSection).check
+    return evaluation.section(CheckSection).check or CheckSettings()

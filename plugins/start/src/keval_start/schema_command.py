@@ -38,7 +38,10 @@ def evaluation_schema() -> dict[str, Any]:
     properties["execution"] = options_schema(Execution)
     properties["budget"] = options_schema(Budget)
     properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
-    properties["gates"] = {"type": "array", "items": {"type": "string"}}
+    for component in registry.offered("keval.sections"):
+        *at, key = component.name.split(".")
+        own = properties["execution"]["properties"] if at else properties
+        own[key] = _plugin_options(component).get("properties", {}).get(key, {})
     condition = options_schema(Condition)
     properties["workspace"] = condition["properties"]["workspace"] = _workspace()
     properties["verify"] = _checks()
@@ -88,6 +91,8 @@ def options_schema(cls: type) -> dict[str, Any]:
 
 
 def _field(field: attrs.Attribute[Any]) -> dict[str, Any]:
+    if "schema" in field.metadata:
+        return dict(field.metadata["schema"])
     schema = {**_type(field.type), **_bounds(field.validator)}
     if field.type is Model and "provider" in field.metadata:
         schema = {"type": "string", "description": f"provider/name, or a name of {field.metadata['provider']}"}
