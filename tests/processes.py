@@ -24,7 +24,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         *("mcp.server.mcpserver", "mcp.server.sse", "starlette.applications", "uvicorn"),
-        *("keval.cli.run_command", "keval.cli.score_command"),
+        *("keval.cli.session", "keval.run.flow", "keval.run.select"),  # commands ask which options packages have
     ]
 )
 
