@@ -46,17 +46,17 @@ def keval_run_described(run: Any) -> None:
 
 @hookspec
 def keval_run_begins(run: Any) -> None:
-    """Called once each time that trials are about to be run."""
+    """Called once per start or resumption, when trials are about to be run."""
 
 
 @hookspec
 def keval_scoring_began(run: Any, late: Collection[str]) -> None:
-    """Called before the first trial; the judges `late` grade after the last one."""
+    """Called once per start or resumption, before the first trial; the judges `late` grade after the last one."""
 
 
 @hookspec
 def keval_trials_done(run: Any, missing: bool) -> Awaitable[None] | None:
-    """Called when all trials are run and scored, or scored again; with `missing`, only for scores that are lacking.
+    """Called once per pass, when all trials are scored; with `missing`, only scores that were lacking are made.
 
     It is awaited, and may be a coroutine.
     """
@@ -64,12 +64,12 @@ def keval_trials_done(run: Any, missing: bool) -> Awaitable[None] | None:
 
 @hookspec
 def keval_run_ending(run: Any) -> str | None:
-    """Called before the manifest of a finished run is written for the last time; returns why it ended early, if so."""
+    """Called once per pass, before the manifest is written for the last time; returns why the run ended early, if so."""
 
 
 @hookspec
 def keval_run_summarised(run: Any) -> Mapping[str, Any] | None:
-    """Called when a run is summarised; returns parts of the summary, by name, as plain data.
+    """Called once per pass, when a run is summarised; returns parts of the summary, by name, as plain data.
 
     A part of a report is shown by what the group `keval.report_parts` has of its name.
     """

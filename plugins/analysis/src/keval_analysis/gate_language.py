@@ -16,7 +16,6 @@ from keval.plan.plan import Scorers
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.seams import registry
-from keval_analysis.sections import scales_of
 
 Function: TypeAlias = Literal["mean", "low", "high", "median", "p95", "total"]
 Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
@@ -310,9 +309,11 @@ def _check_effect(gate: Gate, names: Names) -> None:
         raise ValueError(f"{told}, and keval estimates none on {gate.metric!r}; remove the sign")
 
 
-def check_wanted(check: PlanCheck, primary: Sequence[str], written: Sequence[tuple[str, str]]) -> None:
+def check_wanted(
+    check: PlanCheck, primary: Sequence[str], written: Sequence[tuple[str, str]], scales: Mapping[Scorer, Scale]
+) -> None:
     """Check the names of primary metrics, and gates, each given with its place."""
-    names = names_of(check.evaluation, check.scorers)
+    names = names_of(check.evaluation, check.scorers, scales)
     for position, name in enumerate(primary if check.manifest is None else ()):
         if name not in names.metrics:
             check.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, names.metrics)}")
@@ -342,8 +343,8 @@ def _gate_notices(written: Sequence[tuple[str, str]], names: Names) -> Iterator[
                 )
 
 
-def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
-    """Return what the config names, and what flags add to it."""
+def names_of(evaluation: Evaluation, scorers: Scorers, scales: Mapping[Scorer, Scale]) -> Names:
+    """Return what the config names, and what flags add to it; `scales` are those of the scorers."""
     data = evaluation.source.data
     known: dict[Scorer, Scale | None] = {(metric, None): None for metric in _metrics(data)}
     conditions, made = evaluation.labels("conditions"), {judge.label for judge in scorers.judges}
@@ -354,7 +355,7 @@ def names_of(evaluation: Evaluation, scorers: Scorers) -> Names:
         agents=evaluation.labels("agents"),
         conditions=conditions,
         baseline=str(data.get("baseline") or next(iter(conditions), "")),
-        scorers={**known, **scales_of(evaluation, scorers)},
+        scorers={**known, **scales},
     )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs.validators import ge, gt, le, optional
 
 from keval.config.evaluation import Evaluation
 from keval.errors import Problem, suggestion
@@ -18,6 +17,7 @@ from keval.records.scores import Scale, Scorer
 from keval.records.trial import Trial
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
+from keval_analysis.until import Until
 
 if TYPE_CHECKING:
     from keval.plan.check import PlanCheck
@@ -101,7 +101,7 @@ class Wanted:
         if unchecked or self.primary:
             from keval_analysis.gate_language import check_wanted
 
-            check_wanted(check, self.primary, unchecked)
+            check_wanted(check, self.primary, unchecked, scales_of(check.evaluation, check.scorers))
 
     @hookimpl
     def keval_run_described(self, run: ActiveRun) -> None:
@@ -152,25 +152,6 @@ def _is_scorer(check: PlanCheck, key: str, name: str, scales: Mapping[str, Scale
         hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
         check.problem((key, name), f"no metric or rubric named {name!r}{hint}", at_key=True)
     return name in known
-
-
-@attrs.frozen
-class Until:
-    """When a run may end before all questions are asked: its intervals then hold at every look.
-
-    `effect` is written as in gates. The run ends when the effect is `decided`, or when its 95 % interval is at most as
-    wide as `width`, in points of the scale. By default the effect is looked at after every question; with `looks`, so
-    many times, after equal numbers of questions, by bounds of O'Brien and Fleming.
-    """
-
-    effect: str
-    decided: bool = False
-    width: float | None = attrs.field(default=None, validator=optional(gt(0)))
-    looks: int | None = attrs.field(default=None, validator=optional([ge(2), le(20)]))
-
-    def __attrs_post_init__(self) -> None:
-        if self.decided == (self.width is not None):
-            raise ValueError("'until' takes `decided: true` or `width`, and not both")
 
 
 @attrs.define(eq=False)
@@ -228,7 +209,7 @@ class Anchors:
         if self.anchors is not None and check.scorers.judges and check.samples is not None and not check.played:
             from keval_analysis.labels.anchors import read_anchors
 
-            check.problems.extend(read_anchors(check.evaluation, check.scorers)[1])
+            check.problems.extend(read_anchors(self.anchors, check.evaluation, check.scorers)[1])
         if self.anchors is not None and check.manifest is None and not check.evaluation.judges:
             check.notice(("anchors",), "no judge grades anchors; add `judges:`", at_key=True)
 
@@ -237,4 +218,4 @@ class Anchors:
         if self.anchors is not None:
             from keval_analysis.labels.grading import grade_anchors
 
-            await grade_anchors(run, missing=missing)
+            await grade_anchors(run, self.anchors, missing=missing)

@@ -20,21 +20,17 @@ from keval.records.transcript import Message, Transcript
 from keval.records.trial import Sample, Trial
 from keval.store.serialization import dump, read_sample, read_score
 from keval_analysis.findings.anchors import ANCHOR_SCORES
-from keval_analysis.sections import Anchors
 
 _PREFIX = "/anchor/"
 """With which the id of no trial of a run begins, as the label of an agent stands first there."""
 _KEYS = ("response", "levels")
 
 
-def read_anchors(evaluation: Evaluation, scorers: Scorers) -> tuple[Sequence[Sample], list[Problem]]:
+def read_anchors(path: Path, evaluation: Evaluation, scorers: Scorers) -> tuple[Sequence[Sample], list[Problem]]:
     """Read the anchors that a config names; returns them, and what is wrong with them, at its place.
 
     A record is read as those of a dataset are, and has `response` and `levels`.
     """
-    path = evaluation.section(Anchors).anchors
-    if path is None:
-        return (), []
     if not path.is_file():
         told = f"there is no file {path}; anchors are JSON lines with id, question, response and levels"
         return (), [evaluation.source.problem(("anchors",), told)]

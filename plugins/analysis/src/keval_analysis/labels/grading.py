@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -26,7 +27,7 @@ from keval_analysis.labels.anchors import (
 )
 
 
-async def grade_anchors(run: ActiveRun, *, missing: bool) -> None:
+async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
     """Have the judges of a run grade its anchors; with `missing`, only make the scores that it lacks.
 
     A run keeps the anchors that its first plan has. Raises RunError.
@@ -35,7 +36,7 @@ async def grade_anchors(run: ActiveRun, *, missing: bool) -> None:
     if not anchors_file(folder).exists():
         if not isinstance(run.plan, Plan) or not run.plan.scorers.judges or run.manifest.replay is not None:
             return
-        _write(run, read_anchors(run.plan.evaluation, run.plan.scorers)[0])
+        _write(run, read_anchors(path, run.plan.evaluation, run.plan.scorers)[0])
     kept = [line for line in read_anchor_scores(folder) if _stays(run, line, missing=missing)]
     made = {(line.trial, *line.scorer, line.judgement.repetition) for line in kept if line.judgement}
     comparing = {item.label for item in run.plan.scorers.judges if isinstance(item.plugin, ComparingJudge)}
