@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,24 @@ def test_the_table_of_packages_is_theirs() -> None:
             groups = found.get("entry-points", {}).items()
             shipped = {group: {name.partition("/")[0] for name in points} for group, points in groups}
             wanted[found["name"]] |= {
-                group: sorted(names) for group, names in shipped.items() if group.partition(".")[0] == "keval"
+                group: sorted(names)
+                for group, names in shipped.items()
+                if group.partition(".")[0] == "keval" and group != "keval.options"
             }
+            flags = [
+                flag
+                for target in found.get("entry-points", {}).get("keval.options", {}).values()
+                for flag in flags_of(target)
+            ]
+            wanted[found["name"]] |= {"options": [*dict.fromkeys(flags)]} if flags else {}
     assert wanted == table
+
+
+def flags_of(target: str) -> list[str]:
+    """The flags of a `CommandOptions`, which a package adds to a command."""
+    module, _, name = target.partition(":")
+    found = getattr(import_module(module), name)
+    return [flag for parameter in found.parameters for flag in parameter.opts]
 
 
 def test_keval_brings_every_package_but_what_its_extras_have() -> None:

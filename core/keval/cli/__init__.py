@@ -94,6 +94,11 @@ class _Commands(click.Group):
                 ctx.exit(2)
             except KeyboardInterrupt:
                 ctx.exit(130)
+            except click.NoSuchOption as error:
+                from keval.seams.installation import missing_option
+
+                told = foreign(missing_option(error.option_name) or error.format_message())
+                raise click.UsageError(told, error.ctx) from error
             except click.ClickException as error:
                 error.message = foreign(error.message)  # type: ignore[misc]  # click shows it
                 raise

@@ -82,16 +82,15 @@ class CommandOptions:
     apply: Callable[..., None]
 
     @property
-    def names(self) -> list[str]:
-        """The names of the values."""
+    def parameters(self) -> list[click.Parameter]:
+        """The options as a command has them."""
 
         def bare() -> None:
             pass
 
         for option in self.options:
             option(bare)
-        made: list[click.Parameter] = getattr(bare, "__click_params__", [])
-        return [str(each.name) for each in made]
+        return [*getattr(bare, "__click_params__", [])]
 
 
 def added_options(command: str) -> Callable[[F], F]:
@@ -99,7 +98,9 @@ def added_options(command: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         found = [each for each in registry.components("keval.options") if each.name.partition("/")[0] == command]
-        sets: dict[CommandOptions, list[str]] = {(loaded := registry.load(each)): loaded.names for each in found}
+        sets: dict[CommandOptions, list[str]] = {}
+        for options in map(registry.load, found):
+            sets[options] = [str(each.name) for each in options.parameters]
 
         @functools.wraps(function)
         def with_added(**given: Any) -> Any:

@@ -64,7 +64,7 @@ def keval_trials_done(run: Any, missing: bool) -> Awaitable[None] | None:
 
 @hookspec
 def keval_run_ending(run: Any) -> str | None:
-    """Called once per pass, before the manifest is written for the last time; returns why the run ended early, if so."""
+    """Called once per pass, before the manifest is written for the last time; returns why it ended early, if so."""
 
 
 @hookspec

@@ -52,6 +52,12 @@ def missing_command(name: str) -> str | None:
     return package and f"; it comes with {package}: `{Installation.here_and_now().line(package)}`"
 
 
+def missing_option(option: str) -> str:
+    """Return what to say of an option that a package of keval adds to commands, and that is not installed."""
+    package = next((each for each, shipped in _packages().items() if option in shipped.get("options", ())), None)
+    return f"The option '{option}' {missing_package(package)}" if package else ""
+
+
 def missing_module(package: str) -> str:
     """Return what to say of a library that is needed, and that is not installed."""
     return f"{package}: `{Installation.here_and_now().line(package)}`"

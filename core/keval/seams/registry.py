@@ -42,13 +42,14 @@ GROUPS = {
     "keval.options": "option",
     "keval.readings": "reading of a run",
     "keval.displays": "display",
+    "keval.report_parts": "part of a report",
     "keval": "hook plugin",
 }
 """Entry-point groups of the core, with what one of each is called."""
 
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.options", "keval.plan_reviews"),
-    *("keval.readings", "keval.recorders", "keval.sections", "keval.task_makers"),
+    *("keval.readings", "keval.report_parts", "keval.recorders", "keval.sections", "keval.task_makers"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

@@ -47,6 +47,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_analysis.power": "ASSUMPTIONS Forecast MetricPower Pilot PowerPlan PowerTarget plan_power",
         "keval_analysis.question_comparisons": "QuestionComparison Tile compare",
         "keval_analysis.question_review": "QuestionEntry QuestionFile",
+        "keval_analysis.readings": "kept_parts",
         "keval_analysis.reviews": "review_findings",
         "keval_analysis.scorer_names": "named_scorers",
         "keval_analysis.sections": "Wanted",

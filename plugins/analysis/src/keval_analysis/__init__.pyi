@@ -151,6 +151,7 @@ from keval_analysis.question_comparisons import (
     compare as compare,
 )
 from keval_analysis.question_review import QuestionEntry as QuestionEntry, QuestionFile as QuestionFile
+from keval_analysis.readings import kept_parts as kept_parts
 from keval_analysis.reviews import review_findings as review_findings
 from keval_analysis.scorer_names import named_scorers as named_scorers
 from keval_analysis.sections import Wanted as Wanted

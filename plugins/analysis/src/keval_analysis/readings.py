@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from keval.files import read_json
 from keval.records.trial import Trial
 from keval.store.run import Run
 from keval_analysis.findings.added_lines import AddedLines
 from keval_analysis.findings.reviews import Review, answer_digest, read_review, standing
+from keval_analysis.findings.summary_file import REMADE
 
 if TYPE_CHECKING:
     from keval_analysis.findings.draws import Labels
@@ -59,6 +61,14 @@ def conclusion(run: Run, parts: Mapping[str, Any], given: Mapping[str, Any]) -> 
         run, run.summary(expectations.watch(run.trials())), expectations, regression=given.get("regression")
     )
     return attrs.evolve(found, parts=parts)
+
+
+def kept_parts(run: Run) -> Mapping[str, Any]:
+    """Return the parts of its summary that hook plugins made when the run ended. Raises RunError."""
+    path = run.path / "summary.json"
+    kept = read_json(path, REMADE) if path.is_file() else {}
+    parts = kept.get("parts", {}) if isinstance(kept, dict) else {}
+    return parts if isinstance(parts, dict) else {}
 
 
 def labels(run: Run) -> Labels:

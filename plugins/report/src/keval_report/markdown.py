@@ -81,6 +81,7 @@ def markdown(report: Report) -> str:
         ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in anchor_lines(summary))),
         ("Use of tools", _tools(summary)),
         ("Instructions and skills", _texts(summary)),
+        *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),
         ("What was changed", _changed(report)),
         ("How it was made", _made(report)),
     )

@@ -34,6 +34,7 @@ from keval_report.contexts import ServerDifference, server_differences
 from keval_report.contrasts import all_blocks
 from keval_report.gates import GateRow, gate_rows, unmet_texts
 from keval_report.origin import decided_on, origin_label
+from keval_report.parts import part_lines
 from keval_report.plain_table import PlainTable, plain_table
 from keval_report.reviews import (
     AGREEMENT_HEADS,
@@ -204,6 +205,11 @@ class Report:
     def server_differences(self) -> Sequence[ServerDifference]:
         """What the servers of conditions differ in."""
         return [*server_differences(self.run)]
+
+    @property
+    def parts(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """What is said of each part of the summary that a hook plugin added, by its name."""
+        return [*part_lines(self.summary)]
 
     @property
     def reviews(self) -> ReviewTexts | None:

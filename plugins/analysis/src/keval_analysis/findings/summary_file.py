@@ -11,12 +11,12 @@ from keval.store.serialization import from_plain
 from keval_analysis.findings.effects import EXPENSES
 from keval_analysis.findings.summary import Summary
 
-_REMADE = "remove it, as it is made anew from trials and scores"
+REMADE = "remove it, as it is made anew from trials and scores"
 
 
 def read_summary(path: Path) -> Summary:
     """Read what a run found, as it was written down. Raises RunError."""
-    summary = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
+    summary = from_plain(Summary, read_json(path, REMADE), path, REMADE)
     contrasts = summary.contrasts
     scored: list[Scored] = [
         *summary.arms,
@@ -31,5 +31,5 @@ def read_summary(path: Path) -> Summary:
     scorers = {entry.scorer for entry in summary.scorers}
     unknown |= {each.metric for each in scored if each.scorer not in scorers}
     if unknown:
-        raise RunError(f"{path} is damaged: it does not list the metric {min(unknown)!r}; {_REMADE}")
+        raise RunError(f"{path} is damaged: it does not list the metric {min(unknown)!r}; {REMADE}")
     return summary

@@ -23,6 +23,7 @@ from keval_analysis import (
     Outline,
     Summary,
     gate_options,
+    kept_parts,
     read_gates,
     summarise_with_outline,
     with_gates,
@@ -107,6 +108,7 @@ def _summary(run: Run, gate_flags: GateFlags, output_dir: Path, *, outlined: boo
     regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck()
     trials = expectations.watch(run.trials())
     summary, outline = summarise_with_outline(run, trials) if outlined else (run.summary(trials), None)
+    summary = attrs.evolve(summary, parts=kept_parts(run))
     return with_gates(run, summary, expectations, flags=flags, regression=regression), outline
 
 

@@ -163,6 +163,11 @@ def texts(report: Report) -> Markup:
     return render("texts.html", heads=report.text_heads, rows=report.texts, sentences=report.text_sentences)
 
 
+def summary_parts(report: Report) -> Markup:
+    """Render what is said of the parts of the summary that hook plugins add; nothing without any."""
+    return render("parts.html", parts=report.parts)
+
+
 def making(report: Report) -> Markup:
     """Render how the run was made: dataset, judges, rubrics, scorers, versions and the configuration."""
     return render("making.html", manifest=report.run.manifest, path=report.run.path.name, names=report.names)

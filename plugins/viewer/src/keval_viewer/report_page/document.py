@@ -17,7 +17,16 @@ from keval.plugin import explained, replacing
 from keval.seams.exporters import Exported
 from keval.store.seal import SealCheck
 from keval_report import Report
-from keval_viewer.report_page.arms import differences, distributions, making, ranking, texts, tools, trials
+from keval_viewer.report_page.arms import (
+    differences,
+    distributions,
+    making,
+    ranking,
+    summary_parts,
+    texts,
+    tools,
+    trials,
+)
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import parts, render
@@ -58,6 +67,7 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "differences": differences,
     "trials": trials,
     "texts": texts,
+    "parts": summary_parts,
     "tools": tools,
     "making": making,
 }
@@ -69,6 +79,7 @@ _MAY_BE_EMPTY: Mapping[str, Callable[[Report], bool]] = {
     "claims": lambda report: bool(report.claims),
     "reviews": lambda report: any(True for _ in report.run.reviews()),
     "texts": lambda report: bool(report.texts),
+    "parts": lambda report: bool(report.parts),
     "tools": lambda report: bool(report.tools),
 }
 

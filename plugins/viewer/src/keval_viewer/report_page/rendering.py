@@ -44,6 +44,7 @@ TITLES: Mapping[str, str] = {
     "differences": "What the arms differ in",
     "trials": "Trials",
     "texts": "Instructions and skills",
+    "parts": "Parts of plugins",
     "tools": "Use of tools",
     "making": "How it was made",
 }
