@@ -191,6 +191,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
         "scripted",
         "remote",
         "tasks",
+        "shuffling",
     }  # of proxies, of what makes tasks and of what mirrors results: the core asks for them
     commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}

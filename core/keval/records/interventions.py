@@ -113,6 +113,14 @@ class Intervention:
         )
 
 
+class TrialResults(Protocol):
+    """The results of one trial, with all its attempts, in a condition that shuffles results."""
+
+    def attempt(self, server: str) -> ShuffledResults:
+        """Return what the calls of one attempt to one server use."""
+        ...
+
+
 class ShuffledResults(Protocol):
     """The results of another sample, for a trial whose own results go to another trial in turn (`shuffled`).
 

@@ -11,10 +11,9 @@ import attrs
 from keval.config.evaluation import Execution, size
 from keval.config.source import Source
 from keval.errors import FieldError, InterventionError, PreflightError
-from keval.execute.trial.result_shuffling import TrialResults
 from keval.plan.construct import UNTAPPED
 from keval.plan.plan import ResolvedPlugin
-from keval.records.interventions import Intervention
+from keval.records.interventions import Intervention, TrialResults
 from keval.records.manifest import AnswersEntry
 from keval.records.servers import ToolListing
 from keval.seams.contexts import ServerSpec, TrialInfo

@@ -11,7 +11,7 @@ import attrs
 
 from keval.errors import ServerLostError
 from keval.execute.attempts import Stopwatch
-from keval.execute.trial.result_shuffling import TrialResults
+from keval.records.interventions import TrialResults
 from keval.records.models import Asker
 from keval.records.servers import McpServer
 from keval.records.trial import Failure, Sample, TrialKey

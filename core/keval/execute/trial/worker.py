@@ -19,7 +19,6 @@ from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, failure_o
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
 from keval.execute.trial.reconciliation import asks_again, check, check_text, held_to, merge, shorten
-from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.processes import supervised
@@ -29,9 +28,11 @@ from keval.records.manifest import Rates
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
+from keval.seams import registry
 from keval.seams.contexts import Context, Provision, ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
+from keval.seams.infrastructure import ResultShuffling
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
 from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
@@ -61,7 +62,7 @@ class PlanWorker:
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
-    _result_shuffling: ResultShuffling = attrs.field(init=False)
+    _result_shuffling: ResultShuffling | None = attrs.field(default=None, init=False)
     _tools: dict[str, Mapping[str, Mapping[str, Any] | None]] = attrs.field(factory=dict, init=False)
     _requests_kept: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
@@ -80,7 +81,8 @@ class PlanWorker:
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
-        self._result_shuffling = ResultShuffling.of(self.plan)
+        if self.plan.shuffled:
+            self._result_shuffling = registry.load(registry.find("keval.proxies", "shuffling"))(self.plan)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
@@ -90,7 +92,7 @@ class PlanWorker:
         resamples = 0
         allowance = LostServerAllowance()
         meter = None if prerecorded else self.meter(key.agent)
-        with self._result_shuffling.trial(key) as shuffled_results:
+        with nullcontext() if self._result_shuffling is None else self._result_shuffling.trial(key) as shuffled_results:
             while True:
                 attempt = TrialAttempt(
                     key,

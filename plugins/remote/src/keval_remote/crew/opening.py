@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from keval.config.variables import variable, variables_in
-from keval.execute.trial.result_shuffling import ResultShuffling
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, WorkerEntry
 from keval.run.active_run import ActiveRun
@@ -41,7 +40,7 @@ async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) 
 def _order(plan: Plan | ScoringPlan, manifest: Manifest) -> CrewOrder:
     if not isinstance(plan, Plan):
         return CrewOrder(manifest, _variables(plan), scoring=True)
-    in_order = ResultShuffling.of(plan).conditions
+    in_order = plan.shuffled
     needed = in_order or any(agent.prerecorded for agent in plan.agents)
     sample_ids = plan.dataset.samples.ids if needed else ()
     return CrewOrder(manifest, _variables(plan), sample_ids=sample_ids, in_order=in_order)

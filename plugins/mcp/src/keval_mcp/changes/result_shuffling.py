@@ -96,19 +96,14 @@ class ResultShuffling:
 
     @classmethod
     def of(cls, plan: Plan) -> ResultShuffling:
-        """Return those of a plan's conditions that shuffle results."""
-        contexts = {
-            label
-            for label, item in plan.contexts.items()
-            if any(each.results == "shuffled" for each in item.interventions)
-        }
+        """Return those of a plan."""
 
         @lru_cache(maxsize=2)  # of a large dataset, trials of at most two repetitions are under way
         def before(repetition: int) -> Mapping[str, str]:
             order = sample_order(plan.samples.ids, plan.evaluation.execution.seed, repetition)
             return dict(zip(order[1:], order, strict=False))
 
-        return cls([arm.label for arm in plan.arms if contexts.intersection(arm.contexts)], before)
+        return cls(plan.shuffled, before)
 
     @contextmanager
     def trial(self, key: TrialKey) -> Iterator[TrialResults | None]:
