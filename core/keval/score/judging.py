@@ -12,6 +12,7 @@ from keval.errors import TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Stopwatch, failure_of, run_attempt
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import RequestScope
 from keval.plan.plan import judge_seed, models_of
 from keval.records.models import Asker
 from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
@@ -178,10 +179,8 @@ class JudgeRunner:
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with self.exchange.attempt(asker, stopwatch) as traffic:
             trial, against = blinded
-            scope = self.exchange.request_scope(
-                asker, builder.refused, stopwatch, passed=builder.passed, traffic=traffic
-            )
-            async with scope as headers:
+            scope = RequestScope(stopwatch, refused=builder.refused, passed=builder.passed, traffic=traffic)
+            async with self.exchange.request_scope(asker, scope) as headers:
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=asker.attempt or 1,

@@ -12,11 +12,10 @@ import pytest
 
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, PluginWarning, TrialError
-from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import RequestScope
 from keval.plugin import ASKER_HEADER, Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
 from keval.records.cassettes import ModelTraffic, Traffic
-from keval.records.transcript import Refusal
 from keval.redaction import Redactor
 from keval_replay.recorder import Recorder
 from tests.conftest import Project
@@ -27,10 +26,6 @@ TRIAL = Asker("agent", "a", "a/baseline/s1/1", 1, 2)
 REAL = Endpoint("m", {"openai-chat": "http://127.0.0.1:1/v1"}, "sk-canary")
 SIMULATED = attrs.evolve(REAL, simulated=True, wants_trial=True)
 TRIAL_HEADERS = {"x-keval-trial": "t", "x-keval-repetition": "1", "x-keval-resample": "2"}
-
-
-def nobody(refusal: Refusal) -> None:
-    """Nobody wants to know."""
 
 
 @attrs.frozen
@@ -88,7 +83,7 @@ def pass_on(
     async def scenario() -> None:
         exchange = ModelExchange(middleware, ONCE)
         route = exchange.route(ROUTE, endpoint)
-        async with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
+        async with exchange.request_scope(TRIAL, RequestScope()) as told:
             own = told if known else {ASKER_HEADER: "of another run"}
             request = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {**(headers or {}), **own}, b"")
             await route.exchange(request, send)
@@ -124,7 +119,7 @@ def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str,
         return ModelResponse.of(400, {}, b"not so")
 
     async def scenario() -> None:
-        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), failed=failed.append) as told:
+        async with exchange.request_scope(TRIAL, RequestScope(failed=failed.append)) as told:
             with suppress(ModelError):
                 await route.exchange(ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b""), send)
 
@@ -146,7 +141,7 @@ def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial
 
     async def scenario() -> None:
         with recorder.attempt(TRIAL, lambda: None) as traffic:
-            async with exchange.request_scope(TRIAL, nobody, Stopwatch(), traffic=traffic) as told:
+            async with exchange.request_scope(TRIAL, RequestScope(traffic=traffic)) as told:
                 for headers in ({}, told, {}):
                     await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
             asked.extend(traffic.log.traffic())
@@ -168,7 +163,7 @@ def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> None:
-        async with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
+        async with exchange.request_scope(TRIAL, RequestScope()) as told:
             pass
         await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", told, b""), send)
 
@@ -203,7 +198,7 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
         relayed: list[bytes] = []
         exchange = ModelExchange({"noting": Noting("n", [])}, ONCE)
         route = exchange.route(ROUTE, REAL)
-        async with exchange.request_scope(TRIAL, nobody, Stopwatch(), relayed.append) as told:
+        async with exchange.request_scope(TRIAL, RequestScope(relayed=relayed.append)) as told:
             for path in (other, asks):
                 await route.exchange(ModelRequest("m", wire, "POST", path, told, path.encode()), send)
         return relayed
@@ -213,7 +208,7 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
 
 def test_where_no_requests_pass_nobody_is_told_who_asks() -> None:
     async def scenario() -> dict[str, str]:
-        async with ModelExchange().request_scope(TRIAL, nobody, Stopwatch()) as told:
+        async with ModelExchange().request_scope(TRIAL, RequestScope()) as told:
             return told
 
     assert {} == asyncio.run(scenario())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import nullcontext
 
 import pytest
 
@@ -34,4 +33,4 @@ def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_t
 
 
 def _asking(number: int) -> RequestScope:
-    return RequestScope(str(number), refused=lambda refusal: None, paused=nullcontext)
+    return RequestScope(id=str(number))

@@ -21,10 +21,9 @@ from keval.errors import MiddlewareError, ModelError, OutageError, PluginWarning
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
-from keval.execute.models.gate import EndpointGate, Failed, Gate, Metered, RequestScope
+from keval.execute.models.gate import EndpointGate, Failed, Gate, RequestScope
 from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
-from keval.records.transcript import Refusal
 from keval.records.usage import BYTES_PER_TOKEN, Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
@@ -40,7 +39,7 @@ from keval.seams.infrastructure import (
 from keval.seams.traffic import AttemptTraffic, RunTraffic
 
 if TYPE_CHECKING:  # few runs have limits
-    from keval.execute.trial_limits import TrialMeter
+    pass
 
 
 MakeGate: TypeAlias = Callable[[], Gate]
@@ -144,47 +143,12 @@ class ModelExchange:
         """
         return nullcontext() if self.traffic is None else self.traffic.attempt(asker, stopwatch.expire)
 
-    def request_scope(
-        self,
-        asker: Asker,
-        refused: Callable[[Refusal], object],
-        stopwatch: Stopwatch,
-        relayed: Callable[[bytes], object] = lambda body: None,
-        *,
-        metered: Metered = lambda usage, finish, model: None,
-        failed: Callable[[TrialError], object] = lambda error: None,
-        denied: Callable[[str, str], object] = lambda request, reason: None,
-        headers: Callable[[], Mapping[str, str]] = dict,
-        passed: Callable[[int], object] = lambda tokens: None,
-        traffic: AttemptTraffic | None = None,
-        meter: TrialMeter | None = None,
-    ) -> AbstractAsyncContextManager[dict[str, str]]:
-        """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key.
-
-        `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
-        of each request that asks the model to write, as it leaves the innermost middleware. `metered` is told the
-        tokens of each reply, where a proxy counts them, `failed` why there is none, and `denied` what the proxy does
-        not pass on. What `headers` returns is added to the requests of a program that sends none, if the endpoint wants
-        them. `passed` is told about how many tokens a request and its reply had. `traffic` stands between the attempt
-        and its models, if it is kept or played. `meter` counts requests, if trials have limits.
-        """
+    def request_scope(self, asker: Asker, scope: RequestScope) -> AbstractAsyncContextManager[dict[str, str]]:
+        """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key."""
         if not self._gates:
             return nullcontext({})
-        key = AttemptKey(f"keval-{os.urandom(24).hex()}", denied)
-        scope = RequestScope(
-            f"{next(self._ids):x}",
-            refused,
-            stopwatch.paused,
-            relayed,
-            metered,
-            failed,
-            headers,
-            stopwatch.expire,
-            passed,
-            traffic,
-            meter,
-        )
-        return _Attempt(asker, key, scope, self._attempts)
+        key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.denied)
+        return _Attempt(asker, key, attrs.evolve(scope, id=f"{next(self._ids):x}"), self._attempts)
 
     def route(
         self, asker: Asker, endpoint: Endpoint, model: str = "", *, metered: bool = False, sole: bool = False
@@ -202,7 +166,7 @@ class ModelExchange:
             else:
                 gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             self._gates[there] = gate
-        unknown = _Attempt(asker, AttemptKey(""), RequestScope(asker.label, lambda refusal: None, nullcontext))
+        unknown = _Attempt(asker, AttemptKey(""), RequestScope(id=asker.label))
         broken: dict[int, TrialError] = {}
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
@@ -275,7 +239,7 @@ class ModelExchange:
         self._outages[who.role, who.label] = error, gate
         for other in self._attempts.values():
             if (other.asker.role, other.asker.label) == (who.role, who.label):
-                other.scope.expire()
+                other.scope.stopwatch.expire()
 
     def _find_key(self, asker: Asker, key: str) -> AttemptKey | None:
         """Return the attempt of an agent or judge that a key is of. Any other key is said where it can be."""

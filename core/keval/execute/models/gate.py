@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
@@ -13,7 +12,7 @@ import orjson
 
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
-from keval.execute.attempts import RetryPolicy
+from keval.execute.attempts import RetryPolicy, Stopwatch
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
 from keval.records.usage import Usage
@@ -186,24 +185,27 @@ Metered: TypeAlias = "Callable[[Usage, FinishReason | None, str], object]"
 
 @attrs.frozen
 class RequestScope:
-    """Who asks: an id that tells askers apart, what is told of each refusal, request and reply, and how its time stops.
+    """What is told of the requests of an attempt; its `stopwatch` stops while they wait. An `id` tells attempts apart.
 
-    What `headers` returns is added to requests that lack them, if the endpoint wants to know of the trial. `expire`
-    ends the attempt. `passed` is told about how many tokens a request and its reply had. `traffic` stands between the
-    attempt and its models, if it is kept or played. `meter` counts requests, if trials have limits.
+    `refused` is told of requests that are repeated. `relayed` is told the body of each request that asks the model to
+    write, as it leaves the innermost middleware. `metered` is told the tokens of each reply, where a proxy counts them,
+    `failed` why there is none, and `denied` what the proxy does not pass on. `passed` is told about how many tokens a
+    request and its reply had. What `headers` returns is added to the requests of a program that sends none, if the
+    endpoint wants to know of the trial. `traffic` stands between the attempt and its models, if it is kept or played.
+    `meter` counts requests, if trials have limits.
     """
 
-    id: str
-    refused: Callable[[Refusal], object]
-    paused: Callable[[], AbstractContextManager[object]]
+    stopwatch: Stopwatch = attrs.field(factory=Stopwatch)
+    refused: Callable[[Refusal], object] = lambda refusal: None
     relayed: Callable[[bytes], object] = lambda body: None
     metered: Metered = lambda usage, finish, model: None
     failed: Callable[[TrialError], object] = lambda error: None
-    headers: Callable[[], Mapping[str, str]] = dict
-    expire: Callable[[], object] = lambda: None
+    denied: Callable[[str, str], object] = lambda request, reason: None
     passed: Callable[[int], object] = lambda tokens: None
+    headers: Callable[[], Mapping[str, str]] = dict
     traffic: AttemptTraffic | None = None
     meter: TrialMeter | None = None
+    id: str = ""
 
 
 class Gate(Protocol):
@@ -266,7 +268,7 @@ class EndpointGate:
             quick = attempts == 1 and not standing.troubled
             wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
             scope.refused(Refusal(outcome.status, outcome.message, wait))
-            with scope.paused():
+            with scope.stopwatch.paused():
                 await asyncio.sleep(wait)
 
     async def deny(self, refused: str, asker: str) -> None:
@@ -285,7 +287,7 @@ class EndpointGate:
         """Send a request once it is admitted; its time stops until then. Returns what came, and how the load stands."""
         probe = False
         if not self.load.admit_now():
-            with scope.paused():
+            with scope.stopwatch.paused():
                 probe = await self.load.admit()
         ending: Ending = "untold"
         message = ""

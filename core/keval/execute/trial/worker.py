@@ -18,6 +18,7 @@ from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, failure_of, run_attempt
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.servers import OpenedContext
+from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import asks_again, check, check_text, held_to, merge, shorten
 from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
@@ -173,12 +174,10 @@ class PlanWorker:
         if workspace is not None:
             with attempt.stopwatch.paused():
                 await workspace.begin()
-        refused, relayed = builder.refused, builder.relayed
-        scope = self.ready.exchange.request_scope(
-            attempt.asker,
-            refused,
+        scope = RequestScope(
             attempt.stopwatch,
-            relayed,
+            refused=builder.refused,
+            relayed=builder.relayed,
             metered=builder.metered,
             failed=builder.model_failed,
             denied=builder.denied,
@@ -187,7 +186,8 @@ class PlanWorker:
             traffic=attempt.traffic,
             meter=attempt.meter,
         )
-        headers = self._headers(attempt) | await stack.enter_async_context(scope)
+        marked = self.ready.exchange.request_scope(attempt.asker, scope)
+        headers = self._headers(attempt) | await stack.enter_async_context(marked)
         return Context(
             trial=key.id,
             condition=key.condition,

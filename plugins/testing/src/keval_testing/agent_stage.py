@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
+from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import check, merge
 from keval.plan.plan import models_of
 from keval.plugin import Agent, Asker, Context, Model, ModelProxy, ServerProxy, ServerSpec, TranscriptBuilder
@@ -93,18 +93,16 @@ class StagedAgent:
                 emit(kind, data)
 
         builder = TranscriptBuilder(emit=note)
-        asked = self._exchange.request_scope(
-            _ASKER,
-            builder.refused,
-            Stopwatch(),
-            builder.relayed,
+        scope = RequestScope(
+            refused=builder.refused,
+            relayed=builder.relayed,
             metered=builder.metered,
             failed=builder.model_failed,
             denied=builder.denied,
             passed=builder.passed,
             headers=lambda: HEADERS,
         )
-        async with asked as headers, self._server.open(SUMS) as server:
+        async with self._exchange.request_scope(_ASKER, scope) as headers, self._server.open(SUMS) as server:
             context = Context(
                 "t1",
                 instructions,

@@ -18,6 +18,7 @@ from keval.execute.bringup.preflight import begin_judges
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.models.gate import RequestScope
 from keval.execute.models.prices import find_prices, is_simulated
 from keval.plan.construct import Constructor
 from keval.plan.plan import Scorers, ScoringPlan, judge_seed
@@ -109,8 +110,8 @@ class ServedModel:
             number += 1
             stopwatch = Stopwatch()
             asker = Asker("judge", _LABEL, key, 1, number)
-            scope = self._exchange.request_scope(asker, builder.refused, stopwatch, passed=builder.passed)
-            async with scope as headers:
+            scope = RequestScope(stopwatch, refused=builder.refused, passed=builder.passed)
+            async with self._exchange.request_scope(asker, scope) as headers:
                 context = JudgeContext(attempt=number, seed=seed, model_headers=headers, builder=builder)
                 outcome = await run_attempt(
                     lambda context=context: self._judge.reply(request, context),  # type: ignore[misc]
