@@ -86,10 +86,7 @@ def _command(folder: Path, environ: dict[str, str], args: Sequence[str], *writte
     for descriptor, path in enumerate(written, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), descriptor)
     from keval.cli import main
-    from keval.seams import registry
 
-    registry._entry_points.cache_clear()  # read for the options of commands, before the tests' own packages were there
-    registry.components.cache_clear()
     main(args, prog_name="keval")
 
 
