@@ -14,7 +14,6 @@ import attrs
 from attrs.validators import ge, gt, optional
 
 from keval.config.source import KeyPath, Source
-from keval.config.variation import Varied
 from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Price
@@ -216,7 +215,6 @@ class Header:
 
     `failed` and `unscored` say whether trials that failed, and answers without a score, are left out of effects, or
     count as the worst score (intention to treat).
-    `varies` is what conditions are meant to differ from the baseline in; any other difference is an error then.
     `workspace` is the folder that agents work in, `sandbox` shuts them in there, and `verify` lists the checks of what
     a trial leaves.
     """
@@ -228,7 +226,6 @@ class Header:
     neutral: Literal["omit", "count"] = "omit"
     failed: Literal["omit", "worst"] = "omit"
     unscored: Literal["omit", "worst"] = "omit"
-    varies: tuple[Varied, ...] = ()
     public: tuple[str, ...] = ()
     workspace: Mapping[str, Any] | None = None
     sandbox: str | Mapping[str, Any] = "none"

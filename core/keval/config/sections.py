@@ -13,7 +13,6 @@ from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, 
 from keval.config.source import KeyPath, Source
 from keval.config.structure import options_class, provider_of, structure
 from keval.config.variables import interpolate, written_secrets
-from keval.config.variation import differences
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model, Price
 from keval.seams import registry
@@ -71,7 +70,6 @@ class SectionReader:
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
-        self._check_variation(header)
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         added += self._added(data.get("execution"), attrs.fields_dict(Execution), ("execution",))
         evaluation = Evaluation(
@@ -238,18 +236,6 @@ class SectionReader:
                 if name in condition.contexts[:index]:
                     self._problem((*path, "contexts", index), f"{name!r} is listed twice; keep one")
         return conditions
-
-    def _check_variation(self, header: Header) -> None:
-        """Check that conditions differ from the baseline in nothing but what the config says."""
-        written = self.source.data.get("conditions")
-        if not header.varies or not isinstance(written, dict):
-            return
-        for label, varied in differences(written, header.baseline).items():
-            for key in varied:
-                if key not in header.varies:
-                    told = f"{label!r} differs from the baseline in {key}, which `varies` does not name"
-                    place = ("conditions", label, key) if key in (written[label] or {}) else ("conditions", label)
-                    self._problem(place, f"{told}; write it as the baseline has it, or name it there", at_key=True)
 
     def _prices(self, data: Any) -> dict[str, Price]:
         """Read the prices of models, by `provider/name`; one whose source is not given has the source `config`."""

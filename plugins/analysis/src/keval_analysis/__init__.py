@@ -57,5 +57,6 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_analysis.stats.pairs": "Kind",
         "keval_analysis.stats.summarise": "Summariser",
         "keval_analysis.timeline": "Lane Step Timeline timelines",
+        "keval_analysis.variation": "mixed_words",
     },
 )

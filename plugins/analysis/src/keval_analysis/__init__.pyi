@@ -161,3 +161,4 @@ from keval_analysis.stats.paired import Differences as Differences, Rule as Rule
 from keval_analysis.stats.pairs import Kind as Kind
 from keval_analysis.stats.summarise import Summariser as Summariser
 from keval_analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
+from keval_analysis.variation import mixed_words as mixed_words

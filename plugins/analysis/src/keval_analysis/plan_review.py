@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keval.config.variation import mixed, mixed_words
 from keval.errors import Problem, suggestion
 from keval.plan.plan import Plan, kinds_of, sees_tools
 from keval.records.trial import PLACEHOLDER
+from keval_analysis.variation import mixed, mixed_words
 
 
 def review_plan(plan: Plan) -> Iterator[Problem]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keval.config.variation import mixed_words
 from keval.records.formats import counted, interval, number, signed
 from keval.records.trial import LIMIT, WRITTEN_CALL, WRITTEN_CALL_REMEDY
-from keval_analysis import Agreement, ArmTrials, Contrast, JudgeAgreementWithPeople, JudgeSpread, Summary
+from keval_analysis import Agreement, ArmTrials, Contrast, JudgeAgreementWithPeople, JudgeSpread, Summary, mixed_words
 from keval_report.blocks import Block, claims_of, grouped
 from keval_report.claims import (
     BETTER,

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from keval.config.variation import mixed
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
@@ -20,6 +19,7 @@ from keval_analysis.stats.observations import Observations
 from keval_analysis.stats.own_pasts import unlike_pasts
 from keval_analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval_analysis.stats.win_rates import Preferences, compared_with
+from keval_analysis.variation import mixed
 
 if TYPE_CHECKING:
     from keval_analysis.stats.activation import ActivationTally

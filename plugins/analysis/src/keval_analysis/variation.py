@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.errors import Problem
+
 Varied: TypeAlias = Literal["contexts", "system_prompt", "workspace"]
 """What may differ between conditions, by its key in the config. Whether tools must be used goes with the contexts."""
 
@@ -14,6 +19,27 @@ _KEYS: Mapping[Varied, Sequence[str]] = {
     "workspace": ("workspace",),
 }
 _LEFT_OUT: Mapping[str, Any] = {"contexts": [], "system_prompt": "", "template": True}
+
+
+@attrs.frozen
+class Variation:
+    """`varies` is what conditions are meant to differ from the baseline in; any other difference is an error then."""
+
+    varies: tuple[Varied, ...] = ()
+
+    def check_config(self, evaluation: Evaluation) -> Iterator[Problem]:
+        """Yield where conditions differ from the baseline in anything else."""
+        source = evaluation.source
+        written = source.data.get("conditions")
+        if not self.varies or not isinstance(written, dict):
+            return
+        for label, varied in differences(written, evaluation.header.baseline).items():
+            for key in varied:
+                if key not in self.varies:
+                    told = f"{label!r} differs from the baseline in {key}, which `varies` does not name"
+                    place = ("conditions", label, key) if key in (written[label] or {}) else ("conditions", label)
+                    remedy = "write it as the baseline has it, or name it there"
+                    yield source.problem(place, f"{told}; {remedy}", at_key=True)
 
 
 def differences(conditions: Mapping[str, Any], baseline: str | None) -> dict[str, tuple[Varied, ...]]:
