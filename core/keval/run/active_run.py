@@ -60,7 +60,7 @@ class RunOptions:
 
 
 @attrs.frozen
-class RunParts:
+class RunBackend:
     """What runs and scores the trials of a run; a package may give a run others, as for a replay.
 
     `worker` makes what runs the trials of a plan that is up, given the rates of models, and `judge` what asks in place
@@ -117,7 +117,7 @@ class ActiveRun:
     working: WorkingTime = attrs.field(factory=WorkingTime)
     samples: dict[str, Sample] = attrs.field(factory=dict)
     starts_before: tuple[ServerStartsEntry, ...] = ()
-    parts: RunParts = RunParts()
+    backend: RunBackend = RunBackend()
     crew: Crew | None = None
     crew_grader: Callable[[Lacks], TrialGrader] | None = None
     has_ended: Callable[[], bool] | None = None
@@ -205,7 +205,7 @@ class ActiveRun:
             run_budget=self.run_budget,
             counterpart=finished.counterpart,
             keep=(lambda _, frame: recording.write(frame)) if recording else None,
-            judging=self.parts.judge,
+            judging=self.backend.judge,
         )
 
     def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:

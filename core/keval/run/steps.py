@@ -208,10 +208,10 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.live_state.begins,
     )
-    if run.has_ended is not None and run.parts.is_live:
+    if run.has_ended is not None and run.backend.is_live:
         admission.ended, admission.behind = run.has_ended, backlog.is_behind
     rates = run.run_budget.rates
-    worker = run.parts.worker(plan, run.ready, rates)
+    worker = run.backend.worker(plan, run.ready, rates)
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
@@ -267,7 +267,7 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
         count_starts(run, run.plan)
     if run.crew is not None:
         run.manifest = attrs.evolve(run.manifest, workers=(*run.manifest.workers, *run.crew.workers))
-    run.manifest = run.parts.concluded(run.manifest)
+    run.manifest = run.backend.concluded(run.manifest)
     run.writer.write_manifest(run.manifest)
 
 

@@ -31,7 +31,7 @@ from keval_replay.cassette import Player, volatile_of
 from keval_replay.played_gate import PlayedGate
 from keval_replay.recorder import Recorder
 from keval_replay.replay_plan import Replay
-from keval_replay.replay_workers import LiveSide, replaying_parts
+from keval_replay.replay_workers import LiveSide, replaying_backend
 from keval_replay.scorer_changes import scorer_changes
 
 _LABELLED = ("agents", "contexts", "conditions")
@@ -58,7 +58,7 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
         async with run.writing():
             steps.describe(run, plan)
             live = LiveSide(plan, recording, run.scope, run.redact) if is_live else None
-            run.parts = replaying_parts(recording, live)
+            run.backend = replaying_backend(recording, live)
             before, differing = recording.manifest, tuple(_changes(replay, plan, run.manifest, run.redact))
             entry = ReplayEntry(before.run, _recorded(before), replay.misses, changes=differing)
             run.manifest = attrs.evolve(run.manifest, replay=entry)

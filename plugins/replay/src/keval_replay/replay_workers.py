@@ -19,7 +19,7 @@ from keval.records.manifest import Manifest, Rates
 from keval.records.scores import Judgement, Rubric
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
-from keval.run.active_run import RunParts
+from keval.run.active_run import RunBackend
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict
 from keval.seams.distribution import Outbox, Worker
 from keval_replay.cassette import volatile_of
@@ -101,7 +101,7 @@ async def _at_once(seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-def replaying_parts(recording: Recording, live: LiveSide | None = None) -> RunParts:
+def replaying_backend(recording: Recording, live: LiveSide | None = None) -> RunBackend:
     """Return what runs and scores the trials of a replay; `live` is asked what the recording does not have."""
 
     def worker(plan: Plan, ready: Ready, rates: Rates) -> Worker:
@@ -111,7 +111,7 @@ def replaying_parts(recording: Recording, live: LiveSide | None = None) -> RunPa
         played = attrs.evolve(runner, retry_policy=attrs.evolve(runner.retry_policy, sleep=_at_once))
         return played if live is None else _ReplayingJudge(played, recording, live)
 
-    return RunParts(worker, judge, live.counted, is_live=True) if live else RunParts(worker, judge, is_live=False)
+    return RunBackend(worker, judge, live.counted, is_live=True) if live else RunBackend(worker, judge, is_live=False)
 
 
 @attrs.frozen(eq=False)
