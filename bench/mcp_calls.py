@@ -36,7 +36,8 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
     """Run an agent of keval as a worker does: its context is opened for each trial, behind the tap."""
     from keval import Sample
     from keval.plugin import Context, ServerSpec, TrialInfo
-    from keval_mcp import Stdio, server_proxy
+    from keval_mcp import Stdio
+    from keval_mcp.proxy import server_proxy
 
     sample = Sample("s", QUESTION)
     async with AsyncExitStack() as stack:

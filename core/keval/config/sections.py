@@ -149,7 +149,7 @@ class SectionReader:
                 misplaced = not path and (key in attrs.fields_dict(Execution) or f"execution.{key}" in offered)
                 hint = "; it belongs under `execution:`" if misplaced else hint
                 self._problem((*path, key), unread(key) or f"unknown key {key!r}{hint}", at_key=True)
-        records = (self._record(cls, given, path) for cls, given in classes.items())
+        records: list[Any] = [self._record(cls, given, path) for cls, given in classes.items()]
         return [record for record in records if record is not None]
 
     def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:

@@ -458,9 +458,9 @@ def test_a_file_that_changes_under_way_fails_its_trials(project: Project) -> Non
     changed = answered({"id": "helsinki", "response": RAIN.replace("15", "77")})
     (project.root / "gadk.jsonl").write_text(changed, encoding="utf-8")
 
-    _, summary = asyncio.run(run_plan(plan, project.root / "results"))
+    run, _ = asyncio.run(run_plan(plan, project.root / "results"))
 
-    failures = [dict(arm.failures) for arm in summary.trials if arm.agent == "gadk"]
+    failures = [dict(arm.failures) for arm in run.written_summary().trials if arm.agent == "gadk"]
     assert [{"agent: changed": 1}] == failures
 
 

@@ -178,7 +178,7 @@ def test_an_update_that_is_interrupted_keeps_what_was_written_and_goes_on(
 
 
 def _interrupted_at(run: str) -> Callable[[Run], Summary | None]:
-    real = Run.written_summary
+    real: Callable[[Run], Summary | None] = Run.written_summary
 
     def read(self: Run) -> Summary | None:
         if self.id == run:

@@ -176,8 +176,10 @@ class EarlyEnd:
     @hookimpl
     def keval_run_begins(self, run: ActiveRun) -> None:
         if self.until is not None:
+            from keval.plan.plan import Plan
             from keval_analysis.monitor import Monitor
 
+            assert isinstance(run.plan, Plan)  # noqa: S101 - for mypy: it has trials
             self._monitor, run.manifest = Monitor.of(self.until, run.plan, run.manifest)
             run.has_ended = self._monitor.has_ended
 

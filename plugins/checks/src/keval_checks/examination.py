@@ -60,7 +60,6 @@ def narrowed(evaluation: Evaluation, condition: str | None) -> Evaluation:
     chosen = condition or next(iter(evaluation.conditions), None)
     selection = Selection(agents=_AGENTS, conditions=(chosen,) if chosen else (), repetitions=1, executor="local")
     found = select(evaluation, selection)
-    header = attrs.evolve(found.header, primary=(), thresholds={}, ablate=())
     # No agent without a model uses tools because a condition requires it.
     conditions = {
         label: attrs.evolve(each, require_mcp_tool_use=False, require_mcp_tool_success=False)
@@ -68,14 +67,13 @@ def narrowed(evaluation: Evaluation, condition: str | None) -> Evaluation:
     }
     return attrs.evolve(
         found,
-        header=header,
+        sections=(),
         conditions=conditions,
         execution=attrs.evolve(found.execution, max_failures=None),
         budget=attrs.evolve(found.budget, trials=None),
         metrics=(),
         judges=(),
         rubrics=(),
-        gates=(),
         middleware=(),
     )
 

@@ -156,9 +156,10 @@ def _summary(run: Run) -> Summary:
 
     What people's reviews come to is found anew if there are later ones.
     """
-    written = run.written_summary()
+    written: Summary | None = run.written_summary()
     if written is None or sum(arm.trials for arm in written.trials) != run.count_trials():
-        return run.summary()
+        anew: Summary = run.summary()
+        return anew
     times = [
         path.stat().st_mtime_ns if path.exists() else 0 for path in (run.reviews_file.path, run.path / "summary.json")
     ]

@@ -82,7 +82,7 @@ def print_report(
         *(Text(line, "dim") for line in labelled("runs", _alike(run), width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
-        *(Text(line) for name, told in part_lines(summary) for line in labelled(name, map(one_line, told), width)),
+        *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
         *unmet_lines(summary.unmet, width, level),
         *_next(summary, found, run, width, under_way=under_way, explained=explained),

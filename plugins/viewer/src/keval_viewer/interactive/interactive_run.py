@@ -44,6 +44,7 @@ from keval_analysis import (
     ExpectationCheck,
     Kind,
     Summariser,
+    Wanted,
     review_findings,
     with_gates,
 )
@@ -324,8 +325,7 @@ def _interactive_plan(evaluation: Evaluation) -> Plan:
     lacking = "the key 'dataset' is missing"
     asked = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, ablate=()),
-        gates=(),
+        sections=(attrs.evolve(evaluation.section(Wanted), gates=()),),
         execution=attrs.evolve(evaluation.execution, num_repetitions=1),
         problems=tuple(problem for problem in evaluation.problems if not problem.message.startswith(lacking)),
     )
