@@ -19,7 +19,7 @@ GROUPS = {
     "keval.agents": "agent",
     "keval.contexts": "context",
     "keval.workspaces": "workspace",
-    "keval.task_makers": "maker of tasks",
+    "keval.task_makers": "maker of workspaces and checks",
     "keval.checks": "check",
     "keval.metrics": "metric",
     "keval.judges": "judge",

@@ -277,7 +277,7 @@ def test_without_the_package_an_error_names_it_where_tasks_are_asked_for(
 
     outcome = project.keval("run", "eval.yaml")
 
-    told = "the maker of tasks 'tasks' comes with keval-workspace, which is not installed: `"
+    told = "the maker of workspaces and checks 'tasks' comes with keval-workspace, which is not installed: `"
     assert (2, 1) == (outcome.code, outcome.stderr.count("keval-workspace, which"))
     assert "eval.yaml:5:" in outcome.stderr
     assert told in outcome.stderr
