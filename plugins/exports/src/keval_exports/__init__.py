@@ -1,1 +1,1 @@
-"""Exporters: runs as CSV, Parquet, JUnit XML and OpenTelemetry traces."""
+"""Exporters: runs as CSV, Parquet, JUnit XML, OpenTelemetry traces and Every Eval Ever files."""

@@ -1,5 +1,5 @@
 """Every Eval Ever: a shared format for results of evaluations, schema version 0.3.0."""
 
-from keval_eee.export import Eee
+from keval_exports.eee.export import Eee
 
 __all__ = ["Eee"]

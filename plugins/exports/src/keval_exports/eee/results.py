@@ -13,7 +13,7 @@ from typing import Any
 from keval import Manifest, Scale, Summary
 from keval.plugin import ScorerEntry, to_plain
 from keval_analysis import ArmScore, ArmTrials
-from keval_eee.record import SCHEMA_VERSION, Record, as_texts, model_info
+from keval_exports.eee.record import SCHEMA_VERSION, Record, as_texts, model_info
 
 _GENERATION: Mapping[str, type | tuple[type, ...]] = {
     "temperature": (int, float),

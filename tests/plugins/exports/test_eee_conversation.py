@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
-from keval_eee.rows import conversation
+from keval_exports.eee.rows import conversation
 
 
 def told(*messages: Message, calls: tuple[ToolCall, ...]) -> list[object]:

@@ -11,8 +11,8 @@ import attrs
 
 from keval import Message, Sample, ScoreLine, ToolCall, Trial, Usage
 from keval.plugin import ScorerEntry
-from keval_eee.record import SCHEMA_VERSION, Record, as_text, as_texts
-from keval_eee.results import is_correct, result_id
+from keval_exports.eee.record import SCHEMA_VERSION, Record, as_text, as_texts
+from keval_exports.eee.results import is_correct, result_id
 
 
 def trial_part(record: Record, trial: Trial) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import orjson
 
 from keval import Run, RunError, Summary, Trial
 from keval.plugin import Exported, dump, replacing
-from keval_eee.record import Record
-from keval_eee.results import aggregate, results
-from keval_eee.rows import row, trial_part
+from keval_exports.eee.record import Record
+from keval_exports.eee.results import aggregate, results
+from keval_exports.eee.rows import row, trial_part
 
 _LINE_BREAKS = {char.encode(): f"\\u{ord(char):04x}".encode() for char in "\x85\u2028\u2029"}
 """What Unicode takes for line breaks, as readers may that split text into lines; JSON need not escape it."""
