@@ -37,14 +37,14 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
     from keval import Sample
     from keval.plugin import Context, ServerSpec, TrialInfo
     from keval_mcp import Stdio
-    from keval_mcp.proxy import server_proxy
+    from keval_mcp.proxy import McpProxy
 
     sample = Sample("s", QUESTION)
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(Stdio(command=sys.executable, args=(server,)).start("keys"))
         (spec,) = source.servers
         assert isinstance(spec, ServerSpec)
-        connected = await stack.enter_async_context(server_proxy().connect(spec))
+        connected = await stack.enter_async_context(McpProxy().connect(spec))
         stack.push_async_callback(agent.aclose)
         await agent.prepare()
 
