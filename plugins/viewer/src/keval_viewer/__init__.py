@@ -8,6 +8,7 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
+        "keval_viewer.interactive.interactive_run": "InteractiveRun",
         "keval_viewer.interactive.served_model": "ServedModel",
         "keval_viewer.interactive.tried_agents": "try_agents",
     },
