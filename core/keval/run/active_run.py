@@ -6,7 +6,14 @@ import asyncio
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +27,6 @@ from keval.execute.admission import Stop, StoppedError
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
-from keval.execute.live_state import LiveStateWriter
 from keval.execute.models.budget import RunBudget
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins, section_hooks
@@ -28,13 +34,14 @@ from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, Rates, RecordingEntry, ServerStartsEntry
 from keval.records.models import Price
 from keval.records.scores import ScoreLine
-from keval.records.trial import Sample
+from keval.records.trial import Sample, TrialKey
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
 from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.scoring import Grader, Lacks, ScoredTrial, TrialGrader
+from keval.seams import registry
 from keval.seams.distribution import Crew, PackedScores, Worker
-from keval.seams.hooks import HookPlugin, Hooks
+from keval.seams.hooks import HookPlugin, Hooks, RunWatcher
 from keval.seams.traffic import FrameWriter
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
@@ -110,7 +117,7 @@ class ActiveRun:
     options: RunOptions
     hooks: Hooks
     scope: ResourceScope
-    live_state: LiveStateWriter
+    watchers: Sequence[RunWatcher]
     budget: Budget
     limits: RunLimits
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
@@ -133,15 +140,15 @@ class ActiveRun:
     @asynccontextmanager
     async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[ActiveRun]:
         """Begin to work on a run; what is brought up for it is closed at the end."""
-        live_state = LiveStateWriter()
-        watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, live_state.plugin)]
+        watching = {f"keval/{each.name}": registry.load(each)() for each in registry.components("keval.run_watchers")}
+        watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, *watching.items())]
         hooks = Hooks.of([*section_hooks(plan.evaluation), *hook_plugins(plan.hooks), *watchers])
         learn_config(options.redactor, plan.evaluation)
         scope = ResourceScope()
         try:
             evaluation = plan.evaluation
             limits = RunLimits(evaluation.execution.retry, evaluation.execution.rates)
-            yield cls(plan, options, hooks, scope, live_state, evaluation.budget, limits)
+            yield cls(plan, options, hooks, scope, [*watching.values()], evaluation.budget, limits)
         finally:
             for error in await scope.close():
                 # The results are safe on disk.
@@ -157,6 +164,11 @@ class ActiveRun:
         """The run, for reading; it has what was written until now."""
         return self.writer.run
 
+    def trial_begins(self, key: TrialKey) -> None:
+        """Tell who watches the run that a trial begins."""
+        for watcher in self.watchers:
+            watcher.begins(key)
+
     def create(self, root: Path) -> None:
         """Make a directory for the run. Raises PreflightError when that cannot be made."""
         self.writer = RunWriter.create(root, self.plan.evaluation.folder, self.started)
@@ -165,7 +177,9 @@ class ActiveRun:
     async def writing(self) -> AsyncIterator[None]:
         """Keep other processes from writing to the run, and tell those who look at it what it does. Raises RunError."""
         with self.locked():
-            async with self.live_state.publishing(self.writer.path, self.hooks, self.redact):
+            async with AsyncExitStack() as stack:
+                for watcher in self.watchers:
+                    await stack.enter_async_context(watcher.publishing(self.writer.path, self.hooks, self.redact))
                 yield
 
     @contextmanager

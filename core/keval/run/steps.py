@@ -206,7 +206,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         stop,
         run.run_budget,
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
-        run.live_state.begins,
+        run.trial_begins,
     )
     if run.has_ended is not None and run.backend.is_live:
         admission.ended, admission.behind = run.has_ended, backlog.is_behind

@@ -11,8 +11,9 @@ import inspect
 import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 import pluggy
@@ -21,7 +22,7 @@ from pluggy import HookImpl
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
 from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
-from keval.records.trial import Failure, Sample, Trial
+from keval.records.trial import Failure, Sample, Trial, TrialKey
 from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
 from keval.seams.live_events import LiveEvent
@@ -314,3 +315,15 @@ async def _awaited(call: HookImpl, **news: Any) -> Any:
     """Call a hook, which may be a coroutine, with what it takes of `news`; returns what it returns."""
     found = call.function(*(news[name] for name in call.argnames))
     return await found if inspect.isawaitable(found) else found
+
+
+class RunWatcher(Protocol):
+    """A hook plugin that every run has, constructed for it without arguments. Group `keval.run_watchers`."""
+
+    def publishing(self, folder: Path, hooks: Hooks, redact: Redactor) -> AbstractAsyncContextManager[None]:
+        """Tell of the run in its folder, without secrets, while the block runs; `hooks` may be listened to."""
+        ...
+
+    def begins(self, key: TrialKey) -> None:
+        """Be told that a trial begins."""
+        ...

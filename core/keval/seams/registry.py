@@ -38,6 +38,7 @@ GROUPS = {
     "keval.commands": "command",
     "keval.api": "name",
     "keval.plan_reviews": "review of a plan",
+    "keval.run_watchers": "watcher of runs",
     "keval.sections": "key of a config",
     "keval.options": "option",
     "keval.readings": "reading of a run",
@@ -49,7 +50,8 @@ GROUPS = {
 
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.options", "keval.plan_reviews"),
-    *("keval.readings", "keval.report_parts", "keval.recorders", "keval.sections", "keval.task_makers"),
+    *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
+    "keval.task_makers",
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

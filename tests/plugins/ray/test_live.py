@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from keval.store.live_state import LiveState
 from keval.store.run import list_runs
 from keval_analysis.follow import read_live, watch
+from keval_analysis.live_state import LiveState
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
 from tests.end_to_end.test_resume import Model

@@ -40,6 +40,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_analysis.label_planning": "CORRELATIONS ExpectedWidth LabelPlan plan_labels",
         "keval_analysis.labels.anchors": "anchors_file is_anchor read_anchor read_anchor_scores",
         "keval_analysis.labels.drawing": "draw_answers",
+        "keval_analysis.live_state": "LiveState",
         "keval_analysis.listings": "ListingChange listing_changes renamed_by",
         "keval_analysis.neighbours": "asked_samples beside trials_of",
         "keval_analysis.options": "GateFlags gate_options with_more_gates",

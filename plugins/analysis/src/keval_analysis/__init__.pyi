@@ -123,6 +123,7 @@ from keval_analysis.listings import (
     listing_changes as listing_changes,
     renamed_by as renamed_by,
 )
+from keval_analysis.live_state import LiveState as LiveState
 from keval_analysis.neighbours import asked_samples as asked_samples, beside as beside, trials_of as trials_of
 from keval_analysis.options import (
     GateFlags as GateFlags,

@@ -19,7 +19,11 @@ from keval.records.manifest import Manifest, is_current
 from keval.records.models import Cost
 from keval.records.scores import ScoreLine
 from keval.records.trial import FailureTally, Trial
-from keval.store.live_state import (
+from keval.store.lock import fetch_run
+from keval.store.run import Run
+from keval.store.serialization import from_plain, read_score
+from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
+from keval_analysis.live_state import (
     LIVE_FILE,
     WATCHED_FILE,
     ErrorCount,
@@ -28,10 +32,6 @@ from keval.store.live_state import (
     refusal_kind,
     remove_live_files,
 )
-from keval.store.lock import fetch_run
-from keval.store.run import Run
-from keval.store.serialization import from_plain, read_score
-from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval_analysis.stats.observations import numbered
 from keval_analysis.stats.summarise import Summariser
 

@@ -16,8 +16,7 @@ import orjson
 from starlette.responses import StreamingResponse
 
 from keval import Run, RunError, Summary
-from keval.store.live_state import LiveState
-from keval_analysis import Follower, RunProgress, read_live, watch
+from keval_analysis import Follower, LiveState, RunProgress, read_live, watch
 
 _SILENCE = 15.0
 """Seconds after which a comment is sent: only so is a browser that went away noticed."""

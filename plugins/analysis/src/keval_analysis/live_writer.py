@@ -20,7 +20,7 @@ from keval.records.trial import FailureTally, Trial, TrialKey
 from keval.redaction import Redactor
 from keval.seams.hooks import Hooks, hookimpl
 from keval.seams.live_events import LiveEvent
-from keval.store.live_state import (
+from keval_analysis.live_state import (
     LIVE_FILE,
     WATCHED_FILE,
     EndpointPace,
@@ -52,7 +52,7 @@ class _InFlight:
 
 @attrs.define(eq=False)
 class LiveStateWriter:
-    """What a run is doing, for those who look at it. It is one of the run's hook plugins."""
+    """What a run is doing, for those who look at it."""
 
     _hooks: Hooks | None = attrs.field(default=None, init=False)
     _redact: Redactor = attrs.field(factory=Redactor, init=False)
@@ -65,11 +65,6 @@ class LiveStateWriter:
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _mark: int | None = attrs.field(default=None, init=False)
     _marked: float = attrs.field(default=0.0, init=False)
-
-    @property
-    def plugin(self) -> tuple[str, object]:
-        """The hook plugin, with its name."""
-        return ("keval/watching", self)
 
     @asynccontextmanager
     async def publishing(self, folder: Path, hooks: Hooks, redact: Redactor) -> AsyncIterator[None]:
