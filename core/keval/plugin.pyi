@@ -207,9 +207,11 @@ from keval.run.select import Selection as Selection, select as select
 from keval.config.secrets import learn_config as learn_config
 from keval.config.source import Source as Source
 from keval.plan.build import make_plan as make_plan
+from keval.plan.check import PlanCheck as PlanCheck
 from keval.plan.plan import Plan as Plan
-from keval.run.active_run import RunOptions as RunOptions
+from keval.run.active_run import ActiveRun as ActiveRun, RunOptions as RunOptions
 from keval.run.flow import run_plan as run_plan
+from keval.cli.call import CommandCall as CommandCall, CommandOptions as CommandOptions
 from keval.cli.session import carry_out as carry_out, run_to_end as run_to_end
 from keval.store.run import find_run as find_run
 from keval.cli.options import (

@@ -144,7 +144,8 @@ class SectionReader:
             elif package := package_of("keval.sections", name):
                 self._problem((*path, key), f"the key {key!r} {missing_package(package)}", at_key=True)
             else:
-                others = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]
+                beside = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]
+                others = [each for each in beside if "." not in each]
                 hint = suggestion(key, [*known, *others], "known keys")
                 misplaced = not path and (key in attrs.fields_dict(Execution) or f"execution.{key}" in offered)
                 hint = "; it belongs under `execution:`" if misplaced else hint
