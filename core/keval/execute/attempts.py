@@ -185,10 +185,10 @@ def being_cancelled() -> bool:
 
 
 def _explained(error: BaseException) -> BaseException:
-    """Find the explained error inside a group: task groups wrap what their tasks raise."""
+    """Find the explained error inside a group, or the only one: task groups wrap what their tasks raise."""
     if isinstance(error, BaseExceptionGroup):
         found = [_explained(inner) for inner in error.exceptions]
-        return next((inner for inner in found if isinstance(inner, TrialError)), error)
+        return next((inner for inner in found if isinstance(inner, TrialError)), found[0] if len(found) == 1 else error)
     return error
 
 

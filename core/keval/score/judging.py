@@ -39,7 +39,7 @@ class Verdict:
 
 
 def validate_score(score: object, scale: Scale) -> Verdict:
-    """Return a metric's score, or a failure if it has the wrong type or leaves its scale."""
+    """Return a score, or a failure if it has the wrong type or leaves its scale."""
     if not isinstance(score, Score):
         return unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)

@@ -240,7 +240,7 @@ class _Measure:
             self.is_immediate = False  # so the next trial's other metrics do not wait for it
             pending: Awaitable[object] = score
             return await self._awaited(lambda: pending)
-        return validate_score(score, self._scale)
+        return validate_score(metric_score(score), self._scale)
 
     async def _later(self, trial: Trial) -> object:
         score: object = self._metric.score(trial)
@@ -251,7 +251,7 @@ class _Measure:
         outcome = await run_attempt(work, seconds=self._seconds, late=late)
         if outcome.error is not None:
             return unscored(outcome.error)
-        return validate_score(outcome.value, self._scale)
+        return validate_score(metric_score(outcome.value), self._scale)
 
     def _warn_if_slow(self, seconds: float) -> None:
         if seconds > _SLOW and not self._warned:
@@ -261,6 +261,13 @@ class _Measure:
                 " async, or give its class `blocks: ClassVar[bool] = True` to have it called in a thread"
             )
             warnings.warn(told, PluginWarning, stacklevel=2)
+
+
+def metric_score(returned: object) -> object:
+    """Return the score that a metric means by a number, or by true or false; anything else as it is."""
+    if isinstance(returned, bool):
+        return Score(float(returned))
+    return Score(returned) if isinstance(returned, int | float) else returned
 
 
 def score_of(
@@ -342,7 +349,8 @@ def rate_agents(scorers: Scorers, agents: Mapping[str, Mapping[str, Any]]) -> Ra
 
 def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict:
     try:
-        return validate_score(item.plugin.rate_agent(characteristics), getattr(item.plugin, "scale", Scale()))
+        rating = metric_score(item.plugin.rate_agent(characteristics))
+        return validate_score(rating, getattr(item.plugin, "scale", Scale()))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a seam: what a metric raises is its failure
         return unscored(error)
 

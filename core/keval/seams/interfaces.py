@@ -236,8 +236,11 @@ class Metric(Protocol):
     several trials at once.
     """
 
-    def score(self, trial: Trial) -> Score | Awaitable[Score]:
-        """Score one trial that did not fail. What is raised is recorded, and the score is unscored."""
+    def score(self, trial: Trial) -> Score | float | Awaitable[Score | float]:
+        """Score one trial that did not fail. What is raised is recorded, and the score is unscored.
+
+        A number, or true or false for 1 or 0, is a score without a reason.
+        """
         ...
 
 
@@ -257,7 +260,7 @@ class AgentRater(Protocol):
     It may score answers as well; those scores are in the tables of means.
     """
 
-    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score:
+    def rate_agent(self, characteristics: Mapping[str, Any]) -> Score | float:
         """Return the score of one agent before it answers, with the derivation as its reason; neutral if unknown."""
         ...
 

@@ -37,6 +37,8 @@ def attempted(work: object, seconds: float | None = 5) -> AttemptOutcome[object]
         (SystemExit(3), "SystemExit", False),
         (asyncio.CancelledError(), "cancelled", True),
         (ExceptionGroup("two", [ValueError("odd"), ModelError("down", status=503)]), "http_503", True),
+        (ExceptionGroup("one", [ExceptionGroup("one", [ValueError("odd")])]), "ValueError", False),
+        (ExceptionGroup("two", [ValueError("odd"), KeyError("odd")]), "ExceptionGroup", False),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

@@ -33,6 +33,16 @@ def test_a_scorer_that_fails_is_unscored_and_never_a_low_score(project: Project)
     assert (0.1, 0, 0) == tuple(arms["double/length"][key] for key in ("mean", "unscored", "failed"))
 
 
+def test_a_metric_may_give_a_number_or_say_yes_or_no(project: Project) -> None:
+    config = CONFIG.replace("[double/length]", "[plain/length, plain/whether]")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert {"plain/length": 10.0, "plain/whether": 0.5} == {arm["metric"]: arm["mean"] for arm in outcome.data["arms"]}
+    assert {10, 1.0, 0.0} == {line["value"] for line in project.lines("scores.jsonl")}
+
+
 def test_a_score_too_large_to_be_squared_is_told_where_its_scale_ends(project: Project) -> None:
     config = CONFIG.replace("[double/length]", "[{double/characters: {each: 1.0e+150}}]")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)

@@ -42,6 +42,20 @@ class Beyond:
         return Score(7.0, "beyond the scale")
 
 
+class Plain:
+    """The answer's length, as a plain number."""
+
+    scale: ClassVar[Scale] = Scale(0, 100)
+
+    def score(self, trial: Trial) -> float:
+        return len(trial.output)
+
+
+class Whether:
+    async def score(self, trial: Trial) -> bool:
+        return trial.output.startswith("a")
+
+
 class Neutral:
     async def score(self, trial: Trial) -> Score:
         return Score(0.5, "nothing to judge", neutral=True)

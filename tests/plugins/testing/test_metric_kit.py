@@ -43,7 +43,12 @@ class Blocking(Brevity):
     blocks: ClassVar[bool] = True
 
 
-@pytest.mark.parametrize("metric", [Brevity, Waiting, Blocking, Brevity(3)], ids=repr)
+class Brief:
+    def score(self, trial: Trial) -> bool:
+        return len(trial.output.split()) < 3
+
+
+@pytest.mark.parametrize("metric", [Brevity, Waiting, Blocking, Brevity(3), Brief], ids=repr)
 def test_metrics_that_keep_the_rules_pass(metric: object) -> None:
     check_metric(metric)
 
@@ -78,8 +83,8 @@ class Raising:
 
 @attrs.frozen
 class Bare:
-    def score(self, trial: Trial) -> float:
-        return 1.0
+    def score(self, trial: Trial) -> str:
+        return "1.0"
 
 
 @attrs.frozen

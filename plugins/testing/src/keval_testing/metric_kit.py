@@ -15,7 +15,7 @@ from keval import Sample, Scale, Score, ScoreLine, Trial
 from keval.plugin import dump, is_blank, to_plain
 from keval.records.scores import marks_of
 from keval.score.judging import validate_score
-from keval.score.scoring import written_score
+from keval.score.scoring import metric_score, written_score
 from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import read_sample, read_trial, sample_line, trial_line
 from keval_testing.broken_rules import Checklist
@@ -170,7 +170,7 @@ class _Check:
     def _check_rating(self, metric: Any) -> None:
         if isinstance(metric, AgentRater):
             try:
-                outcome: object = metric.rate_agent({})
+                outcome = metric_score(metric.rate_agent({}))
             except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
                 outcome = error
             self._valid(outcome, "for an agent of which nothing is known")
@@ -209,7 +209,7 @@ async def _call(metric: Any, trial: Trial) -> object:
 async def _outcome(metric: Any, trial: Trial) -> object:
     """Return the score of a trial, or what was raised."""
     try:
-        return await _call(metric, trial)
+        return metric_score(await _call(metric, trial))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - what a plugin raises is what is looked for
         return error
 
