@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_analysis.composition": "Difference PartChange used_contexts what_differs",
         "keval_analysis.expectations": "ExpectationCheck",
         "keval_analysis.findings.anchors": "ANCHOR_SCORES AnchorFindings JudgeDrift",
+        "keval_analysis.findings.cost": "Cost",
         "keval_analysis.findings.draws": "Draw draws_file read_draw",
         "keval_analysis.findings.effects": (
             "SURE Arm ArmAverage AverageDifference Averages Contrast Effect Interaction Ratio Repetitions Verdict "

@@ -24,6 +24,7 @@ from keval_analysis.findings.anchors import (
     AnchorFindings as AnchorFindings,
     JudgeDrift as JudgeDrift,
 )
+from keval_analysis.findings.cost import Cost as Cost
 from keval_analysis.findings.draws import Draw as Draw, draws_file as draws_file, read_draw as read_draw
 from keval_analysis.findings.effects import (
     SURE as SURE,

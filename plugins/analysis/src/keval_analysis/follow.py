@@ -16,12 +16,12 @@ import orjson
 from keval.errors import RunError
 from keval.files import open_added, open_kept, read_kept, undamaged
 from keval.records.manifest import Manifest, is_current
-from keval.records.models import Cost
 from keval.records.scores import ScoreLine
 from keval.records.trial import FailureTally, Trial
 from keval.store.lock import fetch_run
 from keval.store.run import Run
 from keval.store.serialization import from_plain, read_score
+from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval_analysis.live_state import (
     LIVE_FILE,

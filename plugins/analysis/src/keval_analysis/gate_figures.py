@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from keval.records.models import Cost
 from keval.records.scores import Scale
 from keval_analysis.findings.anchors import JudgeDrift
+from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import ArmScore, ArmTrials, Summary, UsageTotal
 from keval_analysis.gate_language import Function

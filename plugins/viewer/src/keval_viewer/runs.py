@@ -16,11 +16,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.records.models import Cost
 from keval.seams.results import mirror_of
 from keval.store.lock import fetch_run
 from keval.store.seal import SealCheck
-from keval_analysis import review_findings
+from keval_analysis import Cost, review_findings
 from keval_report import Headline, ListedRun, Report, total_cost
 
 T = TypeVar("T")

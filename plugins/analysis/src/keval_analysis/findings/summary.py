@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.records.manifest import Entry, JudgeEntry, LookingEntry, ReplayEntry, ServerStartsEntry
-from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
 from keval.records.transcript import ContentKind
 from keval.records.usage import Usage
 from keval.run.conclusion import Outcome
 from keval_analysis.findings.anchors import AnchorFindings
+from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import (
     AgentProperty,
     Averages,

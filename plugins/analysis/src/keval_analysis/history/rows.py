@@ -9,10 +9,10 @@ import attrs
 
 from keval.errors import RunError
 from keval.records.manifest import Manifest
-from keval.records.models import Cost
 from keval.store.run import Run
 from keval.store.serialization import dump
 from keval_analysis.composition import parts_of
+from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval_analysis.stats.contrasts import ablated

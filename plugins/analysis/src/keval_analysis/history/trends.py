@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.records.models import Cost
 from keval.records.scores import Scale, Scored
 from keval_analysis.composition import PartChange, changed_parts
+from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Arm, Verdict
 from keval_analysis.findings.summary import ScorerScale
 from keval_analysis.scorer_names import named_scorers

@@ -23,12 +23,13 @@ from keval.execute.models.prices import find_prices, is_simulated
 from keval.plan.construct import Constructor
 from keval.plan.plan import Scorers, ScoringPlan, judge_seed
 from keval.records.manifest import Rates
-from keval.records.models import FREE, Asker, Cost
+from keval.records.models import FREE, Asker
 from keval.redaction import Redactor
 from keval.seams.contexts import JudgeContext
 from keval.seams.hooks import Hooks
 from keval.seams.replies import RepliesInJson, StructuredRequest
 from keval.seams.transcript_builder import JudgementBuilder
+from keval_analysis import Cost
 
 _LABEL = "model"
 
