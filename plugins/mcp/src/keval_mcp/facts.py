@@ -8,7 +8,6 @@ belongs to one trial. A name such as `preferences` is `keval/preferences`, `x-ke
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from urllib.parse import quote
 import attrs
 
 from keval import Sample
-from keval.plugin import ServerSpec, TrialInfo
+from keval.plugin import ServerSpec
 
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 """What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier."""
@@ -25,19 +24,6 @@ Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 def no_facts(sample: Sample) -> Mapping[str, Any]:
     """Tell the server nothing but the trial's id."""
     return {}
-
-
-def about(trial: TrialInfo, facts: Facts) -> dict[str, Any]:
-    """Return what a server is told about one attempt at a trial.
-
-    Each attempt has an id of its own, so that a retry need not find what a failed attempt left behind.
-    """
-    return {"trial": trial.id, "attempt": secrets.token_hex(8), **facts(trial.sample)}
-
-
-def as_meta(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `_meta` entries of a call."""
-    return {f"keval/{name}": value for name, value in told.items()}
 
 
 def as_texts(told: Mapping[str, Any]) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal
-from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import ge, gt, optional
@@ -16,16 +16,12 @@ from keval.plugin import ContextSource, Isolation, PreflightError, Provision, Se
 from keval.records.servers import Transport
 from keval.seams.contexts import WORKSPACE, BringUp, DynamicTools, WorkingFolder, works_in_workspace
 from keval_clients import check_headers, check_variables
-from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
-from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
+from keval_mcp.facts import Facts, as_texts, no_facts
+from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command, is_url
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
-    try:
-        good = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
-    except ValueError:
-        good = False
-    if not good:
+    if not is_url(url):
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
@@ -172,15 +168,16 @@ class _Remote(_Server):
 
     @asynccontextmanager
     async def start(
-        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
+        self,
+        label: str,
+        facts: Facts = no_facts,
+        *,
+        keeps_trials_apart: bool = False,
+        bring_up: BringUp | None = None,
     ) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        yield self._source(label, facts, keeps_trials_apart)
+        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
 
-    def _source(
-        self, label: str, facts: Facts, keeps_trials_apart: bool, bring_up: BringUp | None = None
-    ) -> ServerSource:
-        """Return what gives the server to trials, with its login and what is to be done before keval connects.
+        `bring_up` starts the server, for a bundle that brings one, and gives its URL.
 
         Raises PreflightError: the environment's variables for the network cannot be used.
         """
@@ -200,7 +197,7 @@ class _Remote(_Server):
                 yield up
 
         server = attrs.evolve(self._spec(label), login=login, bring_up=ready, keeps_trials_apart=keeps_trials_apart)
-        return ServerSource(server, self.instructions, facts)
+        yield ServerSource(server, self.instructions, facts)
 
     def _spec(self, label: str) -> ServerSpec:
         return attrs.evolve(super()._spec(label), url=self.url, headers=self.headers)
@@ -211,21 +208,6 @@ class Http(_Remote):
     """An MCP server that is already running and speaks streamable HTTP at `url`."""
 
     _transport: ClassVar[Transport] = "http"
-
-    @asynccontextmanager
-    async def start(
-        self,
-        label: str,
-        facts: Facts = no_facts,
-        *,
-        keeps_trials_apart: bool = False,
-        bring_up: BringUp | None = None,
-    ) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
-
-        `bring_up` starts the server, for a bundle that brings one, and gives its URL.
-        """
-        yield self._source(label, facts, keeps_trials_apart, bring_up)
 
 
 @attrs.frozen(kw_only=True)
@@ -255,9 +237,10 @@ class ServerSource:
     @asynccontextmanager
     async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
         """Give the server to one attempt at a trial."""
-        told = about(trial, self.facts)
-        server = attrs.evolve(self.server, meta=as_meta(told), trial_facts=as_texts(told))
-        yield Provision(self.instructions, (server,))
+        # Each attempt has an id of its own, so that a retry need not find what a failed attempt left behind.
+        told = {"trial": trial.id, "attempt": secrets.token_hex(8), **self.facts(trial.sample)}
+        meta = {f"keval/{name}": value for name, value in told.items()}
+        yield Provision(self.instructions, (attrs.evolve(self.server, meta=meta, trial_facts=as_texts(told)),))
 
 
 _NAMED = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -18,17 +18,15 @@ from keval.plugin import (
     ServerLostError,
     ServerSpec,
     ServerStarts,
-    Sharing,
     ToolListing,
 )
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
-from keval_mcp.passage.link import GuestLink, Link
+from keval_mcp.passage.failures import error_in, recorded_error
 from keval_mcp.passage.live_link import LiveLink, ServerUsers
-from keval_mcp.passage.passage import Offered, Passage, Telling
-from keval_mcp.passage.recording_link import RecordingLink, error_in, recorded_error
-from keval_mcp.passage.replayed_link import PartlyReplayedLink, ReplayedLink
+from keval_mcp.passage.passage import Link, Offered, Passage, Telling
+from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.providers import sharing_of
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
@@ -62,8 +60,9 @@ class McpProxy:
         """
         async with AsyncExitStack() as stack:
             if server.cassette is not None and not server.asks_live:
-                offering = Offering.of(server, Listing.told(server.cassette.listed()))
-                yield PlayedServer(server.cassette, await tapped(server, offering, stack))
+                offered = _offer(server, Listing.told(server.cassette.listed()))
+                tapped = Tapped(await stack.enter_async_context(tap(server.name)), *offered)
+                yield PlayedServer(server.cassette, tapped)
                 return
             if server.bring_up is not None:
                 server = await stack.enter_async_context(server.bring_up(server))
@@ -73,20 +72,20 @@ class McpProxy:
                     listing = _as_recorded(server.name, server.cassette, listing)
                 if server.traffic_log is not None:
                     server.traffic_log.end(server.traffic_log.begin("listed"), listing.as_kept())
-                offering = Offering.of(server, listing)
+                offered = _offer(server, listing)
                 if not server.tap:
                     await first.aclose()
-                    yield _Direct(server, offering.tool_listing, connection.start_meter)
+                    yield _Direct(server, offered[1], connection.start_meter)
                     return
+                tapped = Tapped(await stack.enter_async_context(tap(server.name)), *offered)
                 pool: Pool[ServerConnection] | None = None
-                shared = offering.sharing.shared
-                if not shared and server.start_ahead and not _is_told(server):
+                if not tapped.shared and server.start_ahead and not _is_told(server):
                     pool = Pool(partial(self._starter.started, server, connection), server.start_ahead)
                     stack.push_async_callback(pool.close)
                     pool.add(connection, first.pop_all())
-                elif not shared:
+                elif not tapped.shared:
                     await first.aclose()
-                yield _Live(server, connection, await tapped(server, offering, stack), self._starter, pool)
+                yield _Live(server, connection, tapped, self._starter, pool)
 
 
 def _as_recorded(name: str, cassette: ServerCassette, listing: Listing) -> Listing:
@@ -159,7 +158,7 @@ class _Live:
 
     @property
     def tool_listing(self) -> ToolListing:
-        return self.tapped.offering.tool_listing
+        return self.tapped.tool_listing
 
     @property
     def starts(self) -> ServerStarts:
@@ -175,14 +174,11 @@ class _Live:
                 await stack.enter_async_context(self._turn)
             number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
             try:
-                live, listing = await self._link(server, stack)
+                link, listing = await self._link(server, stack)
             except ServerLostError as lost:
                 if server.traffic_log is not None:
                     server.traffic_log.end(number, error=recorded_error(lost, sent=False))
                 raise
-            link: Link = live
-            if server.cassette is not None:
-                link = PartlyReplayedLink(live, ReplayedLink(server.cassette, live.audience, live.own))
             if server.traffic_log is not None:
                 other = listing.tools != self.tapped.changes.original.tools
                 server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
@@ -198,7 +194,9 @@ class _Live:
         company = ServerUsers() if alone else self._users
         connection = own or self.connection
         listing = (await connection.upstream()).listing
-        return LiveLink(connection, server.meta, company.join(), own=own is not None), listing
+        cassette, is_own = server.cassette, own is not None
+        replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
+        return LiveLink(connection, server.meta, company.join(), is_own, replayed), listing
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
@@ -206,9 +204,9 @@ class _Live:
         Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
         it may lock a file.
         """
-        if self.tapped.offering.sharing.shared and server.isolation != "trial":
+        if self.tapped.shared and server.isolation != "trial":
             return None
-        if not self.tapped.offering.sharing.shared and _is_told(self.server):
+        if not self.tapped.shared and _is_told(self.server):
             server = tell(server)
         started = self.starter.started(server, self.connection)
         if self.pool is not None and _is_same_process(server, self.server):
@@ -217,7 +215,7 @@ class _Live:
             own = await stack.enter_async_context(started)
             await self.starter.reach(own)  # what was started ahead may have ended since
         except ServerLostError as error:
-            if not self.tapped.offering.sharing.shared:
+            if not self.tapped.shared:
                 raise
             _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
             return None
@@ -242,43 +240,34 @@ def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
     return all(getattr(server, name) == getattr(other, name) for name in names)
 
 
-@attrs.frozen
-class Offering:
-    """What a server offers to the trials of a condition."""
-
-    changes: Changes
-    tool_listing: ToolListing
-    sharing: Sharing
-
-    @classmethod
-    def of(cls, server: ServerSpec, listing: Listing) -> Offering:
-        """Return what a server that lists this offers. Raises InterventionError."""
-        if not server.server_instructions:
-            listing = attrs.evolve(listing, instructions=None)
-        changes = Changes.of(server.interventions, {}, listing)
-        sharing = sharing_of(server, changes.listing.tools)
-        return cls(changes, _offer(server, changes, sharing), sharing)
-
-
 @attrs.define(eq=False)
 class Tapped:
-    """What agents reach through the tap, be it live or played."""
+    """What agents reach through the tap, be it live or played: `changes` of what the server lists."""
 
     tap: Tap
     changes: Changes
-    offering: Offering
+    tool_listing: ToolListing
+
+    @property
+    def shared(self) -> bool:
+        """Whether trials share the server."""
+        return self.tool_listing.sharing is not None and self.tool_listing.sharing.shared
 
     async def reached(self, server: ServerSpec, link: Link, listing: Listing, stack: AsyncExitStack) -> McpServer:
         """Return how an agent reaches what is behind `link`, which lists this by now."""
-        changes = self._named(server)
+        if server.aliases != self.changes.aliases:  # they are known when all servers of the condition are
+            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
+        changes = self.changes
         trial = changes.trial(seed=server.seed, trial=server.trial, shuffled_results=server.shuffled_results)
         offered = Offered(server.name, server.dynamic_tools, changes, trial, CallLog())
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
-        kept = link if server.traffic_log is None else RecordingLink(link, server.traffic_log)
         telling = Telling(server.name, server.emit)
-        passage = Passage(kept, offered, progress_timeout, telling, server.traffic_log, server.admit)
-        source = _source(server.name, kept, listing, progress_timeout)
+        passage = Passage(link, offered, progress_timeout, telling, server.traffic_log, server.admit)
+        # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
+        plain = Changes.of((), {}, listing)
+        offered = Offered(server.name, "freeze", plain, plain.trial(), CallLog())
+        source = Passage(link, offered, progress_timeout, Telling(server.name), server.traffic_log, guest=True)
         stack.push_async_callback(source.close)
         return McpServer(
             name=server.name,
@@ -288,28 +277,10 @@ class Tapped:
             # The tap notices first that a server does not answer, and tells the agent why.
             timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
             log=passage.log,
-            instructions=self.offering.tool_listing.instructions,
+            instructions=self.tool_listing.instructions,
             channel=Channel(passage),
             source=Channel(source),
         )
-
-    def _named(self, server: ServerSpec) -> Changes:
-        """Return the changes with the aliases of the condition, which are known when all its servers are."""
-        if server.aliases != self.changes.aliases:
-            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
-        return self.changes
-
-
-def _source(name: str, link: Link, listing: Listing, progress_timeout: Callable[[], ProgressTimeout]) -> Passage:
-    """Return the way to a server beside that of an attempt's agent: nothing is changed, and no call is the agent's."""
-    plain = Changes.of((), {}, listing)
-    offered = Offered(name, "freeze", plain, plain.trial(), CallLog())
-    return Passage(GuestLink(link), offered, progress_timeout, Telling(name))
-
-
-async def tapped(server: ServerSpec, offering: Offering, stack: AsyncExitStack) -> Tapped:
-    """Open a tap for what a server offers, until `stack` ends."""
-    return Tapped(await stack.enter_async_context(tap(server.name)), offering.changes, offering)
 
 
 @attrs.frozen(eq=False)
@@ -321,7 +292,7 @@ class PlayedServer:
 
     @property
     def tool_listing(self) -> ToolListing:
-        return self.tapped.offering.tool_listing
+        return self.tapped.tool_listing
 
     @property
     def starts(self) -> ServerStarts:
@@ -337,28 +308,29 @@ class PlayedServer:
             server.traffic_log.end(number, known, opened.error if opened is not None else None)
         if opened is not None and opened.error is not None:
             raise error_in(opened.error)
-        own = bool(known.get("own", not self.tapped.offering.sharing.shared))
+        own = bool(known.get("own", not self.tapped.shared))
         listing = Listing.told(known["listing"]) if "listing" in known else self.tapped.changes.original
-        link = ReplayedLink(cassette, Audience(server.name, server.policy, _nothing), own)
+        # A recording has what was listed, so no tools are read again.
+        link = ReplayedLink(cassette, Audience(server.name, server.policy, relist=lambda: None), own)
         async with AsyncExitStack() as stack:
             yield await self.tapped.reached(server, link, listing, stack)
 
 
-def _nothing() -> None:
-    """Read no tools again: a recording has what was listed."""
-
-
-def _offer(server: ServerSpec, changes: Changes, sharing: Sharing) -> ToolListing:
-    listing, original = changes.listing, changes.original if changes.interventions else None
-    return ToolListing(
+def _offer(server: ServerSpec, listing: Listing) -> tuple[Changes, ToolListing]:
+    """Return what a server that lists this offers to the trials of a condition. Raises InterventionError."""
+    if not server.server_instructions:
+        listing = attrs.evolve(listing, instructions=None)
+    changes = Changes.of(server.interventions, {}, listing)
+    offered, original = changes.listing, changes.original if changes.interventions else None
+    return changes, ToolListing(
         server=server.name,
-        tools=listing.names,
-        digest=listing.digest,
-        definitions=listing.tools,
-        instructions=listing.instructions,
+        tools=offered.names,
+        digest=offered.digest,
+        definitions=offered.tools,
+        instructions=offered.instructions,
         original=original.tools if original else None,
         original_digest=original.digest if original else None,
         original_instructions=original.instructions if original else None,
         unmatched=changes.unmatched,
-        sharing=sharing,
+        sharing=sharing_of(server, offered.tools),
     )

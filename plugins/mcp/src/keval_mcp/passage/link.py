@@ -1,4 +1,4 @@
-"""A link: how the requests of one attempt reach its server, which is live or replayed, and what goes with a request.
+"""What goes with a request of an agent on its way by a link, which leads to a live server or to a recording.
 
 A server without sessions (MCP 2026-07-28) asks nothing by itself: it returns what it needs (`InputRequiredResult`), and
 the request is made again with the answers.
@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 from mcp import MCPError
@@ -20,7 +20,7 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARA
 from keval.plugin import CallLog
 from keval.records.transcript import ServerExchange
 from keval_mcp.nesting import MOST_NESTED, is_too_deep
-from keval_mcp.server.audience import NEEDED, Audience, Member, note
+from keval_mcp.server.audience import NEEDED, Audience, note
 from keval_mcp.server.waiting import ProgressTimeout
 
 Heard: TypeAlias = Callable[[Mapping[str, Any]], object]
@@ -40,112 +40,6 @@ class AgentRequest:
     progress_timeout: ProgressTimeout
     sent: bool = False
     aside: float = 0.0
-
-
-class Link(Protocol):
-    """Leads the requests of one attempt to its server."""
-
-    @property
-    def name(self) -> str:
-        """The server's name."""
-        ...
-
-    @property
-    def own(self) -> bool:
-        """Whether no other attempt uses the server."""
-        ...
-
-    @property
-    def audience(self) -> Audience:
-        """Who answers what the server asks."""
-        ...
-
-    @property
-    def bystander(self) -> bool:
-        """Whether another attempt's call may be why this attempt has just lost the server."""
-        ...
-
-    def join(self, member: Member) -> None:
-        """Let an attempt hear what the server says, until the link is closed."""
-        ...
-
-    async def declare(self, capabilities: Mapping[str, Any]) -> None:
-        """Tell the server what the agent can do of what a server may ask."""
-        ...
-
-    async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
-        """Send a request once with these parameters and return its result; `heard` gets its progress.
-
-        If a call changed the server's tools, and the server said so, they are read again by then.
-
-        Raises:
-            ValueError: the answer is not the result of a tool call.
-            MCPError: the server refuses it.
-            CallTimeoutError: it does not answer in time, and lives.
-            ServerLostError: it does not come up, or is lost.
-            ReplayMissError: the server is played, and its recording has no such request here.
-        """
-        ...
-
-    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Send a notification. Raises ServerLostError and ReplayMissError."""
-        ...
-
-    async def close(self, *, well: bool) -> None:
-        """Note that the attempt ends; `well` says that no request is under way and the server was not lost.
-
-        Then its tools are read once more, as not every server says that they have changed.
-        """
-        ...
-
-
-@attrs.frozen(eq=False)
-class ForwardingLink:
-    """Passes everything but requests on to `link`; see `Link`."""
-
-    link: Link
-
-    @property
-    def name(self) -> str:
-        return self.link.name
-
-    @property
-    def own(self) -> bool:
-        return self.link.own
-
-    @property
-    def audience(self) -> Audience:
-        return self.link.audience
-
-    @property
-    def bystander(self) -> bool:
-        return self.link.bystander
-
-    def join(self, member: Member) -> None:
-        self.link.join(member)
-
-    async def declare(self, capabilities: Mapping[str, Any]) -> None:
-        await self.link.declare(capabilities)
-
-    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        await self.link.notify(method, params)
-
-    async def close(self, *, well: bool) -> None:
-        await self.link.close(well=well)
-
-
-@attrs.frozen(eq=False)
-class GuestLink(ForwardingLink):
-    """Asks by the link of an attempt, beside its agent, who alone hears the server and ends the way; see `Link`."""
-
-    def join(self, member: Member) -> None:
-        """Hear nothing."""
-
-    async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
-        return await self.link.ask(agent_request, params, heard)
-
-    async def close(self, *, well: bool) -> None:
-        """Leave the link open."""
 
 
 _PAUSE = 0.1

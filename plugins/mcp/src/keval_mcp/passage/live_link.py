@@ -6,53 +6,79 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import ServerLostError
+from keval.plugin import ReplayMissError, ServerLostError
 from keval.records.cassettes import TrafficError
 from keval_mcp.passage.link import AgentRequest, Heard, marked
-from keval_mcp.server.audience import Audience, Member
+from keval_mcp.passage.replayed_link import ReplayedLink
+from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
+
+if TYPE_CHECKING:
+    from keval_mcp.passage.passage import Passage
 
 
 @attrs.define(eq=False)
 class LiveLink:
-    """Sends the requests of one attempt by `connection`, marked with `meta`; see `Link`.
+    """Sends the requests of one attempt by `connection`, marked with `meta`.
 
-    `place` says whether a loss of the server may be due to another attempt's call.
+    `place` says whether a loss of the server may be due to another attempt's call. A server of the attempt's `own` has
+    no other one. What `replayed` has is answered from there, if the run replays a recording as far as it goes.
     """
 
     connection: ServerConnection
     meta: Mapping[str, Any]
     place: ServerUser
-    own: bool = False
-    _member: Member | None = attrs.field(default=None, init=False)
+    own: bool
+    replayed: ReplayedLink | None = None
+    _member: Passage | None = attrs.field(default=None, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
 
     @property
     def name(self) -> str:
+        """The server's name."""
         return self.connection.server.name
 
     @property
     def audience(self) -> Audience:
+        """Who answers what the server asks."""
         return self.connection.audience
 
     @property
     def bystander(self) -> bool:
+        """Whether another attempt's call may be why this attempt has just lost the server."""
         return self.place.bystander
 
-    def join(self, member: Member) -> None:
+    def join(self, member: Passage) -> None:
+        """Let an attempt hear what the server says, until the link is closed."""
         self._member = member
         self.audience.members.append(member)
 
     async def declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Tell the server what the agent can do of what a server may ask."""
         if await self.connection.declare(capabilities):
             self._first = None
 
     async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
+        """Send a request once with these parameters and return its result; `heard` gets its progress.
+
+        If a call changed the server's tools, and the server said so, they are read again by then.
+
+        Raises:
+            ValueError: the answer is not the result of a tool call.
+            MCPError: the server refuses it.
+            CallTimeoutError: it does not answer in time, and lives.
+            ServerLostError: it does not come up, or is lost.
+        """
+        if self.replayed is not None:
+            try:
+                return await self.replayed.ask(agent_request, params, heard)
+            except ReplayMissError:
+                agent_request.sent = False
         before = time.perf_counter()
         upstream = await self._reach()
         agent_request.sent = True
@@ -66,9 +92,14 @@ class LiveLink:
         return result
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification. Raises ServerLostError."""
         await (await self._reach()).notify(method, params)
 
     async def close(self, *, well: bool) -> None:
+        """Note that the attempt ends; `well` says that no request is under way and the server was not lost.
+
+        Then its tools are read once more, as not every server says that they have changed.
+        """
         if well and self._first is not None:
             await self.connection.relist()
         if self._member in self.audience.members:

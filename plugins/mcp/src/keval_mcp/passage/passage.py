@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 from mcp import MCPError
@@ -20,9 +20,11 @@ from keval.records.transcript import ServerExchange
 from keval.seams.contexts import DynamicTools
 from keval.seams.live_events import EmitEvent
 from keval_mcp.changes import Changes, TrialChanges
-from keval_mcp.passage.link import AgentRequest, Heard, Inputs, Link, check_writable, is_input_required
-from keval_mcp.passage.recording_link import FAILURES, lost_beside
-from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
+from keval_mcp.passage.failures import FAILURES, lost_beside, recorded_error
+from keval_mcp.passage.link import AgentRequest, Heard, Inputs, check_writable, is_input_required, unmarked
+from keval_mcp.passage.live_link import LiveLink
+from keval_mcp.passage.replayed_link import ReplayedLink
+from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, note, recorded
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
@@ -31,6 +33,10 @@ from keval_mcp.tool_results import ToolResult
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
+    from keval_mcp.tap.agent_session import Talk
+
+Link: TypeAlias = LiveLink | ReplayedLink
+"""Leads the requests of one attempt to its server, or to what a recording has of it."""
 
 _ASKED = ("sampling", "elicitation", "roots")
 """What an agent may be able to do that servers ask for."""
@@ -43,8 +49,9 @@ class Passage:
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
     agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request,
     and `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in
-    which the agent hears of it. `traffic_log` keeps what the server says by itself, if the run is recorded; the link
-    keeps the rest. `admit` is asked before each call, if trials have limits.
+    which the agent hears of it. `traffic_log` keeps all that passes, if the run is recorded. `admit` is
+    asked before each call, if trials have limits. A `guest` asks beside the attempt's agent, which alone hears the
+    server and closes the link.
     """
 
     link: Link
@@ -53,8 +60,9 @@ class Passage:
     telling: Telling
     traffic_log: ServerTrafficLog | None = None
     admit: Callable[[], str | None] | None = None
+    guest: bool = False
     log: CallLog = attrs.field(init=False)
-    agents: list[AgentSession] = attrs.field(factory=list, init=False)
+    agents: list[Talk] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -63,7 +71,8 @@ class Passage:
     def __attrs_post_init__(self) -> None:
         self.log = self.offered.log
         self._inputs = Inputs(self.link.audience, self.log)
-        self.link.join(self)
+        if not self.guest:
+            self.link.join(self)
 
     @property
     def name(self) -> str:
@@ -135,12 +144,18 @@ class Passage:
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on a notification of the agent."""
         note([self.log], ServerExchange(self.name, method, "agent", params, at=time.time()))
+        number = self.traffic_log.begin("notified", method, unmarked(params)) if self.traffic_log is not None else 0
+        error: TrafficError | None = None
         try:
             await self.link.notify(method, params)
         except ServerLostError as lost:
+            error = recorded_error(lost, bystander=self.link.bystander)
             self._lose(str(lost), lost.kind, bystander=self.link.bystander)
         except ReplayMissError as miss:
             self._miss(miss)
+            return
+        if self.traffic_log is not None:
+            self.traffic_log.end(number, error=error)
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""
@@ -149,7 +164,12 @@ class Passage:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
+        if self.guest:
+            return
+        number = self.traffic_log.begin("closed") if self.traffic_log is not None else 0
         await self.link.close(well=not calls and self.log.lost is None)
+        if self.traffic_log is not None:
+            self.traffic_log.end(number)
 
     def _begin(self, request: Coroutine[Any, Any, Mapping[str, Any]]) -> asyncio.Task[Mapping[str, Any]] | None:
         """Begin a request as a task of its own; `None` if the trial has ended."""
@@ -200,7 +220,27 @@ class Passage:
                 progressed(progress)
 
         listener = heard if progressed is not None or agent_request.progress_timeout.extends else None
-        return await self._inputs.answer(params, partial(self.link.ask, agent_request, heard=listener))
+        return await self._inputs.answer(params, partial(self._ask, agent_request, heard=listener))
+
+    async def _ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
+        """Send a request once; a run that is recorded keeps what came of it, and no end of what is cancelled."""
+        if (traffic_log := self.traffic_log) is None:
+            return await self.link.ask(agent_request, params, heard)
+        number = traffic_log.begin(agent_request.kind, agent_request.method, unmarked(params))
+
+        def keep_heard(progress: Mapping[str, Any]) -> None:
+            if heard is not None:
+                traffic_log.end(traffic_log.begin("told", PROGRESS, progress, during=number))
+                heard(progress)
+
+        try:
+            result = await self.link.ask(agent_request, params, keep_heard if heard is not None else None)
+        except FAILURES as error:
+            kept = recorded_error(error, sent=agent_request.sent, bystander=self.link.bystander)
+            traffic_log.end(number, error=kept)
+            raise
+        traffic_log.end(number, result)
+        return result
 
     async def _forward(self, params: Mapping[str, Any], progressed: Heard | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")

@@ -1,40 +1,43 @@
-"""The links to a server that is replayed from a recording, in whole or as far as the recording goes."""
+"""The link to a server that is replayed from a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from mcp import MCPError
 
 from keval.plugin import ReplayMissError, ServerCassette
 from keval.records.cassettes import ServerTraffic, TrafficError
-from keval_mcp.passage.link import AgentRequest, ForwardingLink, Heard, unmarked
-from keval_mcp.passage.recording_link import error_in, lost_beside
-from keval_mcp.server.audience import PROGRESS, Audience, Member
+from keval_mcp.passage.failures import error_in, lost_beside, recorded_error
+from keval_mcp.passage.link import AgentRequest, Heard, unmarked
+from keval_mcp.server.audience import PROGRESS, Audience
 from keval_mcp.server.session import Listing
+
+if TYPE_CHECKING:
+    from keval_mcp.passage.passage import Passage
 
 
 @attrs.define(eq=False)
 class ReplayedLink:
-    """Answers the requests of one attempt from `cassette`; see `Link`.
+    """Answers the requests of one attempt from `cassette`, as `LiveLink` does; what it lacks raises ReplayMissError.
 
     What the server asked is asked again: the agent, or the policy of `audience`, answers as it did.
     """
 
     cassette: ServerCassette
     audience: Audience
-    own: bool = False
+    own: bool
     bystander: bool = attrs.field(default=False, init=False)
-    _member: Member | None = attrs.field(default=None, init=False)
+    _member: Passage | None = attrs.field(default=None, init=False)
 
     @property
     def name(self) -> str:
         return self.audience.name
 
-    def join(self, member: Member) -> None:
+    def join(self, member: Passage) -> None:
         self._member = member
         self.audience.members.append(member)
         self.cassette.hear(partial(self._take, None))
@@ -73,7 +76,7 @@ class ReplayedLink:
             try:
                 return await self.audience.answer(traffic.method, traffic.params)
             except MCPError as refused:
-                return TrafficError("refused", refused.message, code=refused.code, data=refused.data)
+                return recorded_error(refused)
         if member is None:
             return None
         if traffic.kind == "listed":
@@ -83,17 +86,3 @@ class ReplayedLink:
         elif heard is not None:
             heard(traffic.params)
         return None
-
-
-@attrs.frozen(eq=False)
-class PartlyReplayedLink(ForwardingLink):
-    """Asks `replayed` first, and `link` to the live server what that does not have; that server is heard alone."""
-
-    replayed: ReplayedLink
-
-    async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
-        try:
-            return await self.replayed.ask(agent_request, params, heard)
-        except ReplayMissError:
-            agent_request.sent = False
-            return await self.link.ask(agent_request, params, heard)

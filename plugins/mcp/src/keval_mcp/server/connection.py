@@ -200,21 +200,18 @@ async def connection_to(server: ServerSpec, first: ServerConnection | None = Non
         ServerLostError: the folder cannot be made.
     """
     async with in_folder(server) as placed:
-        connection = ServerConnection(_supervised(placed))
+        started = placed
+        if placed.transport == "stdio" and placed.command is not None and placed.template is None:
+            # It ends with keval, as a template and its forks do.
+            command, *args = supervised((placed.command, *placed.args))
+            started = attrs.evolve(placed, command=command, args=tuple(args))
+        connection = ServerConnection(started)
         if first is not None:
             connection.digest, connection.start_meter = first.digest, first.start_meter
         try:
             yield connection
         finally:
             await connection.close()
-
-
-def _supervised(server: ServerSpec) -> ServerSpec:
-    """Return a server that keval starts, if it does, so that it ends with keval, as a template and its forks do."""
-    if server.transport != "stdio" or server.command is None or server.template is not None:
-        return server
-    command, *args = supervised((server.command, *server.args))
-    return attrs.evolve(server, command=command, args=tuple(args))
 
 
 @asynccontextmanager

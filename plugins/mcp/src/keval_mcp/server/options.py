@@ -62,21 +62,7 @@ class Auth:
         ways = [self.token is not None, bool(self.command), self.client_id is not None or bool(self.browser)]
         if sum(ways) != 1:
             raise ValueError("one of token, command, client_id and browser is needed, and no two ways to a token")
-        self._check_belonging()
-        proofs = [name for name in _PROOFS if getattr(self, name)]
-        if self.client_id is not None and not self.browser and len(proofs) != 1:
-            raise ValueError("a client_id goes with one of client_secret, private_key and private_key_file")
-        if proofs and not _is_url(self.issuer or ""):
-            raise ValueError(
-                "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
-                " get its secret; a server names it at /.well-known/oauth-protected-resource"
-            )
-        document = urlsplit(self.client_metadata or "https://x/y")
-        if document.scheme != "https" or document.path in ("", "/"):
-            raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
-
-    def _check_belonging(self) -> None:
-        """Raise ValueError if an option is given without the one that it is about."""
+        # An option is given with the one that it is about.
         keys = ("private_key", "private_key_file")
         for names, whole, given in (
             (("lifetime",), "a command", bool(self.command)),
@@ -88,6 +74,17 @@ class Auth:
             for name in names:
                 if getattr(self, name) is not None and not given:
                     raise ValueError(f"'{name}' must go with {whole}")
+        proofs = [name for name in _PROOFS if getattr(self, name)]
+        if self.client_id is not None and not self.browser and len(proofs) != 1:
+            raise ValueError("a client_id goes with one of client_secret, private_key and private_key_file")
+        if proofs and not is_url(self.issuer or ""):
+            raise ValueError(
+                "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
+                " get its secret; a server names it at /.well-known/oauth-protected-resource"
+            )
+        document = urlsplit(self.client_metadata or "https://x/y")
+        if document.scheme != "https" or document.path in ("", "/"):
+            raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
 
 
 def expiry(token: str) -> float | None:
@@ -103,7 +100,8 @@ def expiry(token: str) -> float | None:
     return float(until) if isinstance(until, int | float) and not isinstance(until, bool) else None
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Return whether a text is a URL of HTTP."""
     try:
         parts = urlsplit(text)
     except ValueError:

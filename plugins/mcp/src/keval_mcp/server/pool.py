@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -18,12 +18,8 @@ AHEAD = 8
 """How many wait for a user at most. A Python server takes 45 MB of memory."""
 
 
-@attrs.frozen(eq=False)
-class _Started(Generic[T]):
-    """One thing that was started, and what ends it."""
-
-    value: T
-    stack: AsyncExitStack
+_Started: TypeAlias = tuple[T, AsyncExitStack]
+"""One thing that was started, and what ends it."""
 
 
 @attrs.define(eq=False)
@@ -46,7 +42,7 @@ class Pool(Generic[T]):
 
     def add(self, value: T, stack: AsyncExitStack) -> None:
         """Add what was started already; `stack` ends it."""
-        self._ready.append(_Started(value, stack))
+        self._ready.append((value, stack))
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[T]:
@@ -57,11 +53,11 @@ class Pool(Generic[T]):
         self._using += 1
         self.expected -= 1
         try:
-            started = await self._next()
+            value, stack = await self._next()
             try:
-                yield started.value
+                yield value
             finally:
-                self._end(started)
+                self._end(stack)
         finally:
             self._using -= 1
 
@@ -77,13 +73,13 @@ class Pool(Generic[T]):
             start.cancel()
         await asyncio.gather(*self._starts, return_exceptions=True)
         while self._ready:
-            self._end(self._ready.popleft())
+            self._end(self._ready.popleft()[1])
         for outcome in await asyncio.gather(*self._ends, return_exceptions=True):
             if outcome is not None:
                 raise outcome
 
-    def _end(self, started: _Started[T]) -> None:
-        end = asyncio.create_task(started.stack.aclose())
+    def _end(self, stack: AsyncExitStack) -> None:
+        end = asyncio.create_task(stack.aclose())
         self._ends.add(end)
         end.add_done_callback(self._ended)
 
@@ -124,7 +120,7 @@ class Pool(Generic[T]):
             if (waiter := self._longest()) is not None:
                 waiter.set_exception(error)
         else:
-            self._hand_over(_Started(value, stack))
+            self._hand_over((value, stack))
         finally:
             self._starting -= 1
 

@@ -46,25 +46,13 @@ CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
 
 
 @attrs.frozen
-class Introduction:
-    """What a server said when the session began, as it wrote it."""
-
-    version: str
-    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
-    info: Mapping[str, Any] | None = None
-    instructions: str | None = None
-
-    @property
-    def modern(self) -> bool:
-        """Whether the server is spoken to without a session, by the revision 2026-07-28."""
-        return self.version in MODERN_PROTOCOL_VERSIONS
-
-
-@attrs.frozen
 class Session:
-    """An open session: requests and notifications go out as the revision wants them."""
+    """An open session: requests and notifications go out as the revision wants them.
 
-    introduction: Introduction
+    `introduction` is what the server said when it began, before it listed any tools.
+    """
+
+    introduction: Listing
     _dispatcher: JSONRPCDispatcher
     _capabilities: Mapping[str, Any]
 
@@ -79,7 +67,7 @@ class Session:
             MCPError: the server refuses it, or the connection has ended.
         """
         params, options = self._stamped(method, params)
-        if schema is not None and self.introduction.modern:
+        if schema is not None and not self.introduction.begins_sessions:
             arguments = (params or {}).get("arguments") or {}
             options["headers"] = {**options["headers"], **mcp_param_headers(x_mcp_header_map(schema), arguments)}
         return await self._dispatcher.send_raw_request(method, params, options)
@@ -91,7 +79,7 @@ class Session:
 
     def _stamped(self, method: str, params: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, CallOptions]:
         version = self.introduction.version
-        if not self.introduction.modern:
+        if self.introduction.begins_sessions:
             return params, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}}
         return _enveloped(method, params or {}, version, self._capabilities)
 
@@ -122,9 +110,7 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
     return session
 
 
-async def _discovered(
-    dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError
-) -> Introduction:
+async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError) -> Listing:
     """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
     params, options = _enveloped("server/discover", {}, LATEST_MODERN_VERSION, capabilities)
     try:
@@ -139,15 +125,16 @@ async def _discovered(
     return _introduction(versions[-1], answer, meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
 
 
-def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Introduction:
+def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Listing:
     capabilities, instructions = answer.get("capabilities"), answer.get("instructions")
     if not isinstance(capabilities, dict):
         raise ValueError("it begins a session without saying what it can do (capabilities)")
-    return Introduction(
-        version,
-        capabilities,
+    return Listing(
+        (),
         info if isinstance(info, dict) else None,
         instructions if isinstance(instructions, str) else None,
+        capabilities,
+        version,
     )
 
 
@@ -183,8 +170,8 @@ class Listing:
     capabilities: Mapping[str, Any] = attrs.field(factory=dict)
     version: str = "2025-11-25"
 
-    @classmethod
-    async def read(cls, session: Session) -> Listing:
+    @staticmethod
+    async def read(session: Session) -> Listing:
         """Ask a connected server.
 
         Raises:
@@ -199,8 +186,7 @@ class Listing:
             cursor = page.get("nextCursor")
             if cursor is None:
                 break
-        said = session.introduction
-        return cls(tuple(tools), said.info, said.instructions, said.capabilities, said.version)
+        return attrs.evolve(session.introduction, tools=tuple(tools))
 
     @classmethod
     def told(cls, kept: Mapping[str, Any]) -> Listing:

@@ -10,7 +10,7 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import attrs
@@ -47,22 +47,6 @@ class TokenError(httpx2.HTTPError):
     """There is no token to send, and why."""
 
 
-class Token(Protocol):
-    """A token for one server that may have to be renewed."""
-
-    def current(self) -> str | None:
-        """Return the token, if there is one that has not expired."""
-        ...
-
-    async def renew(self, refused: httpx2.Response | None) -> str:
-        """Return a new token; `refused` is how the server refused the one before, if it did.
-
-        Raises:
-            TokenError: there is none.
-        """
-        ...
-
-
 def refuses(response: httpx2.Response) -> bool:
     """Return whether a server refuses a request for its token (RFC 6750, section 3.1)."""
     if response.status_code == 403:
@@ -76,12 +60,16 @@ class FixedToken:
 
     token: str = attrs.field(repr=False)
 
-    def current(self) -> str:
-        """Return the token."""
+    def current(self) -> str | None:
+        """Return the token, if there is one that has not expired, as this one never does."""
         return self.token
 
     async def renew(self, refused: httpx2.Response | None) -> str:
-        """Raise TokenError: there is no other one."""
+        """Return a new token; `refused` is how the server refused the one before, if it did.
+
+        Raises:
+            TokenError: there is none, as here.
+        """
         raise TokenError("the server refuses the token of auth.token; put a new one into its variable")
 
 
@@ -292,6 +280,10 @@ class IssuedToken:
             asked = await flow.asend(challenge)
             while asked is not request:
                 asked = await flow.asend(await _answer(client, asked))
+
+
+Token: TypeAlias = FixedToken | CommandToken | IssuedToken
+"""A token for one server that may have to be renewed."""
 
 
 async def _answer(client: httpx2.AsyncClient, asked: httpx2.Request) -> httpx2.Response:

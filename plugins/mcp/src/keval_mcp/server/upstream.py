@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -23,6 +23,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
+from keval_mcp.server.audience import Audience
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
 from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
@@ -51,11 +52,11 @@ class CallTimeoutError(Exception):
 class Upstream:
     """A session with `server`, made by `Upstream.connect` and ended by `close`; `reason` says why it has ended.
 
-    What the server asks and says is `peer`'s to answer and hear.
+    What the server asks and says is for its `audience` to answer and hear.
     """
 
     server: McpServer | ServerSpec
-    peer: Peer | None = None
+    audience: Audience | None = None
     listing: Listing = attrs.field(init=False)
     reason: str = attrs.field(default="it closed the connection", init=False)
     _session: Session = attrs.field(init=False)
@@ -70,9 +71,9 @@ class Upstream:
     _given_up: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     @classmethod
-    async def connect(cls, server: McpServer | ServerSpec, within: float, peer: Peer | None = None) -> Upstream:
+    async def connect(cls, server: McpServer | ServerSpec, within: float, audience: Audience | None = None) -> Upstream:
         """Open a session and list the tools. Raises ServerLostError when that fails or takes longer than `within`."""
-        upstream = cls(server, peer)
+        upstream = cls(server, audience)
         upstream._owner = asyncio.create_task(upstream._own(), name=f"mcp server {server.name}")
         try:
             async with asyncio.timeout(within):
@@ -185,7 +186,7 @@ class Upstream:
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
                     await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
-                    self._session = await begin(dispatcher, self.peer.capabilities if self.peer else {})
+                    self._session = await begin(dispatcher, self.audience.capabilities if self.audience else {})
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
                     await self._ended.wait()
@@ -221,14 +222,14 @@ class Upstream:
         """Answer what the server asks of its client."""
         if method == "ping":
             return {}
-        if self.peer is None:
+        if self.audience is None:
             raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
-        return await self.peer.answer(method, params or {})
+        return await self.audience.answer(method, params or {})
 
     def _heard(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Take a notification of the server, in the order in which they come."""
-        if self.peer is not None:
-            self.peer.hear(method, params or {})
+        if self.audience is not None:
+            self.audience.hear(method, params or {})
         return True
 
     async def _check(self) -> None:
@@ -290,23 +291,6 @@ class Upstream:
 
 async def _nothing_left(context: object, method: str, params: object) -> None:
     """Take what `_heard` leaves of a notification: nothing."""
-
-
-class Peer(Protocol):
-    """Whom a server talks to."""
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """What the server is told that its client can do."""
-        ...
-
-    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a request of the server. Raises MCPError."""
-        ...
-
-    def hear(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a notification of the server."""
-        ...
 
 
 def explain(error: BaseException) -> str:

@@ -35,7 +35,7 @@ Deliver: TypeAlias = Callable[[Mapping[str, Any], int | str | None], object]
 
 @attrs.define(eq=False)
 class Talk:
-    """Takes messages of the agent and delivers those to it; an `AgentSession` for the audience of the server."""
+    """Takes messages of the agent and delivers those to it, such as what the server asks and says."""
 
     passage: Passage
     deliver: Deliver
@@ -73,7 +73,7 @@ class Talk:
         await asyncio.gather(*requests, return_exceptions=True)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the agent; see `AgentSession`. What asks is taken to be the agent's latest request."""
+        """Ask the agent. What asks is taken to be its latest request. Raises MCPError when the agent refuses."""
         if self._closed:
             raise _ENDED
         number, about = next(self._numbers), self._latest()
@@ -89,7 +89,7 @@ class Talk:
             del self._asked[number]
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Pass a notification on; see `AgentSession`."""
+        """Pass a notification on to the agent."""
         lasting = method == "notifications/resources/updated" or method.endswith("/list_changed")
         self.deliver(notification(method, params), None if lasting else self._latest())
 
