@@ -17,7 +17,7 @@ EVALUATION = """
     dataset: {path: questions.qa, comment: "//"}
     agents:
       parrot: {type: acme/parrot, characteristics: {files: 8}, model: acme/one}
-      openai: {model: simulated/any}
+      helper: {type: acme/helper, model: simulated/any}
     contexts: {pages: {type: acme/pages, folder: .}}
     conditions: {baseline: {}, with_pages: {contexts: [pages]}}
     metrics: [{acme/brevity: {limit: 25}}, acme/upkeep]
@@ -25,7 +25,8 @@ EVALUATION = """
     rubrics: [completeness]
     middleware: [{acme/patient: {times: 5}}, acme/meter]
     plugins: [acme/calendar]
-    execution: {executor: {type: acme/pool, workers: 2}}
+    execution: {executor: acme/one}
+    longest: 9
 """
 SERVER = f"""
 import sys
@@ -73,7 +74,7 @@ def keval(guide: Project, *args: str, key: str = "") -> Outcome:
 
 @pytest.mark.slow
 def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: Project) -> None:
-    ran = keval(guide, "run", "eval.yaml", "--json", key="a-key-of-acme")
+    ran = keval(guide, "run", "eval.yaml", "--longest", "8", "--json", key="a-key-of-acme")
 
     trials = {trial["id"]: trial for trial in guide.lines("trials.jsonl")}
     samples = guide.lines("samples.jsonl")
@@ -97,14 +98,14 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
     assert {("acme/brevity", None), ("acme/upkeep", None), *judged} == {line[:2] for line in scores}
     assert any(rate["n"] for rate in guide.read("summary.json")["win_rates"])
     manifest = guide.read("manifest.json")
-    assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/pool"]
-    assert [("worker-1", "here"), ("worker-2", "here")] == [
-        (each["name"], each["node"]) for each in manifest["workers"]
-    ]
-    assert 8 == sum(each["trials"] for each in manifest["workers"])
-    assert all(each["trials"] and each["scored"] for each in manifest["workers"])
+    assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/one"]
     assert ["Acme's price list"] == [price["source"] for price in manifest["prices"].values()]
     assert guide.read("summary.json")["trials"][0]["cost"]["usd"] > 0
+
+    # The extension counted the long answers, by the number that the flag gave.
+    long = sum(len(trial["output"].split()) > 8 for trial in trials.values())
+    assert {"trials": 8, "long": long, "longest": 8} == guide.read("summary.json")["parts"]["long answers"]
+    assert f"{long} of 8 answers have more than 8 words" in keval(guide, "report", "latest").stdout
 
     # The exporter has its fields as options.
     told = keval(guide, "export", "latest", "--format", "acme/answers", "--help")
@@ -117,7 +118,7 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
 
 
 def test_what_the_guide_checks_is_checked(guide: Project) -> None:
-    wrong = EVALUATION.replace("files: 8", "files: eight")
+    wrong = EVALUATION.replace("files: 8", "files: eight").replace("longest: 9", "longest: 0")
     guide.write(eval_yaml=wrong, questions_qa="What is the answer?\nAnd why? = Nobody knows.\n")
 
     outcome = keval(guide, "validate", "eval.yaml")
@@ -125,6 +126,7 @@ def test_what_the_guide_checks_is_checked(guide: Project) -> None:
     assert 2 == outcome.code
     assert "questions.qa:1: expected `question = answer`" in outcome.stderr
     assert "eval.yaml:3:56: expected a whole number" in outcome.stderr
+    assert "eval.yaml:13:10: 'longest' must be >= 1: 0" in outcome.stderr
 
 
 def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:
@@ -133,7 +135,7 @@ def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Pr
             "lenient: {type: acme/lenient}, longer: {type: acme/longer}", "one: {model: acme/one}"
         )
     )
-    refused = keval(guide, "run", "eval.yaml", "--model", "openai=acme/large")
+    refused = keval(guide, "run", "eval.yaml", "--model", "helper=acme/large")
     planned = keval(guide, "run", "eval.yaml", "--dry-run", "--json")
 
     assert (2, "error: ACME_API_KEY is not set; export it, or choose another model\n") == (refused.code, refused.stderr)

@@ -293,7 +293,7 @@ def test_json_is_a_recorded_answer_or_a_store_of_preferences(folder: Project, bl
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
-    defined = re.findall(r"^(?:class|def) (\w+)", "\n".join(blocks(page, "python")), re.MULTILINE)
+    defined = re.findall(r"^(?:class |def )?(\w+)(?: = |[(:])", "\n".join(blocks(page, "python")), re.MULTILINE)
     points = [tomllib.loads(block)["project"]["entry-points"] for block in blocks(page, "toml")]
 
     targets = {target for groups in points for group in groups.values() for target in group.values()}
