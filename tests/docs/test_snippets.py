@@ -298,7 +298,7 @@ def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
 
     targets = {target for groups in points for group in groups.values() for target in group.values()}
     assert [] == [target for target in targets if target.partition(":")[2] not in defined]
-    assert {group for groups in points for group in groups} <= {*registry.groups()}
+    assert {group for groups in points for group in groups} <= {*registry.GROUPS, *registry.groups()}
 
 
 def test_the_power_page_shows_what_its_commands_print(project: Project) -> None:
