@@ -16,9 +16,10 @@ from keval.errors import Problem
 from keval.records.interventions import TrialResults
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
 from keval.records.servers import McpServer, ServerStarts, ToolListing
+from keval.records.transcript import Transcript
 from keval.records.trial import TrialKey
 from keval.records.usage import Usage
-from keval.seams.contexts import ServerSpec
+from keval.seams.contexts import Context, ServerSpec
 from keval.seams.finish_reason import FinishReason
 
 if TYPE_CHECKING:  # it takes a while to import, and not every command has a loop
@@ -182,6 +183,21 @@ class ServerProxy(Protocol):
 
         Raises:
             PreflightError: it does not come up, or lists no tools.
+        """
+        ...
+
+    def observed(self, transcript: Transcript, context: Context) -> Transcript:
+        """Return the transcript of a trial with what really passed between the agent and the trial's servers."""
+        ...
+
+    def check(self, transcript: Transcript, context: Context) -> None:
+        """Raise if a completed trial, with what was observed, is not evidence about its condition.
+
+        Raises:
+            ServerLostError: a server was lost while the trial ran.
+            ToolsMissingError: the model was not offered exactly the condition's tools.
+            TrialError: of kind `tools_changed`, if a server changed its tools; or of kind `calls_disagree`, if the
+                framework and the tap report different calls.
         """
         ...
 

@@ -15,7 +15,7 @@ from keval.config.evaluation import Evaluation, Execution, size
 from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError, TrialError
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
+from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes, server_proxy
 from keval.execute.limits import RunLimits
 from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, resolve_models
 from keval.plan.build import hook_plugins
@@ -24,7 +24,6 @@ from keval.records.models import Asker, Endpoint, Model
 from keval.records.servers import McpServer, ToolListing
 from keval.records.trial import Sample, TrialKey
 from keval.redaction import Redactor
-from keval.seams import registry
 from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
@@ -77,7 +76,7 @@ async def preflight(
     execution = plan.evaluation.execution
     asked = any(agent.prerecorded is None for agent in plan.agents)
     ahead = {} if hooks.prepare_trials or trials_elsewhere else plan.count_left(done)
-    proxy = cache(_server_proxy)
+    proxy = cache(server_proxy)
 
     async def opened(arm: Arm) -> list[OpenedContext]:
         workspace = plan.tasks.asked_for(arm.label) if plan.tasks is not None else None
@@ -246,7 +245,7 @@ async def open_context(
             given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
             if server.uses_workspace:
                 given = given.in_workspace(await _probed(workspace, server, scope))
-            opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
+            opened.servers[server.name] = connected = await scope.enter((proxy or server_proxy)().connect(given))
             opened.tool_listings.append(connected.tool_listing)
             answers = traffic.answers(server.name, condition) if traffic is not None else None
             if entry := opened.recorded.entry if opened.recorded is not None else answers:
@@ -266,12 +265,6 @@ async def _probed(workspace: WorkspaceProvider | None, server: ServerSpec, scope
     except TrialError as error:
         raise PreflightError(f"server '{server.name}': {error}") from error
     return made.folder
-
-
-def _server_proxy() -> ServerProxy:
-    """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
-    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
-    return proxy
 
 
 @contextmanager

@@ -16,12 +16,19 @@ from keval.plan.plan import ResolvedPlugin
 from keval.records.interventions import Intervention, TrialResults
 from keval.records.manifest import AnswersEntry
 from keval.records.servers import ToolListing
+from keval.seams import registry
 from keval.seams.contexts import ServerSpec, TrialInfo
-from keval.seams.infrastructure import ConnectedServer
+from keval.seams.infrastructure import ConnectedServer, ServerProxy
 from keval.seams.interfaces import ContextSource
 from keval.seams.live_events import EmitEvent
 from keval.seams.traffic import RecordedServers
 from keval.seams.workspaces import TextContext
+
+
+def server_proxy() -> ServerProxy:
+    """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
 
 
 def aliases_of(

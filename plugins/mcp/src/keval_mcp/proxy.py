@@ -10,8 +10,10 @@ from functools import partial
 
 import attrs
 
+from keval import Transcript
 from keval.plugin import (
     CallLog,
+    Context,
     McpServer,
     PreflightError,
     ServerCassette,
@@ -28,6 +30,7 @@ from keval_mcp.passage.live_link import LiveLink, ServerUsers
 from keval_mcp.passage.passage import Link, Offered, Passage, Telling
 from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.providers import sharing_of
+from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
 from keval_mcp.server.pool import Pool
@@ -86,6 +89,14 @@ class McpProxy:
                 elif not tapped.shared:
                     await first.aclose()
                 yield _Live(server, connection, tapped, self._starter, pool)
+
+    def observed(self, transcript: Transcript, context: Context) -> Transcript:
+        """Return the transcript with each call's result, and all else that passed, as taps saw it."""
+        return as_observed(transcript, context)
+
+    def check(self, transcript: Transcript, context: Context) -> None:
+        """Raise if a completed trial is not evidence about its condition."""
+        check(transcript, context)
 
 
 def _as_recorded(name: str, cassette: ServerCassette, listing: Listing) -> Listing:
