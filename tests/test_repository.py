@@ -13,6 +13,8 @@ import yaml
 from importlib_metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 
+from tests.core.test_architecture import COMPANIONS
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -118,6 +120,28 @@ def test_keval_requires_its_packages_in_its_own_version() -> None:
 
     assert {"keval-core", "keval-ray"} < pins.keys()
     assert {f"=={keval['version']}"} == {*pins.values()}
+
+
+def test_companions_require_the_core_and_each_other_in_their_own_version() -> None:
+    """They import each other's modules, which may change in any version; others import faces, and fit a range."""
+    packages = members()
+    family = {"keval-core", *(f"keval-{name}" for name in COMPANIONS)}
+
+    exact = {
+        name: {need.name for need in map(Requirement, found["dependencies"]) if str(need.specifier).startswith("==")}
+        for name, found in packages.items()
+        if name != "keval"
+    }
+    wrong = {
+        f"{name} requires {text}"
+        for name in family
+        for text in packages[name]["dependencies"]
+        if Requirement(text).name in family and str(Requirement(text).specifier) != f"=={packages[name]['version']}"
+    }
+
+    assert family <= packages.keys()
+    assert set() == wrong
+    assert [] == [name for name, pinned in exact.items() if pinned & packages.keys() and name not in family]
 
 
 def test_the_core_can_be_published_first_and_keval_last() -> None:

@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_checks.command": "CommandCheck",
-        "keval_checks.examination": "Row narrowed oracle",
         "keval_checks.file": "FileCheck Golden",
         "keval_checks.mcp": "McpCheck",
         "keval_checks.python": "PythonCheck",

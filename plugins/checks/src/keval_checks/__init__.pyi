@@ -1,7 +1,6 @@
 """Checks of what a trial left, each a class whose fields are its options; and the solutions of samples."""
 
 from keval_checks.command import CommandCheck as CommandCheck
-from keval_checks.examination import Row as Row, narrowed as narrowed, oracle as oracle
 from keval_checks.file import FileCheck as FileCheck, Golden as Golden
 from keval_checks.mcp import McpCheck as McpCheck
 from keval_checks.python import PythonCheck as PythonCheck

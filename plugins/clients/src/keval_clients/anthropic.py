@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keval.plugin import Endpoint
+from keval.records.models import Endpoint
 from keval_clients.client import Client
 from keval_clients.network import custom_headers
 from keval_clients.sender import Sender

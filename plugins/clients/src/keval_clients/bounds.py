@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
-from keval.plugin import TrialError
+from keval.errors import TrialError
 
 ENCODINGS = "gzip, deflate"
 """The content codings that replies may have, as a request names them; zlib unpacks them within a bound."""

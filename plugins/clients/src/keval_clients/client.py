@@ -10,16 +10,8 @@ from typing import Any
 import attrs
 import orjson
 
-from keval.plugin import (
-    Exchange,
-    ModelError,
-    ModelRequest,
-    ModelResponse,
-    Next,
-    TrialError,
-    Wire,
-    retry_after_seconds,
-)
+from keval.errors import ModelError, TrialError
+from keval.records.models import Exchange, ModelRequest, ModelResponse, Next, Wire, retry_after_seconds
 from keval_clients.replies import RefusedError, no_reply, quoted, read_json, what_failed
 from keval_clients.sender import Sender
 

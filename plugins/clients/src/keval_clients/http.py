@@ -12,7 +12,7 @@ import attrs
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
-from keval.plugin import TrialError
+from keval.errors import TrialError
 from keval_clients.bounds import (
     ENCODINGS,
     MOST_REDIRECTS,

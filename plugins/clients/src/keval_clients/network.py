@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from keval.plugin import PreflightError
+from keval.errors import PreflightError
 
 CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 CERTIFICATE_FOLDERS = ("SSL_CERT_DIR",)

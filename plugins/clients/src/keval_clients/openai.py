@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from keval.plugin import Endpoint, PreflightError, Wire
+from keval.errors import PreflightError
+from keval.records.models import Endpoint, Wire
 from keval_clients.client import Client
 from keval_clients.network import custom_headers, key_problems
 from keval_clients.sender import Sender

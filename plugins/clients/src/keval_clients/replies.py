@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from keval import KevalError
-from keval.plugin import ModelError, TrialError, read_usage
+from keval.errors import ModelError, TrialError
+from keval.execute.models.reply_usage import read_usage
 
 _QUOTED = 1000
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 from yarl import URL
 
-from keval.plugin import ModelError, ModelRequest, ModelResponse, request_headers, response_headers
+from keval.errors import ModelError
+from keval.records.models import ModelRequest, ModelResponse, request_headers, response_headers
 from keval_clients.http import HttpClient
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from keval_gateway.chat import ChatRequest, ModelFault
-from keval_loopback import refusal
+from keval_loopback.loopback import refusal
 
 MOST_BYTES = 32 * 1024 * 1024
 """Bytes of a request's body; Anthropic's API takes as many."""

@@ -31,7 +31,7 @@ from keval_gateway.protocols import (
     WireProtocol,
     complete,
 )
-from keval_loopback import CLOSE
+from keval_loopback.serving import CLOSE
 
 _log = logging.getLogger(__name__)
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

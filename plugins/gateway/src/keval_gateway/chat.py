@@ -13,7 +13,7 @@ import attrs
 import orjson
 
 from keval import Usage
-from keval.plugin import Wire
+from keval.records.models import Wire
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"]
 """Whether the model may, must not or must call a tool."""

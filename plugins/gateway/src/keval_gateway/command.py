@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from keval.plugin import ConfigError, PluginError
+from keval.errors import ConfigError, PluginError
 from keval_gateway.chat import KEY_VARIABLE, Respond, wire_urls
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
-from keval_loopback import inherited, listen
+from keval_loopback.loopback import inherited, listen
 
 if TYPE_CHECKING:
     import socket
@@ -136,7 +136,7 @@ async def _serve(
     child: bool,
 ) -> None:
     from keval_gateway.app import build_app
-    from keval_loopback import serving_until_ended
+    from keval_loopback.child import serving_until_ended
 
     app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
     async with serving_until_ended(app, listener, child=child) as base:

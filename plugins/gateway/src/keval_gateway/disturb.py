@@ -16,7 +16,9 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from keval.plugin import ConfigError, ModelError, ModelRequest, ModelResponse, Next, read_record
+from keval.config.load import read_record
+from keval.errors import ConfigError, ModelError
+from keval.records.models import ModelRequest, ModelResponse, Next
 from keval_gateway.chat import ModelFault
 from keval_gateway.protocols import PROTOCOLS
 

@@ -9,7 +9,9 @@ import attrs
 import orjson
 
 from keval import Usage
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, Wire, usage_in
+from keval.execute.models.reply_usage import usage_in
+from keval.records.models import Wire
+from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 
 
 def read_reply(wire: Wire, body: bytes, *, whole: bool = True) -> tuple[Usage, FinishReason | None]:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from keval.plugin import Wire
+from keval.records.models import Wire
 from keval_gateway.chat import KEY_VARIABLE, wire_urls
-from keval_loopback import ServerProgram, run_server
+from keval_loopback.process import ServerProgram, run_server
 
 
 @attrs.frozen

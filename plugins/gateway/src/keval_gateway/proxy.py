@@ -7,7 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keval.plugin import Endpoint, ModelProxy, ProxyRoute
+    from keval.records.models import Endpoint
+    from keval.seams.infrastructure import ModelProxy, ProxyRoute
 
 
 class LoopbackProxy:
@@ -26,9 +27,9 @@ class LoopbackProxy:
         from importlib import import_module
 
         await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
-        from keval_clients import model_client
+        from keval_clients.sender import model_client
         from keval_gateway.proxy_app import ProxyApp, Way, models_beside
-        from keval_loopback import serve
+        from keval_loopback.serving import serve
 
         ways = [Way(route, models_beside(route, routes)) for route in routes]
         client = model_client(url for route in routes for url in route.endpoint.urls.values())

@@ -14,25 +14,26 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from keval.plugin import (
+from keval.records.models import (
     ASKER_HEADER,
-    AttemptKey,
     Endpoint,
     ModelRequest,
     ModelResponse,
-    ProxyRoute,
     Wire,
     request_headers,
     response_headers,
 )
-from keval_clients import HttpClient, Sender, what_failed
+from keval.seams.infrastructure import AttemptKey, ProxyRoute
+from keval_clients.http import HttpClient
+from keval_clients.replies import what_failed
+from keval_clients.sender import Sender
 from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.metering import read_reply
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_gateway.rules import PASSED_HEADERS, ReplyCall, decide, model_name, wire_of
-from keval_loopback import disconnected
+from keval_loopback.serving import disconnected
 
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import attrs
 
-from keval.plugin import PluginError
+from keval.errors import PluginError
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Respond
 
 GROUP = "keval.responders"
@@ -80,7 +80,7 @@ def make_responder(name: str, seed: int) -> Respond:
     found = find_responder(name)
     if found is not None:
         return found.make(seed)
-    from keval.plugin import missing_package, package_of  # only who needs a remedy waits for it
+    from keval.seams.installation import missing_package, package_of  # only who needs a remedy waits for it
 
     if package := package_of(GROUP, name):
         raise PluginError(f"the responder {name!r} {missing_package(package)}")

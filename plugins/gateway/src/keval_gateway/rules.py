@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import attrs
 
-from keval.plugin import Wire
+from keval.records.models import Wire
 from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.protocols.protocol import count_tokens
 

@@ -10,8 +10,10 @@ from statistics import fmean, variance
 import attrs
 
 from keval import Rubric, Run
-from keval.plugin import SMALL_SHARE, Scorer, percent, signed
-from keval_analysis import Effect, Values, better_share, mean_intervals
+from keval.records.formats import percent, signed
+from keval.records.scores import SMALL_SHARE, Scorer
+from keval_analysis.findings.effects import Effect, better_share
+from keval_analysis.stats.intervals import Values, mean_intervals
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.gradings import FEWEST, scorer_name, sources_of
 from keval_instrument.material import Material

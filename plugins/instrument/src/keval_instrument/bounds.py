@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from keval.plugin import ConfigError, Source, suggestion
+from keval.config.source import Source
+from keval.errors import ConfigError, suggestion
 from keval_instrument.examinations import figures_of
 from keval_instrument.findings import BoundResult, Examined, Figure
-from keval_report import one_line
+from keval_report.words import one_line
 
 _FORM = re.compile(r"\s*(?P<figure>\w+)(?:\s+of\s+(?P<labels>.+?))?\s*(?P<op>>=|<=)\s*(?P<limit>-?\d+(?:\.\d+)?)\s*")
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}

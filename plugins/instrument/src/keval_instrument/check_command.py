@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import click
 
-from keval.plugin import Selection, budget_option, choice_options, json_option, results_option
+from keval.cli.options import budget_option, choice_options, json_option, results_option
+from keval.run.select import Selection
 from keval_instrument.examinations import EXAMINATIONS
 
 _POSITIVE = click.IntRange(min=1)
@@ -43,7 +44,12 @@ def check(
     earlier check, what is there is examined, and nothing is asked. The exit code is 1 if a check or a bound of
     `check.bounds` is not met.
     """
-    from keval.plugin import data_console, learn_config, load, print_json, redactor, select, to_plain
+    from keval.cli.console import data_console, print_json
+    from keval.cli.messages import redactor
+    from keval.config.load import load
+    from keval.config.secrets import learn_config
+    from keval.run.select import select
+    from keval.store.serialization import to_plain
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
     from keval_instrument.settings import CheckSection, settings_of
     from keval_instrument.table import print_checked

@@ -9,19 +9,16 @@ from pathlib import Path
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import (
-    Evaluation,
-    Plan,
-    RunOptions,
-    Source,
-    carry_out,
-    find_run,
-    make_plan,
-    message_console,
-    redactor,
-    run_plan,
-    run_to_end,
-)
+from keval.cli.console import message_console
+from keval.cli.messages import redactor
+from keval.cli.session import carry_out, run_to_end
+from keval.config.evaluation import Evaluation
+from keval.config.source import Source
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
+from keval.store.run import find_run
 from keval_instrument import verify
 from keval_instrument.bounds import Bound, read_bounds
 from keval_instrument.check_folder import CheckFolder
@@ -31,7 +28,7 @@ from keval_instrument.making import RunMaker
 from keval_instrument.material import RUNS, Material
 from keval_instrument.runs import checked_folder
 from keval_instrument.settings import settings_of
-from keval_report import Progress
+from keval_report.terminal.progress import Progress
 
 
 def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) -> tuple[Checked, Material]:

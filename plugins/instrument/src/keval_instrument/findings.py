@@ -32,7 +32,7 @@ class Figure:
     @property
     def told(self) -> str:
         """The value as it is shown: a count without decimals."""
-        from keval.plugin import number  # the command line does not wait for it
+        from keval.records.formats import number  # the command line does not wait for it
 
         return f"{self.value:,.0f}" if self.value is not None and self.unit == "count" else number(self.value)
 
@@ -44,7 +44,7 @@ def share_figure(
 
     Samples with the same number in `sources` are not independent.
     """
-    from keval_analysis import Values, mean_intervals  # the command line does not wait for them
+    from keval_analysis.stats.intervals import Values, mean_intervals  # the command line does not wait for them
 
     if not samples:
         return Figure(name, of, None, 0, reason=lacks)

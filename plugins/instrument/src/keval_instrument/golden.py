@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from keval import Run
-from keval.plugin import Scorer, ScorerEntry, counted, percent, short_number
-from keval_analysis import Values, mean_intervals
+from keval.records.formats import counted, percent, short_number
+from keval.records.manifest import ScorerEntry
+from keval.records.scores import Scorer
+from keval_analysis.stats.intervals import Values, mean_intervals
 from keval_instrument.damages import CONDITIONS, GOLDEN
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material
-from keval_report import one_line
+from keval_report.words import one_line
 
 FIGURES: Mapping[str, str] = {
     "golden": "The share of golden answers that a scorer gives the best score.",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from keval import Run, RunError
-from keval.plugin import Scorer
+from keval.records.scores import Scorer
 
 FEWEST = 5
 """Questions from which on a figure is told of them."""

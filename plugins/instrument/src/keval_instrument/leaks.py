@@ -13,11 +13,12 @@ import attrs
 import orjson
 
 from keval import Run, Trial
-from keval.plugin import ModelTraffic, counted
+from keval.records.cassettes import ModelTraffic
+from keval.records.formats import counted
 from keval_instrument.answer_parts import statements
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.material import Material
-from keval_replay import Recording
+from keval_replay.recording import Recording
 
 Kind: TypeAlias = Literal["golden answer", "rubric", "condition", "agent", "model"]
 Place: TypeAlias = Literal[

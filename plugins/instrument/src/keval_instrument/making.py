@@ -8,13 +8,16 @@ from typing import Any, Protocol
 import attrs
 
 from keval import Run
-from keval.plugin import Budget, Plan, redactor, run_to_end, tell
+from keval.cli.messages import redactor, tell
+from keval.cli.session import run_to_end
+from keval.config.evaluation import Budget
+from keval.plan.plan import Plan
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
 from keval_instrument.runs import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
 from keval_instrument.settings import settings_of
 from keval_instrument.written import WrittenAnswer
-from keval_viewer import ServedModel
+from keval_viewer.interactive.served_model import ServedModel
 
 
 class PerformRun(Protocol):

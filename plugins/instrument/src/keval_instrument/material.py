@@ -9,7 +9,7 @@ import attrs
 
 if TYPE_CHECKING:  # the command line does not wait for them
     from keval import Run
-    from keval.plugin import Plan
+    from keval.plan.plan import Plan
 
 RunName: TypeAlias = Literal["asked", "damaged", "restyled"]
 RUNS: tuple[RunName, ...] = ("asked", "damaged", "restyled")

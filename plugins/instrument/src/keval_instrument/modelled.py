@@ -10,14 +10,16 @@ from typing import Any
 import attrs
 
 from keval import Sample
-from keval.plugin import StructuredRequest, TrialError, counted
+from keval.errors import TrialError
+from keval.records.formats import counted
+from keval.seams.replies import StructuredRequest
 from keval_instrument.damages import CONDITIONS, is_valid
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
 from keval_instrument.rewording import keeps_facts
 from keval_instrument.written import WrittenAnswer
 from keval_judges import fence, fence_code, read_object, shown
-from keval_viewer import ServedModel
+from keval_viewer.interactive.served_model import ServedModel
 
 _WAYS = {
     "reworded": "reworded",

@@ -10,7 +10,9 @@ import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from keval.plugin import interval, redactor, replacing
+from keval.cli.messages import redactor
+from keval.files import replacing
+from keval.records.formats import interval
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.examinations import figures_of
 from keval_instrument.findings import Checked, Figure

@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from keval import Run
-from keval.plugin import ConfigError, Scorer
-from keval_analysis import SURE, Differences, Pilot, PowerTarget, Rule, Values, mean_intervals, plan_power
+from keval.errors import ConfigError
+from keval.records.scores import Scorer
+from keval_analysis.findings.effects import SURE
+from keval_analysis.power import Pilot, PowerTarget, plan_power
+from keval_analysis.stats.intervals import Values, mean_intervals
+from keval_analysis.stats.paired import Differences, Rule
 from keval_instrument.findings import Defect, Examined, Figure
 from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material

@@ -10,9 +10,13 @@ from typing import Any
 import attrs
 
 from keval import Run
-from keval.plugin import Budget, ComparingJudge, Evaluation, Plan, effective, make_plan, with_data
+from keval.config.evaluation import Budget, Evaluation
+from keval.config.load import effective, with_data
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+from keval.seams.interfaces import ComparingJudge
 from keval_instrument.settings import settings_of
-from keval_report import total_cost
+from keval_report.totals import total_cost
 
 _WRITER = "written"
 """The agent whose answers were written."""

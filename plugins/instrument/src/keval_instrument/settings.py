@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs.validators import ge
 
-from keval.plugin import Budget, Evaluation
+from keval.config.evaluation import Budget, Evaluation
 
 
 @attrs.frozen

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keval.plugin import Evaluation, RunOptions
-from keval_checks import Row, narrowed, oracle
+from keval.config.evaluation import Evaluation
+from keval.run.active_run import RunOptions
 from keval_instrument.findings import Defect, Examined, Figure, share_figure
+from keval_instrument.oracle import Row, narrowed, oracle
 
 FIGURES: Mapping[str, str] = {
     "solutions": "The share of samples whose solution passes all checks.",

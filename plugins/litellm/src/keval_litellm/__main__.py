@@ -8,11 +8,12 @@ import os
 import secrets
 import socket
 
-from keval_gateway import wire_urls
+from keval_gateway.chat import wire_urls
 from keval_litellm.bounded import bound_replies
 from keval_litellm.provider import KEY_VARIABLE, PROVIDERS
 from keval_litellm.server import build_app
-from keval_loopback import inherited, listen, serving_until_ended
+from keval_loopback.child import serving_until_ended
+from keval_loopback.loopback import inherited, listen
 
 
 def main() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import attrs
 import httpx
 
-from keval_clients import (
+from keval_clients.bounds import (
     ENCODINGS,
-    MOST_BYTES,
     MOST_REDIRECTS,
     EncodingError,
     RedirectError,
@@ -18,6 +17,7 @@ from keval_clients import (
     Unpacker,
     following,
 )
+from keval_clients.http import MOST_BYTES
 
 _plainly_sent = httpx.AsyncClient.send
 

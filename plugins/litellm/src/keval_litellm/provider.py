@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import attrs
 
-from keval.plugin import Endpoint, PreflightError, Wire
-from keval_clients import key_problems, variable_problems
+from keval.errors import PreflightError
+from keval.records.models import Endpoint, Wire
+from keval_clients.network import key_problems, variable_problems
 
 KEY_VARIABLE = "KEVAL_LITELLM_KEY"
 """The environment variable with the API key that the server admits; a command's argument shows in `ps`."""
@@ -49,8 +50,8 @@ class LiteLLMProvider:
             PreflightError: a key is not set, a name lacks its provider, or the server does not come up.
         """
         # asyncio's subprocesses take long to import.
-        from keval_gateway import wire_urls
-        from keval_loopback import ServerProgram, run_server
+        from keval_gateway.chat import wire_urls
+        from keval_loopback.process import ServerProgram, run_server
 
         self._check(names)
         key = secrets.token_urlsafe(24)

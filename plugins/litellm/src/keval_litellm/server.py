@@ -19,8 +19,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from keval.plugin import Wire
-from keval_gateway import PROTOCOLS, ModelFault, admit, frame, read_body, wire_urls
+from keval.records.models import Wire
+from keval_gateway.admission import admit, read_body
+from keval_gateway.chat import ModelFault, wire_urls
+from keval_gateway.protocols import PROTOCOLS
+from keval_gateway.protocols.protocol import frame
 from keval_litellm.bounded import UnusableReplyError
 from keval_litellm.message_events import message_events
 from keval_litellm.provider import ANY

@@ -16,7 +16,8 @@ from typing import IO, cast
 import attrs
 import orjson
 
-from keval.plugin import PluginWarning, PreflightError, supervised
+from keval.errors import PluginWarning, PreflightError
+from keval.processes import supervised
 from keval_loopback.loopback import listen
 
 _MOST_RESTARTS = 5

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import attrs
 
 from keval import Sample
-from keval.plugin import ServerSpec
+from keval.seams.contexts import ServerSpec
 
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 """What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier."""

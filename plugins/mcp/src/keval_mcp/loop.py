@@ -14,7 +14,8 @@ import attrs
 from attrs.validators import instance_of
 
 from keval import Usage
-from keval.plugin import Context, ServerLostError, TrialError
+from keval.errors import ServerLostError, TrialError
+from keval.seams.contexts import Context
 from keval_mcp.sessions import Sessions, Tool, open_sessions
 from keval_mcp.tool_results import Media
 

@@ -12,10 +12,21 @@ from typing import Any, ClassVar, Literal
 import attrs
 from attrs.validators import ge, gt, optional
 
-from keval.plugin import ContextSource, Isolation, PreflightError, Provision, ServerSpec, Sharing, TrialInfo
-from keval.records.servers import Transport
-from keval.seams.contexts import WORKSPACE, BringUp, DynamicTools, WorkingFolder, works_in_workspace
-from keval_clients import check_headers, check_variables
+from keval.errors import PreflightError
+from keval.records.servers import Sharing, Transport
+from keval.seams.contexts import (
+    WORKSPACE,
+    BringUp,
+    DynamicTools,
+    Isolation,
+    Provision,
+    ServerSpec,
+    TrialInfo,
+    WorkingFolder,
+    works_in_workspace,
+)
+from keval.seams.interfaces import ContextSource
+from keval_clients.network import check_headers, check_variables
 from keval_mcp.facts import Facts, as_texts, no_facts
 from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command, is_url
 

@@ -11,17 +11,10 @@ from functools import partial
 import attrs
 
 from keval import Transcript
-from keval.plugin import (
-    CallLog,
-    Context,
-    McpServer,
-    PreflightError,
-    ServerCassette,
-    ServerLostError,
-    ServerSpec,
-    ServerStarts,
-    ToolListing,
-)
+from keval.errors import PreflightError, ServerLostError
+from keval.records.cassettes import ServerCassette
+from keval.records.servers import CallLog, McpServer, ServerStarts, ToolListing
+from keval.seams.contexts import Context, ServerSpec
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
 from keval_mcp.facts import tell

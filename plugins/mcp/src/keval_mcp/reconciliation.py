@@ -8,9 +8,10 @@ from itertools import product
 import attrs
 
 from keval import ToolCall, Transcript
-from keval.errors import ToolsMissingError
-from keval.plugin import Context, McpServer, ServerLostError, TrialError
+from keval.errors import ServerLostError, ToolsMissingError, TrialError
+from keval.records.servers import McpServer
 from keval.records.transcript import given_arguments
+from keval.seams.contexts import Context
 
 
 def check(transcript: Transcript, context: Context) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import McpServer, ServerChannel, ToolsMissingError
+from keval.errors import ToolsMissingError
+from keval.records.servers import McpServer, ServerChannel
 from keval_mcp.tool_results import ToolResult
 
 if TYPE_CHECKING:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keval.plugin import ConfigError, McpServer, load, redactor
+from keval.cli.messages import redactor
+from keval.config.load import load
+from keval.errors import ConfigError
+from keval.records.servers import McpServer
 from keval_mcp.served_context import ServedContext
 
 if TYPE_CHECKING:
@@ -34,10 +37,8 @@ def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
 
 
 async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
-    from keval_loopback import (
-        listen,
-        serve,  # the web server takes a third of a second to import
-    )
+    from keval_loopback.loopback import listen  # the web server takes a third of a second to import
+    from keval_loopback.serving import serve
     from keval_mcp.tap.client_sessions import PATH, ClientSessions
     from keval_mcp.tap.http import KEEP_ALIVE
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from keval.plugin import Blob, ContentKind
-from keval.records.transcript import Content
+from keval.records.transcript import Blob, Content, ContentKind
 
 _UNKNOWN_TYPE = "application/octet-stream"
 

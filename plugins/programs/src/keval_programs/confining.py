@@ -12,7 +12,10 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import Context, McpServer, PreflightError, Sandbox, SandboxedCommand, supervised
+from keval.errors import PreflightError
+from keval.processes import supervised
+from keval.records.servers import McpServer
+from keval.seams.contexts import Context, Sandbox, SandboxedCommand
 from keval_programs.environments import find_program, whole_path
 from keval_programs.folder import TrialFolder
 from keval_programs.limits import Limited, OnDisk, Watch

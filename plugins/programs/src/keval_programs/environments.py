@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keval.plugin import PreflightError, search_path
+from keval.errors import PreflightError
+from keval.processes import search_path
 
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT")
 """What any program may need of the user's environment, beside PATH. Everything else stays outside, above all what would

@@ -11,7 +11,10 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Context, Conventions, TrialError, Volatile
+from keval.errors import TrialError
+from keval.records.cassettes import Volatile
+from keval.records.end_state import Conventions
+from keval.seams.contexts import Context
 from keval_programs.removal import remove_folder
 from keval_programs.shielding import in_thread
 from keval_programs.tree import Tree

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from keval.plugin import TrialError
+from keval.errors import TrialError
 from keval_programs.tree import DEEPEST, Tree
 
 LIMIT_KIND = "sandbox_limit"

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import TranscriptBuilder, TrialError, supervised
+from keval.errors import TrialError
+from keval.processes import supervised
+from keval.seams.transcript_builder import TranscriptBuilder
 from keval_programs.confining import Confinement
 from keval_programs.limits import Watch
 from keval_programs.shielding import to_the_end

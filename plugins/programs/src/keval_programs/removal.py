@@ -11,7 +11,7 @@ import warnings
 from itertools import islice
 from pathlib import Path
 
-from keval.plugin import PluginWarning
+from keval.errors import PluginWarning
 
 _AT_ONCE = 10_000
 _TRIES = 3

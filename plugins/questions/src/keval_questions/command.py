@@ -11,29 +11,24 @@ import attrs
 import click
 
 from keval import KevalError
-from keval.plugin import (
-    ConfigError,
-    DatasetFile,
-    Selection,
-    budget_option,
-    counted,
-    dollars,
-    foreign,
-    load,
-    print_json,
-    redactor,
-    run_to_end,
-    select,
-    tell,
-)
-from keval_analysis import QuestionFile
-from keval_mcp import ServedContext
-from keval_viewer import ServedModel
+from keval.cli.console import print_json
+from keval.cli.messages import foreign, redactor, tell
+from keval.cli.options import budget_option
+from keval.cli.session import run_to_end
+from keval.config.evaluation import DatasetFile
+from keval.config.load import load
+from keval.errors import ConfigError
+from keval.records.formats import counted
+from keval.records.models import dollars
+from keval.run.select import Selection, select
+from keval_analysis.question_review import QuestionFile
+from keval_mcp.served_context import ServedContext
+from keval_viewer.interactive.served_model import ServedModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from keval.plugin import Evaluation
+    from keval.config.evaluation import Evaluation
     from keval_questions.generator import Generator, Question
 
 _TO = "name another one with --to, such as --to generated.jsonl"

@@ -13,7 +13,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, counted
+from keval.errors import ServerLostError
+from keval.records.formats import counted
 from keval_questions.checks import KnownQuestions, has_all, names_today, states, unsupported
 from keval_questions.requests import DraftQuestion, UnanswerableDraft, Writer
 from keval_questions.toolbox import Call, ProposedCall, Toolbox

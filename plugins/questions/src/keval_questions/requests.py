@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import attrs
 
-from keval.plugin import StructuredRequest, TrialError
-from keval_clients import read_json
+from keval.errors import TrialError
+from keval.seams.replies import StructuredRequest
+from keval_clients.replies import read_json
 from keval_judges import fence, fence_code, read_object, shown
-from keval_mcp import Tool
+from keval_mcp.sessions import Tool
 from keval_questions.toolbox import Call, ProposedCall
-from keval_viewer import ServedModel
+from keval_viewer.interactive.served_model import ServedModel
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from keval import Manifest
-from keval.plugin import PreflightError
+from keval.errors import PreflightError
 
 # Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, gives workers of a
 # local Ray the priority of keval, and prints nothing of its own on stdout, as the crew tells of lost workers.

@@ -14,21 +14,11 @@ import ray
 from ray.exceptions import RayError
 
 from keval import Failure, RunError, Sample, Trial
-from keval.plugin import (
-    CrewOrder,
-    CrewWatcher,
-    Job,
-    JobOutbox,
-    OutageError,
-    PackedScores,
-    PackedTrial,
-    PreflightError,
-    RunLimits,
-    TrialError,
-    TrialKey,
-    WantedScore,
-    WorkerEntry,
-)
+from keval.errors import OutageError, PreflightError, TrialError
+from keval.execute.limits import RunLimits
+from keval.records.manifest import WorkerEntry
+from keval.records.trial import TrialKey
+from keval.seams.distribution import CrewOrder, CrewWatcher, Job, JobOutbox, PackedScores, PackedTrial, WantedScore
 from keval_ray.cluster import Demand, actor, here
 from keval_ray.limiter import Limiter
 from keval_ray.place import Assigned, WorkerPlace

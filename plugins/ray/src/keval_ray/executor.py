@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 from attrs.validators import ge, gt, optional
 
-from keval.plugin import Crew, CrewOrder, CrewWatcher
+from keval.seams.distribution import Crew, CrewOrder, CrewWatcher
 
 
 @attrs.frozen

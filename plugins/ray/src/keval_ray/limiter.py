@@ -10,7 +10,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from keval.plugin import Ending, Endpoint, Load, OutageError, RunLimits, Standing
+from keval.errors import OutageError
+from keval.execute.limits import RunLimits
+from keval.records.models import Endpoint
+from keval.seams.distribution import Ending, Load, Standing
 
 T = TypeVar("T")
 

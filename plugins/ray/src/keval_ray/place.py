@@ -12,7 +12,9 @@ import attrs
 import ray
 from ray.exceptions import RayError
 
-from keval.plugin import CrewOrder, LiveEvent, PackedScores, PackedTrial, WorkerEntry
+from keval.records.manifest import WorkerEntry
+from keval.seams.distribution import CrewOrder, PackedScores, PackedTrial
+from keval.seams.live_events import LiveEvent
 from keval_ray.cluster import actor as new_actor
 from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
 from keval_ray.worker import RayWorker

@@ -8,7 +8,9 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Sample
-from keval.plugin import LiveEvent, PackedScores, PackedTrial, TrialKey, WantedScore
+from keval.records.trial import TrialKey
+from keval.seams.distribution import PackedScores, PackedTrial, WantedScore
+from keval.seams.live_events import LiveEvent
 
 
 @attrs.frozen

@@ -15,19 +15,13 @@ from typing import Any, TextIO
 
 import ray
 
-from keval.plugin import (
-    ConfigError,
-    CrewOrder,
-    LiveEvent,
-    OutageError,
-    PackedScores,
-    PackedTrial,
-    PreflightError,
-    RunLimits,
-)
+from keval.errors import ConfigError, OutageError, PreflightError
+from keval.execute.limits import RunLimits
+from keval.seams.distribution import CrewOrder, PackedScores, PackedTrial
+from keval.seams.live_events import LiveEvent
 from keval_ray.limiter import RemoteLimits
 from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
-from keval_remote import CrewWorker, open_worker
+from keval_remote.crew.worker import CrewWorker, open_worker
 
 _ray: Any = ray  # much of it is not typed
 _MOST_EVENTS = 10_000

@@ -13,7 +13,8 @@ import attrs
 import orjson
 from filelock import FileLock
 
-from keval.plugin import dump, replacing
+from keval.files import replacing
+from keval.store.serialization import dump
 from keval_remote.lease import newest
 from keval_remote.objects import Entry, Objects
 from keval_remote.parts import FOLDER, Parts

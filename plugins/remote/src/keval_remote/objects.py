@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from keval import RunError
-from keval.plugin import ConfigError
+from keval.errors import ConfigError
 
 _IDENTITY = ("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified", "updated", "mtime", "created")
 """How file systems say that an object is another one than before, beside its size."""
@@ -70,7 +70,7 @@ class Objects:
             # Other processes write there, too, so that no listing holds.
             files, root = url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
         except ImportError as error:
-            from keval.plugin import missing_module  # only who needs a remedy waits for it
+            from keval.seams.installation import missing_module  # only who needs a remedy waits for it
 
             needed = missing_module(f"keval-remote[{scheme}]")
             raise ConfigError(f"{url}: {error}; it needs what it names, or {needed}") from error

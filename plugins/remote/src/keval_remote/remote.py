@@ -14,7 +14,8 @@ from pathlib import Path
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import OutageError, read_kept, replacing
+from keval.errors import OutageError
+from keval.files import read_kept, replacing
 from keval.seams.results import MARKER
 from keval_remote.copies import LEASE, RunCopy, State
 from keval_remote.lease import HeldError, Lease, newest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import ConfigError
+from keval.errors import ConfigError
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from keval.records.transcript import Refusal
 from keval.records.trial import Attempt, Failure, Trial
 from keval.redaction import Redactor
 from keval.store.run import Run
-from keval_analysis import is_anchor, read_anchor_scores
+from keval_analysis.labels.anchors import is_anchor, read_anchor_scores
 from keval_replay.frames import FrameKey, Frames, encoded_frame, traffic_file
 from keval_replay.traffic_lines import RecordedEndpoint, read_endpoint, read_traffic, traffic_line
 

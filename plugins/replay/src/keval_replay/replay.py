@@ -26,7 +26,7 @@ from keval.run.conclusion import Summary
 from keval.run.resumption import changes, sample_changes
 from keval.seams.hooks import Hooks
 from keval.store.run import Run
-from keval_analysis import anchors_file
+from keval_analysis.labels.anchors import anchors_file
 from keval_replay.cassette import Player, volatile_of
 from keval_replay.played_gate import PlayedGate
 from keval_replay.recorder import Recorder

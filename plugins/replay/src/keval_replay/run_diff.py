@@ -18,7 +18,7 @@ from keval.records.trial import Sample, Trial
 from keval.seams import registry
 from keval.store.run import Run
 from keval.store.serialization import dump, sample_line, score_line, to_plain, trial_line
-from keval_analysis import used_contexts
+from keval_analysis.composition import used_contexts
 from keval_replay.request_comparison import without_volatile
 
 _OF_THE_RUN = (

@@ -21,16 +21,12 @@ from keval.store.run import Run
 from keval.store.seal import SealCheck, seal
 from keval.store.serialization import read_sample, read_score, to_json
 from keval.store.writer import RunWriter
-from keval_analysis import (
-    ANCHOR_SCORES,
-    ExpectationCheck,
-    anchors_file,
-    is_anchor,
-    read_anchor,
-    read_draw,
-    read_review,
-    with_gates,
-)
+from keval_analysis.expectations import ExpectationCheck
+from keval_analysis.findings.anchors import ANCHOR_SCORES
+from keval_analysis.findings.draws import read_draw
+from keval_analysis.findings.reviews import read_review
+from keval_analysis.gates import with_gates
+from keval_analysis.labels.anchors import anchors_file, is_anchor, read_anchor
 from keval_replay.frames import FrameFile, FrameKey, Frames, traffic_file
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from keval.records.formats import number, percent, short_number
-from keval_analysis import Activation, Summary
+from keval_analysis.findings.summary import Activation, Summary
 from keval_report.blocks import grouped
 from keval_report.end_state import way_words
 from keval_report.run_claims import READ_OR_NOT

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keval.records.formats import counted, interval, percent, signed
-from keval_analysis import AnchorFindings, Summary
+from keval_analysis.findings.anchors import AnchorFindings
+from keval_analysis.findings.summary import Summary
 from keval_report.words import joined, one_line, rubric_name
 
 

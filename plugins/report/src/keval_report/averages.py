@@ -12,7 +12,9 @@ from rich.text import Text
 
 from keval.records.formats import interval, number, signed
 from keval.records.scores import Scale
-from keval_analysis import Arm, ArmAverage, ArmScore, AverageDifference, Averages, Summary, aligned
+from keval_analysis.findings.effects import Arm, ArmAverage, AverageDifference, Averages
+from keval_analysis.findings.formats import aligned
+from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.claims import EXPLORATORY
 from keval_report.run_claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
 from keval_report.totals import lost_scores

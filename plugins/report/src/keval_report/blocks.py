@@ -10,18 +10,10 @@ import attrs
 
 from keval.records.formats import number, percent, short_number
 from keval.records.scores import Scorer
-from keval_analysis import (
-    ArmScore,
-    CorrectedEffect,
-    Effect,
-    ScorerScale,
-    Summary,
-    WinRate,
-    expense,
-    expense_interval,
-    percent_interval,
-    times_as_much,
-)
+from keval_analysis.findings.effects import Effect, WinRate
+from keval_analysis.findings.formats import expense, expense_interval, percent_interval, times_as_much
+from keval_analysis.findings.reviews import CorrectedEffect
+from keval_analysis.findings.summary import ArmScore, ScorerScale, Summary
 from keval_report.claims import (
     AMONG_MANY,
     BETTER,

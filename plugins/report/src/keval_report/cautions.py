@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from keval.records.formats import counted, interval, number, signed
 from keval.records.trial import LIMIT, WRITTEN_CALL, WRITTEN_CALL_REMEDY
-from keval_analysis import Agreement, ArmTrials, Contrast, JudgeAgreementWithPeople, JudgeSpread, Summary, mixed_words
+from keval_analysis.findings.effects import Contrast
+from keval_analysis.findings.reviews import JudgeAgreementWithPeople
+from keval_analysis.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
+from keval_analysis.variation import mixed_words
 from keval_report.blocks import Block, claims_of, grouped
 from keval_report.claims import (
     BETTER,

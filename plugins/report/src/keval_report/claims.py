@@ -12,7 +12,9 @@ import attrs
 
 from keval.records.formats import interval, number, percent, short_number, signed
 from keval.records.scores import SMALL_SHARE, Scale, named_band
-from keval_analysis import SURE, CorrectedEffect, Effect, decimals, is_flat
+from keval_analysis.findings.effects import SURE, Effect, is_flat
+from keval_analysis.findings.formats import decimals
+from keval_analysis.findings.reviews import CorrectedEffect
 from keval_report.statement import Level, Statement
 
 

@@ -16,7 +16,8 @@ from keval.records.formats import percent
 from keval.records.manifest import AnswersEntry, ServerEntry
 from keval.records.servers import ServerListing, ToolListing
 from keval.store.run import Run
-from keval_analysis import ListingChange, contrasts_of, listing_changes, renamed_by
+from keval_analysis.listings import ListingChange, listing_changes, renamed_by
+from keval_analysis.stats.contrasts import contrasts_of
 from keval_report.words import folded, one_line
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 
 from keval.records.formats import interval, number, signed
-from keval_analysis import Contrast, Effect, Summary
+from keval_analysis.findings.effects import Contrast, Effect
+from keval_analysis.findings.summary import Summary
 from keval_report.blocks import Block, block_of, blocks, claims_of, grouped, with_costs
 from keval_report.claims import (
     BETTER,

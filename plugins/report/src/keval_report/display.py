@@ -15,7 +15,8 @@ from keval.records.cassettes import REPLAY_MISS
 from keval.store.run import Run
 from keval.store.seal import SealCheck
 from keval.store.serialization import to_plain
-from keval_analysis import Summary, unverified_claims
+from keval_analysis.claims import unverified_claims
+from keval_analysis.findings.summary import Summary
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
 from keval_report.remedies import remedy

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.records.formats import number, percent, short_number, signed
-from keval_analysis import aligned, decimals, interval_of
+from keval_analysis.findings.formats import aligned, decimals, interval_of
 from keval_report.blocks import Block
 from keval_report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
 from keval_report.statement import Level

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.records.formats import counted, number, percent, short_number, signed
-from keval_analysis import SHARES, GateResult, GateVerdict, UnmetExpectation
+from keval_analysis.findings.summary import GateResult, GateVerdict, UnmetExpectation
+from keval_analysis.gate_language import SHARES
 from keval_report.statement import Level
 from keval_report.words import LABEL, folded, one_line, padded
 

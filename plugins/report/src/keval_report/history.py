@@ -11,7 +11,10 @@ import attrs
 from keval.records.formats import counted, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
-from keval_analysis import PLAY, UNFINISHED, PartChange, Trend, TrendPoint, TrendRun, TrendSeries, decimals_of
+from keval_analysis.composition import PartChange
+from keval_analysis.findings.formats import decimals_of
+from keval_analysis.history.rows import PLAY, UNFINISHED
+from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
 from keval_report.words import display_names, one_line, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"

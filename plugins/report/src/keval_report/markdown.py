@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from keval.records.formats import number, signed
-from keval_analysis import QuestionComparison, Summary, interval_of
+from keval_analysis.findings.formats import interval_of
+from keval_analysis.findings.summary import Summary
+from keval_analysis.question_comparisons import QuestionComparison
 from keval_report.activation import HEADS, activation_rows, reading_sentences
 from keval_report.anchors import anchor_lines
 from keval_report.blocks import Block

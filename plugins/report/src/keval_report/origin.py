@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from keval.records.formats import counted
 from keval.records.manifest import ReplayEntry
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 from keval_report.words import joined
 
 _MOST = 6

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from keval.seams import registry
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 
 
 def part_lines(summary: Summary) -> Iterator[tuple[str, Sequence[str]]]:

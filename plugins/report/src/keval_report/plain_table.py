@@ -12,7 +12,8 @@ import attrs
 
 from keval.records.formats import counted, number
 from keval.records.scores import Scale, Scorer
-from keval_analysis import ArmScore, Summary, aligned
+from keval_analysis.findings.formats import aligned
+from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
 from keval_report.words import display_names, with_units
 

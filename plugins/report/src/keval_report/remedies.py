@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 from keval_report.words import run_place
 
 

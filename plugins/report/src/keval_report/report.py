@@ -9,23 +9,14 @@ import attrs
 
 from keval.records.scores import Scale, Scorer
 from keval.store.run import Run
-from keval_analysis import (
-    EXPENSE_UNITS,
-    ArmKey,
-    ArmScore,
-    Effect,
-    JudgeAgreementWithPeople,
-    Outline,
-    QuestionComparison,
-    ReviewFindings,
-    Summary,
-    ToolUse,
-    UnverifiedClaim,
-    compare,
-    read_outline,
-    review_findings,
-    unverified_claims,
-)
+from keval_analysis.claims import UnverifiedClaim, unverified_claims
+from keval_analysis.findings.effects import Effect
+from keval_analysis.findings.formats import EXPENSE_UNITS
+from keval_analysis.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
+from keval_analysis.findings.summary import ArmScore, Summary, ToolUse
+from keval_analysis.outline import ArmKey, Outline, read_outline
+from keval_analysis.question_comparisons import QuestionComparison, compare
+from keval_analysis.reviews import review_findings
 from keval_report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
 from keval_report.anchors import anchor_lines
 from keval_report.blocks import Block, property_rows

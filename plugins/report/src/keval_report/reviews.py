@@ -15,17 +15,17 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.records.formats import counted, interval, number, percent, signed
-from keval_analysis import (
+from keval_analysis.claims import UnverifiedClaim
+from keval_analysis.findings.reviews import (
     ArmBias,
     DrawnArm,
     JudgeAgreementWithPeople,
     PeopleAgreement,
     Review,
     ReviewFindings,
-    Summary,
     ThumbScores,
-    UnverifiedClaim,
 )
+from keval_analysis.findings.summary import Summary
 from keval_report.words import display_names, joined, one_line, padded, rubric_name
 
 

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import attrs
 
 from keval.records.formats import counted
-from keval_analysis import SURE, AverageDifference, Effect, Interaction, JudgeDrift, Ratio, ScoreByReading, Summary
+from keval_analysis.findings.anchors import JudgeDrift
+from keval_analysis.findings.effects import SURE, AverageDifference, Effect, Interaction, Ratio
+from keval_analysis.findings.summary import ScoreByReading, Summary
 from keval_report import claims
 from keval_report.claims import INTERIM
 from keval_report.statement import Statement

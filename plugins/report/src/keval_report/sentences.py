@@ -7,7 +7,9 @@ from itertools import groupby
 
 from keval.records.formats import counted, number, signed
 from keval.records.scores import Scale, Scorer
-from keval_analysis import EXPENSE_UNITS, Effect, Summary, better_share, expense, interval_of, times_as_much
+from keval_analysis.findings.effects import Effect, better_share
+from keval_analysis.findings.formats import EXPENSE_UNITS, expense, interval_of, times_as_much
+from keval_analysis.findings.summary import Summary
 from keval_report.blocks import grouped
 from keval_report.claims import (
     BETTER,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from keval.records.formats import counted, time_span
 from keval.records.manifest import ServerStartsEntry
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 
 LESS = (
     "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools); a"

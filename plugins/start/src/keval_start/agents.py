@@ -9,13 +9,16 @@ from typing import Any
 
 import attrs
 
-from keval.config.load import read_evaluation
-from keval.plugin import ConfigError, Evaluation, Problem, Selection, Source, effective, select
+from keval.config.evaluation import Evaluation
+from keval.config.load import effective, read_evaluation
+from keval.config.source import Source
+from keval.errors import ConfigError, Problem
+from keval.run.select import Selection, select
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE
 from keval_start.servers import label_of
 from keval_start.workplace import Workplace
-from keval_viewer import try_agents
+from keval_viewer.interactive.tried_agents import try_agents
 
 _WITH_TARGET = ("a2a", "acp", "command", "http", "python")
 """Agents of which a colon and the program, function or address say which one is meant."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import ConfigError, Problem, missing_package
+from keval.errors import ConfigError, Problem
+from keval.seams.installation import missing_package
 from keval_start.agents import Agents, read_agents, recorded_agents
 from keval_start.mcp_files import is_mcp_file, read_servers
 from keval_start.models import SIMULATED, ChosenModel, chosen_model

@@ -12,8 +12,11 @@ import attrs
 import click
 
 from keval import KevalError
+from keval.cli.messages import foreign, tell
+from keval.cli.session import run_to_end
 from keval.config.variables import filling
-from keval.plugin import ConfigError, Problem, counted, foreign, run_to_end, tell
+from keval.errors import ConfigError, Problem
+from keval.records.formats import counted
 from keval.seams.installation import Installation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import suggestion
+from keval.errors import suggestion
 from keval_start.servers import Server, label_of
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from keval.plugin import Model, suggestion
+from keval.errors import suggestion
+from keval.records.models import Model
 from keval_start.models_command import ListedProvider, listed_providers
 
 SIMULATED = "simulated/model"

@@ -18,7 +18,7 @@ from keval.execute.models.prices import looked_up, priced_providers
 from keval.records.models import Model
 from keval.seams import registry
 from keval.seams.infrastructure import ModelProvider
-from keval_report import padded
+from keval_report.words import padded
 from keval_start.findings import Finding, tell_findings
 
 

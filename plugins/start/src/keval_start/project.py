@@ -16,8 +16,7 @@ import attrs
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import package_of
-from keval.seams.installation import Installation
+from keval.seams.installation import Installation, package_of
 from keval_start.agents import Agents
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE, Questions

@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
+from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
-from keval.plugin import ConfigError, DatasetFile, Problem
+from keval.errors import ConfigError, Problem
 from keval.records.trial import PLACEHOLDER
 from keval_start.workplace import Workplace
 

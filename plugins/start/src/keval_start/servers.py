@@ -12,9 +12,13 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from keval.cli.messages import redactor
 from keval.config.load import read_evaluation
+from keval.config.secrets import learn_config
+from keval.config.source import Source
 from keval.config.variables import filling
-from keval.plugin import PreflightError, Source, ToolListing, learn_config, redactor
+from keval.errors import PreflightError
+from keval.records.servers import ToolListing
 from keval.seams import registry
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
@@ -126,7 +130,7 @@ async def listed_servers(
         PreflightError: servers do not come up; each with its command and the end of its standard error.
     """
     registry.find("keval.proxies", "servers")  # whose package lists tools
-    from keval_mcp import read_tool_listings  # only who names servers needs it
+    from keval_mcp.tool_listings import read_tool_listings  # only who names servers needs it
 
     contexts = {server.label: dict(server.options) for server in servers}
     conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}

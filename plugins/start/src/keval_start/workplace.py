@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.plugin import ConfigError
+from keval.errors import ConfigError
 
 
 @attrs.frozen

@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Agent, Model, suggestion
-from keval.seams.interfaces import PrerecordedAgent
+from keval.errors import suggestion
+from keval.records.models import Model
+from keval.seams.interfaces import Agent, PrerecordedAgent
 from keval_testing.agent_rules import AGENT_RULES, WITHOUT_MODEL, broken_by
 from keval_testing.agent_stage import AgentStage
 from keval_testing.broken_rules import Checklist

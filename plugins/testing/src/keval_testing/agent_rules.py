@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import attrs
 
 from keval import Message, Usage
-from keval.plugin import TrialError
+from keval.errors import TrialError
 from keval_testing.agent_conduct import (
     cancellation,
     key_kept_secret,

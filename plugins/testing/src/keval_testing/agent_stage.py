@@ -16,12 +16,14 @@ from keval.execute.models.exchange import ModelExchange, needs_meter, needs_prox
 from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import check, merge
 from keval.plan.plan import models_of
-from keval.plugin import Agent, Asker, Context, Model, ModelProxy, ServerProxy, ServerSpec, TranscriptBuilder
+from keval.records.models import Asker, Model
 from keval.seams import registry
-from keval.seams.infrastructure import ConnectedServer
-from keval.seams.interfaces import Closable, Preparable
+from keval.seams.contexts import Context, ServerSpec
+from keval.seams.infrastructure import ConnectedServer, ModelProxy, ServerProxy
+from keval.seams.interfaces import Agent, Closable, Preparable
 from keval.seams.live_events import EmitEvent
-from keval_replay import PlayedGate
+from keval.seams.transcript_builder import TranscriptBuilder
+from keval_replay.played_gate import PlayedGate
 from keval_testing.scripted_endpoint import ReceivedRequest
 from keval_testing.scripted_model import Reply, Script, ScriptedModel
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import TrialError
+from keval.errors import TrialError
 from keval_testing.agent_stage import QUESTION, AgentStage, MakeAgent, Outcome
 from keval_testing.scripted_model import Reply, calls_tools, says
 

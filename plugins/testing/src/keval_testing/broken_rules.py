@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from keval.plugin import suggestion
+from keval.errors import suggestion
 
 _MOST_SHOWN = 3
 """How often a message shows a rule that is broken again and again."""

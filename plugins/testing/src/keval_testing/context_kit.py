@@ -10,18 +10,12 @@ from typing import Any
 import attrs
 
 from keval import Sample
-from keval.plugin import (
-    ContextSource,
-    PluginError,
-    PreflightError,
-    Provision,
-    ServerProxy,
-    ServerSpec,
-    TrialInfo,
-    dump,
-    to_plain,
-)
+from keval.errors import PluginError, PreflightError
 from keval.seams import registry
+from keval.seams.contexts import Provision, ServerSpec, TrialInfo
+from keval.seams.infrastructure import ServerProxy
+from keval.seams.interfaces import ContextSource
+from keval.store.serialization import dump, to_plain
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end

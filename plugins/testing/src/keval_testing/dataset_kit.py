@@ -12,7 +12,9 @@ from typing import Any
 import attrs
 
 from keval.dataset.samples import KNOWN_KEYS
-from keval.plugin import ConfigError, DatasetRequest, Problem, RawRecord, RereadableDataset, to_plain
+from keval.errors import ConfigError, Problem
+from keval.seams.infrastructure import DatasetRequest, RawRecord, RereadableDataset
+from keval.store.serialization import to_plain
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind

@@ -10,7 +10,8 @@ import attrs
 from attrs.validators import ge
 
 from keval import Sample, Scale, Score, Transcript, Trial
-from keval.plugin import Context, TrialError
+from keval.errors import TrialError
+from keval.seams.contexts import Context
 
 
 @attrs.frozen

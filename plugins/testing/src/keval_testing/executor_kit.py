@@ -12,8 +12,11 @@ import attrs
 
 from keval import Run, Trial
 from keval.config.load import read_evaluation
-from keval.plan.plan import ResolvedPlugin
-from keval.plugin import Plan, RunOptions, Source, make_plan, run_plan
+from keval.config.source import Source
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan, ResolvedPlugin
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
 from keval.seams.registry import Component
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt

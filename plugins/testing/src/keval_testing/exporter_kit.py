@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from keval import Run, RunError
-from keval.plugin import is_blank
+from keval.seams.blank_text import is_blank
 from keval.seams.exporters import Exported
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt

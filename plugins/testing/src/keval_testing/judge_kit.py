@@ -12,8 +12,12 @@ from zlib import crc32
 import attrs
 
 from keval import Message, Rubric, Score, Transcript, Trial
-from keval.plugin import ComparingJudge, JudgeContext, TrialError, dump, is_blank, to_plain
+from keval.errors import TrialError
 from keval.score.judging import validate_grade
+from keval.seams.blank_text import is_blank
+from keval.seams.contexts import JudgeContext
+from keval.seams.interfaces import ComparingJudge
+from keval.store.serialization import dump, to_plain
 from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end

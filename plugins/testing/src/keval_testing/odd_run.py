@@ -11,10 +11,14 @@ import attrs
 
 from keval import Run, Sample, Scale, Score, Transcript, Trial
 from keval.config.load import read_evaluation
+from keval.config.source import Source
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
-from keval.plan.plan import ResolvedPlugin, Scorers
-from keval.plugin import Context, Plan, Source, TrialError, make_plan, run_plan
+from keval.errors import TrialError
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan, ResolvedPlugin, Scorers
+from keval.run.flow import run_plan
+from keval.seams.contexts import Context
 from keval.seams.registry import Component
 from keval_testing.unusual_trials import failed_trials, odd_trials
 

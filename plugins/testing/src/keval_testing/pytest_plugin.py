@@ -97,7 +97,8 @@ class Evaluations:
         evaluation that cannot be run fails the test.
         """
         from keval import KevalError
-        from keval_report import gate_rows, loss_texts, unmet_texts, unrun_text
+        from keval_report.gates import gate_rows, unmet_texts
+        from keval_report.totals import loss_texts, unrun_text
 
         subtests = self._subtests()
         run, problem = None, ""

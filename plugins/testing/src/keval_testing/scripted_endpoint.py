@@ -12,9 +12,10 @@ from starlette import types
 from starlette.types import ASGIApp, Message, Receive, Scope
 
 from keval import Usage
-from keval.plugin import Wire
-from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, build_app, wire_urls
-from keval_loopback import CLOSE, serve
+from keval.records.models import Wire
+from keval_gateway.app import build_app
+from keval_gateway.chat import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
+from keval_loopback.serving import CLOSE, serve
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.plugin import Endpoint, Model, Wire
+from keval.records.models import Endpoint, Model, Wire
 from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply, serve_script
 
 Reply: TypeAlias = ScriptedReply | Callable[[ReceivedRequest], ScriptedReply | Awaitable[ScriptedReply]]

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from keval.config.structure import resolve_fields, structure
+from keval.errors import PluginError
 from keval.plan.construct import METHODS
-from keval.plugin import Model, PluginError
+from keval.records.models import Model
 from keval.seams import registry
 from keval_testing.broken_rules import Checklist
 

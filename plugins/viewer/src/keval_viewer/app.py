@@ -24,8 +24,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keval import KevalError
-from keval.plugin import ConfigError, Evaluation
-from keval_loopback import listen, serve
+from keval.config.evaluation import Evaluation
+from keval.errors import ConfigError
+from keval_loopback.loopback import listen
+from keval_loopback.serving import serve
 from keval_viewer.guard import Guard
 from keval_viewer.page import Page, Viewer, rendered
 from keval_viewer.pages import PLAY_PAGES

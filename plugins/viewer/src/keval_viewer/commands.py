@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import click
 
-from keval.cli.options import results_type
-from keval.plugin import ConfigError, budget_option, choice_options, results_option
+from keval.cli.options import budget_option, choice_options, results_option, results_type
+from keval.errors import ConfigError
 
 if TYPE_CHECKING:
     import socket
 
     from starlette.applications import Starlette
 
-    from keval.plugin import Evaluation, Selection
-    from keval_analysis import QuestionFile
+    from keval.config.evaluation import Evaluation
+    from keval.run.select import Selection
+    from keval_analysis.question_review import QuestionFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,8 +52,10 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     RESULTS is a folder, by default `results`, or a URL such as s3://bucket/prefix. The URL that is printed lets a
     browser in; nobody else is.
     """
-    from keval.plugin import find_run, load, run_to_end  # `keval --help` need not wait for these
-    from keval_analysis import QuestionFile  # `keval --help` need not wait for these
+    from keval.cli.session import run_to_end
+    from keval.config.load import load
+    from keval.store.run import find_run  # `keval --help` need not wait for these
+    from keval_analysis.question_review import QuestionFile  # `keval --help` need not wait for these
     from keval_viewer.app import listener_on
     from keval_viewer.page import run_url
     from keval_viewer.pages.questions import PLACE
@@ -94,7 +97,11 @@ def play(
     Questions are typed or chosen from the dataset. Answers are scored as they come, and kept in a run directory under
     the results directory, like those of `keval run`. The URL that is printed lets a browser in; nobody else is.
     """
-    from keval.plugin import learn_config, load, redactor, run_to_end, select  # `keval --help` need not wait for these
+    from keval.cli.messages import redactor
+    from keval.cli.session import run_to_end
+    from keval.config.load import load
+    from keval.config.secrets import learn_config  # `keval --help` need not wait for these
+    from keval.run.select import select
     from keval_viewer.app import listener_on
 
     evaluation = load(config)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import attrs
 
-from keval.plugin import LiveEvent
+from keval.seams.live_events import LiveEvent
 
 _KEPT = 10_000
 """How many events a feed keeps for readers that fall behind or come back."""

@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keval_loopback import refusal
+from keval_loopback.loopback import refusal
 
 POLICY = "; ".join(
     (

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import attrs
 
 from keval import Run
-from keval.plugin import TrialKey
-from keval_analysis import Tile, beside, trials_of
-from keval_report import Report
+from keval.records.trial import TrialKey
+from keval_analysis.neighbours import beside, trials_of
+from keval_analysis.question_comparisons import Tile
+from keval_report.report import Report
 
 Arm: TypeAlias = tuple[str, str]
 _ANY = ""

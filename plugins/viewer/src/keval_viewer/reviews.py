@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 import attrs
 
 from keval import Rubric, Run, ScoreLine, Trial
-from keval_analysis import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
-from keval_report import worst_trials
+from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+from keval_report.terminal.trials import worst_trials
 from keval_viewer.runs import written
 
 CHOICES: Sequence[Chosen] = ("random", "all", "disagreement", "worst")

@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 
 from keval import Judgement, Run, Scale, Score, ScoreLine
-from keval.plugin import Mark, named_band
-from keval.records.scores import marks_of
-from keval_report import display_names
+from keval.records.scores import Mark, marks_of, named_band
+from keval_report.words import display_names
 
 _WORST_FIRST = ("bad", "good", "neutral")
 

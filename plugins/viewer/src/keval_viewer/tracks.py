@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from keval.plugin import short_number
-from keval.records.formats import time_span
-from keval_analysis import Lane, Step, Timeline
+from keval.records.formats import short_number, time_span
+from keval_analysis.timeline import Lane, Step, Timeline
 
 HEIGHT = 24
 """The height of a row, in pixels."""

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.plugin import Artifact, Blob, EndState
-from keval.records.end_state import FileChange
-from keval_programs import GIT, Tree
+from keval.records.end_state import Artifact, EndState, FileChange
+from keval.records.transcript import Blob
+from keval_programs.tree import GIT, Tree
 from keval_workspace.difference import Version, difference, quoted
 from keval_workspace.start import Start
 

@@ -11,9 +11,12 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import ge, gt
 
-from keval.config.evaluation import is_size
-from keval.plugin import FieldError, PreflightError, TrialError, TrialInfo, Workspace, size
-from keval_programs import GIT, Tree, in_thread, open_folder
+from keval.config.evaluation import is_size, size
+from keval.errors import FieldError, PreflightError, TrialError
+from keval.seams.contexts import TrialInfo, Workspace
+from keval_programs.folder import open_folder
+from keval_programs.shielding import in_thread
+from keval_programs.tree import GIT, Tree
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import Keeping, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from keval.plugin import suggestion
+from keval.errors import suggestion
 
 _SECONDS = 600.0
 _BRANCH = "main"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from keval.plugin import TranscriptBuilder, TrialError
-from keval_programs import Process, TrialFolder, environment, running
+from keval.errors import TrialError
+from keval.seams.transcript_builder import TranscriptBuilder
+from keval_programs.environments import environment
+from keval_programs.folder import TrialFolder
+from keval_programs.process import Process, running
 
 _SHELL = ("/bin/sh", "-c")
 _TO_STDERR = 'exec "$@" 1>&2'

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import attrs
 
-from keval_programs import Entry, Tree
+from keval_programs.tree import Entry, Tree
 from keval_workspace.copying import Limits
 
 

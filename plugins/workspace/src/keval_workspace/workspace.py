@@ -8,8 +8,12 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Blob, EndState, Sandbox, TrialError
-from keval_programs import Tree, in_thread
+from keval.errors import TrialError
+from keval.records.end_state import EndState
+from keval.records.transcript import Blob
+from keval.seams.contexts import Sandbox
+from keval_programs.shielding import in_thread
+from keval_programs.tree import Tree
 from keval_workspace.copying import Limits, TooLargeError
 from keval_workspace.end import End, Keeping
 from keval_workspace.start import Start

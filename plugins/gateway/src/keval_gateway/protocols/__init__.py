@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from keval.plugin import Wire
+from keval.records.models import Wire
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
 from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.plugin import FieldError, Intervention, TrialInfo
-from keval.records.interventions import Faults, FixedResult, ShuffledResults
+from keval.errors import FieldError
+from keval.records.interventions import Faults, FixedResult, Intervention, ShuffledResults
+from keval.seams.contexts import TrialInfo
 from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words

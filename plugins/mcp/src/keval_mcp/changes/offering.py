@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.plugin import FieldError, Intervention, InterventionError, suggestion
+from keval.errors import FieldError, InterventionError, suggestion
+from keval.records.interventions import Intervention
 
 Definition: TypeAlias = Mapping[str, Any]
 """A tool as `tools/list` writes it."""

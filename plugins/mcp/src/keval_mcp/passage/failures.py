@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
-from keval.plugin import ServerLostError
+from keval.errors import ServerLostError
 from keval.records.cassettes import TrafficError
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 

@@ -17,7 +17,7 @@ import attrs
 from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY
 
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
 from keval_mcp.nesting import MOST_NESTED, is_too_deep
 from keval_mcp.server.audience import NEEDED, Audience, note

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import ReplayMissError, ServerLostError
-from keval.records.cassettes import TrafficError
+from keval.errors import ServerLostError
+from keval.records.cassettes import ReplayMissError, TrafficError
 from keval_mcp.passage.link import AgentRequest, Heard, marked
 from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.server.audience import Audience

@@ -14,9 +14,10 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
-from keval.plugin import Blob, CallLog, InterventionError, ReplayMissError, ServerLostError, ServerTrafficLog
-from keval.records.cassettes import TrafficError
-from keval.records.transcript import ServerExchange
+from keval.errors import InterventionError, ServerLostError
+from keval.records.cassettes import ReplayMissError, ServerTrafficLog, TrafficError
+from keval.records.servers import CallLog
+from keval.records.transcript import Blob, ServerExchange
 from keval.seams.contexts import DynamicTools
 from keval.seams.live_events import EmitEvent
 from keval_mcp.changes import Changes, TrialChanges

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from mcp import MCPError
 
-from keval.plugin import ReplayMissError, ServerCassette
-from keval.records.cassettes import ServerTraffic, TrafficError
+from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
 from keval_mcp.passage.failures import error_in, lost_beside, recorded_error
 from keval_mcp.passage.link import AgentRequest, Heard, unmarked
 from keval_mcp.server.audience import PROGRESS, Audience

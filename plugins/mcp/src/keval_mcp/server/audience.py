@@ -12,9 +12,10 @@ import attrs
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from keval.plugin import CallLog, ClientPolicy
 from keval.records.cassettes import TrafficError
+from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
+from keval.seams.contexts import ClientPolicy
 from keval_mcp.server.options import declared, policy_answer
 
 if TYPE_CHECKING:

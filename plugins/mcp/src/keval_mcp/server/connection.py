@@ -14,7 +14,10 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, ServerSpec, ServerStarts, supervised
+from keval.errors import ServerLostError
+from keval.processes import supervised
+from keval.records.servers import ServerStarts
+from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream

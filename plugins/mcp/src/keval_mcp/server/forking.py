@@ -22,7 +22,9 @@ from typing import TextIO
 
 import attrs
 
-from keval.plugin import PreflightError, ServerSpec, supervised
+from keval.errors import PreflightError
+from keval.processes import supervised
+from keval.seams.contexts import ServerSpec
 from keval_mcp.server.process import ProcessLog, ServerProcess, environment
 from keval_mcp.server.waiting import settle
 

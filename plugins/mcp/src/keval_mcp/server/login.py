@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 import attrs
 import httpx2
 
-from keval.plugin import PreflightError
+from keval.errors import PreflightError
 from keval_mcp.server.options import Auth, find_command
 from keval_mcp.server.tokens import CommandToken, FixedToken, IssuedToken, Token, TokenError, refuses
 from keval_mcp.server.transports import RENEWABLE

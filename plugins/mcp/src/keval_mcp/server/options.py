@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import gt, lt, optional
 
-from keval.plugin import ClientPolicy, PreflightError, search_path
-from keval_clients import check_key
+from keval.errors import PreflightError
+from keval.processes import search_path
+from keval.seams.contexts import ClientPolicy
+from keval_clients.network import check_key
 
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"

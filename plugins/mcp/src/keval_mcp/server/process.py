@@ -16,7 +16,8 @@ from typing import TextIO
 import attrs
 from mcp.client.stdio import get_default_environment
 
-from keval.plugin import McpServer, ServerSpec
+from keval.records.servers import McpServer
+from keval.seams.contexts import ServerSpec
 
 _READ = 2**16
 _STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0

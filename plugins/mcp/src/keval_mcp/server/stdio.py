@@ -14,7 +14,8 @@ import attrs
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-from keval.plugin import McpServer, ServerSpec
+from keval.records.servers import McpServer
+from keval.seams.contexts import ServerSpec
 from keval_mcp.server.process import ProcessLog, ServerProcess, environment
 from keval_mcp.server.streams import KEPT, MESSAGE_ID, TOO_LARGE, TooLargeError, too_deep
 

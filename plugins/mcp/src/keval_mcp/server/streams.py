@@ -14,7 +14,7 @@ import httpx2
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError
 
-from keval_clients import EncodingError, ReplyTooLargeError, Unpacker
+from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.shared._stream_protocols import ReadStream

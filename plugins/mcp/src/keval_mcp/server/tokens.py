@@ -24,8 +24,8 @@ from mcp.client.auth.extensions.client_credentials import (
 from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from keval.plugin import supervised
-from keval_clients import check_variables
+from keval.processes import supervised
+from keval_clients.network import check_variables
 from keval_mcp.server.options import Auth, expiry
 from keval_mcp.server.streams import bound
 

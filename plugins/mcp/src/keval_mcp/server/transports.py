@@ -16,8 +16,10 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from keval.plugin import McpServer, ServerSpec
-from keval_clients import ENCODINGS, MOST_REDIRECTS, Network, RedirectError, following
+from keval.records.servers import McpServer
+from keval.seams.contexts import ServerSpec
+from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
+from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.stdio import stdio_streams
 from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound

@@ -22,7 +22,9 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
-from keval.plugin import McpServer, ServerLostError, ServerSpec
+from keval.errors import ServerLostError
+from keval.records.servers import McpServer
+from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error

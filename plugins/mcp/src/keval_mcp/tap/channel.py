@@ -14,7 +14,8 @@ from mcp import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from keval.plugin import ReplayMissError, ServerLostError
+from keval.errors import ServerLostError
+from keval.records.cassettes import ReplayMissError
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.session import tool_error
 from keval_mcp.tap.agent_session import Talk

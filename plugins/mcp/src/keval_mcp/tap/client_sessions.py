@@ -9,8 +9,9 @@ from contextlib import AbstractAsyncContextManager
 import attrs
 from starlette.types import Receive, Scope, Send
 
-from keval.plugin import McpServer, ServerLostError
-from keval_loopback import refusal
+from keval.errors import ServerLostError
+from keval.records.servers import McpServer
+from keval_loopback.loopback import refusal
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.waiting import settle
 from keval_mcp.tap.agent_session import received, respond

@@ -16,7 +16,8 @@ import attrs
 from mcp import MCPError
 from starlette.types import Receive, Scope, Send
 
-from keval_loopback import disconnected, listen, refusal, serve
+from keval_loopback.loopback import listen, refusal
+from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.agent_session import Talk, answered, encoded, needs_session, plain_answer, received, refused, respond
 

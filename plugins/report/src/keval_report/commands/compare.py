@@ -53,7 +53,7 @@ def command(
     """
     from keval.cli.console import data_console, print_json, safe
     from keval.store.seal import SealCheck
-    from keval_analysis import compare_runs  # what a run needs to be compared takes a while to import
+    from keval_analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import (
         describe_comparisons,

@@ -34,7 +34,7 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     """
     from keval.cli.console import data_console, print_json
     from keval.store.seal import SealCheck
-    from keval_replay import diff_runs  # what reads runs takes a while to import
+    from keval_replay.run_diff import diff_runs  # what reads runs takes a while to import
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import describe_diff, print_diff
 

@@ -80,10 +80,10 @@ def command(
     """
     from keval.cli.console import data_console, print_json
     from keval.cli.messages import tell
-    from keval_analysis import (
+    from keval_analysis.history.database import open_history
+    from keval_analysis.history.trends import (  # what a run imports need not wait for it
         TrendChoice,
         evaluations_of,
-        open_history,  # what a run imports need not wait for it
         trend_of,
     )
     from keval_report.history import left_out_texts
@@ -125,7 +125,8 @@ def command(
 def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None:
     """Print what a run changed against the run before it, or what the second of two differs in from the first."""
     from keval.cli.console import data_console, print_json
-    from keval_analysis import key_of, open_history, run_before
+    from keval_analysis.history.database import key_of, open_history
+    from keval_analysis.history.trends import run_before
     from keval_report.terminal.history_changes import describe_changes, print_changes, run_changes
 
     if len(named) > 2:

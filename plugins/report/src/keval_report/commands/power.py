@@ -73,7 +73,7 @@ def command(
     Nothing is run. Without --pilot, it is assumed how much scores scatter.
     """
     from keval.plan.build import make_plan
-    from keval_analysis import Pilot, PowerTarget, plan_power
+    from keval_analysis.power import Pilot, PowerTarget, plan_power
     from keval_report.terminal.planning import print_power
 
     evaluation = load(config)

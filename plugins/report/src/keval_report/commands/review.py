@@ -25,10 +25,11 @@ from keval.records.formats import counted
 from keval.records.manifest import ScorerEntry
 from keval.store.run import Run, find_run
 from keval.store.serialization import to_plain
-from keval_analysis import draws_file, named_scorers
+from keval_analysis.findings.draws import draws_file
+from keval_analysis.scorer_names import named_scorers
 
 if TYPE_CHECKING:
-    from keval_analysis import QuestionEntry, QuestionFile
+    from keval_analysis.question_review import QuestionEntry, QuestionFile
 
 _KEYS = "y accept, n reject, e edit, s skip, q quit: "
 _SEEDS = 2**31 - 1
@@ -82,10 +83,8 @@ def command(
 
 def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
     """Draw answers, keep the draw in the run, and print it with what further labels would bring."""
-    from keval_analysis import (
-        draw_answers,
-        plan_labels,  # imports NumPy, which `--help` does not need
-    )
+    from keval_analysis.label_planning import plan_labels
+    from keval_analysis.labels.drawing import draw_answers  # imports NumPy, which `--help` does not need
     from keval_report.terminal.draws import print_draw
 
     scorer = _scorer(run, metric)
@@ -120,7 +119,7 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
 def _decide_on_questions(
     config: Path, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
 ) -> None:
-    from keval_analysis import QuestionFile  # it imports what `--help` does not need
+    from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)

@@ -15,8 +15,11 @@ from keval.cli.console import print_sections, safe
 from keval.cli.messages import foreign
 from keval.records.formats import counted, number, signed
 from keval.store.serialization import dump, to_plain
-from keval_analysis import ArmComparison, Comparison, Difference, Effect, RunArms, SampleChange, Summary
-from keval_replay import Change, DifferentItem, RunDiff, Tally
+from keval_analysis.comparison import ArmComparison, Comparison, RunArms, SampleChange
+from keval_analysis.composition import Difference
+from keval_analysis.findings.effects import Effect
+from keval_analysis.findings.summary import Summary
+from keval_replay.run_diff import Change, DifferentItem, RunDiff, Tally
 from keval_report.averages import mean_lines
 from keval_report.blocks import Block, block_of, blocks, claims_of
 from keval_report.effects import effect_lines

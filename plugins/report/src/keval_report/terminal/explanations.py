@@ -9,7 +9,9 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.records.formats import interval, number, signed
-from keval_analysis import Interaction, Summary, UnverifiedClaim
+from keval_analysis.claims import UnverifiedClaim
+from keval_analysis.findings.effects import Interaction
+from keval_analysis.findings.summary import Summary
 from keval_report.activation import activation_sentences, reading_sentences
 from keval_report.anchors import anchor_lines
 from keval_report.averages import average_lines

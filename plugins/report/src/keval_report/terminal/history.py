@@ -13,7 +13,7 @@ from rich.text import Text
 from keval.cli.console import print_sections
 from keval.records.formats import counted, short_number
 from keval.store.serialization import to_plain
-from keval_analysis import Trend
+from keval_analysis.history.trends import Trend
 from keval_report.history import STEPS, HistoryCell, HistoryTable, change_texts, history_table
 from keval_report.terminal.plain_table import column_parts
 from keval_report.words import folded, one_line, padded, run_name

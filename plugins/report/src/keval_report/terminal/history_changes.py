@@ -11,7 +11,7 @@ from rich.text import Text
 from keval.cli.console import safe
 from keval.store.run import Run
 from keval.store.serialization import to_plain
-from keval_analysis import Difference, what_differs
+from keval_analysis.composition import Difference, what_differs
 from keval_report.contexts import ServerDifference, print_server_differences, servers_between
 from keval_report.terminal.comparison import difference_lines
 from keval_report.words import folded, run_name

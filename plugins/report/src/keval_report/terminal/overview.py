@@ -14,7 +14,8 @@ from keval.cli.console import print_sections
 from keval.cli.messages import foreign
 from keval.records.formats import counted
 from keval.seams import registry
-from keval_analysis import Summary, UnverifiedClaim
+from keval_analysis.claims import UnverifiedClaim
+from keval_analysis.findings.summary import Summary
 from keval_report.activation import activation_texts
 from keval_report.alike import count_alike
 from keval_report.averages import mean_lines

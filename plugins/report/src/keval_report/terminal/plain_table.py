@@ -10,7 +10,7 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.records.formats import number
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 from keval_report.plain_table import CAPTION, NO_FINDING, PlainTable, plain_table
 from keval_report.words import folded, one_line, padded
 

@@ -16,7 +16,8 @@ from keval.plan.plan import Plan
 from keval.records.formats import counted, number, percent, short_number, time_span
 from keval.records.models import dollars
 from keval.records.servers import Sharing
-from keval_analysis import ASSUMPTIONS, Forecast, MetricPower, PowerPlan, Wanted
+from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
+from keval_analysis.sections import Wanted
 from keval_report.server_starts import LESS
 from keval_report.terminal.tools import sharing_text
 

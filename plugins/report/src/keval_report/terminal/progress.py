@@ -19,7 +19,7 @@ from keval.records.manifest import Manifest, WorkerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import Failure, Trial
 from keval.seams.hooks import hookimpl
-from keval_analysis import Summary
+from keval_analysis.findings.summary import Summary
 from keval_report.server_starts import start_notice
 
 _LONG = 20.0

@@ -14,7 +14,9 @@ from rich.text import Text
 from keval.records.formats import short_number, signed
 from keval.records.manifest import Manifest
 from keval.store.serialization import to_plain
-from keval_analysis import Effect, Summary, Verdict, better_share, interval_of
+from keval_analysis.findings.effects import Effect, Verdict, better_share
+from keval_analysis.findings.formats import interval_of
+from keval_analysis.findings.summary import Summary
 from keval_report.words import display_names, one_line, padded
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]

@@ -13,7 +13,9 @@ from rich.text import Text
 from keval.cli.console import safe
 from keval.records.formats import number, percent, short_number, signed
 from keval.records.scores import Scale, Scorer
-from keval_analysis import ArmScore, Effect, Repetitions, Summary, interval_of
+from keval_analysis.findings.effects import Effect, Repetitions
+from keval_analysis.findings.formats import interval_of
+from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
 from keval_report.reviews import confusion_tables
 from keval_report.terminal.tools import tool_tables

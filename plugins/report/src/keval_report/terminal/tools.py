@@ -16,7 +16,8 @@ from keval.cli.messages import foreign
 from keval.records.formats import counted
 from keval.records.manifest import ServerEntry
 from keval.records.servers import ContextToolListings, ServerListing, Sharing, ToolListing
-from keval_analysis import ListingChange, Summary, ToolUse, listing_changes, renamed_by
+from keval_analysis.findings.summary import Summary, ToolUse
+from keval_analysis.listings import ListingChange, listing_changes, renamed_by
 from keval_report.blocks import grouped
 from keval_report.contexts import call_words, change_lines, definition_tokens, instruction_tokens
 from keval_report.words import folded, one_line

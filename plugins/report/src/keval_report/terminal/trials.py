@@ -23,7 +23,7 @@ from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
-from keval_analysis import named_scorers
+from keval_analysis.scorer_names import named_scorers
 from keval_report.origin import replay_label
 from keval_report.transcripts import Bands, call_lines, claims, read_pieces, verdict, whose
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from keval.plugin import tell
+from keval.cli.messages import tell
 from keval.seams.installation import Installation
 from keval_start.new.package import KINDS, Package
 

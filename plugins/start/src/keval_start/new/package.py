@@ -14,7 +14,8 @@ from pathlib import Path
 import attrs
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import ConfigError, Problem, explained
+from keval.errors import ConfigError, Problem
+from keval.files import explained
 from keval.seams.installation import Installation
 
 

@@ -19,8 +19,8 @@ from keval.run.flow import run_plan
 from keval.run.select import Selection, select
 from keval.seams.results import results_folder
 from keval.store.run import Run, find_run
-from keval_analysis import with_more_gates
-from keval_mcp import ablating, with_ablations
+from keval_analysis.options import with_more_gates
+from keval_mcp.ablation import ablating, with_ablations
 
 T = TypeVar("T")
 
@@ -91,10 +91,8 @@ def evaluate(
         )
     if not isinstance(config, str | Path):
         raise TypeError("a replay takes the path of a config, and no mapping")
-    from keval_replay import (
-        planned_replay,  # only a replay reads recordings
-        replay_run,
-    )
+    from keval_replay.replay import replay_run
+    from keval_replay.replay_plan import planned_replay  # only a replay reads recordings
 
     recorded = find_run(str(replay), root)
     with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor, changed=changed) as (

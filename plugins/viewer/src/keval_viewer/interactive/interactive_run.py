@@ -36,18 +36,14 @@ from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import Pass
 from keval.store.serialization import read_trial
-from keval_analysis import (
-    Arm,
-    ArmScore,
-    ArmTrials,
-    Effect,
-    ExpectationCheck,
-    Kind,
-    Summariser,
-    Wanted,
-    review_findings,
-    with_gates,
-)
+from keval_analysis.expectations import ExpectationCheck
+from keval_analysis.findings.effects import Arm, Effect
+from keval_analysis.findings.summary import ArmScore, ArmTrials
+from keval_analysis.gates import with_gates
+from keval_analysis.reviews import review_findings
+from keval_analysis.sections import Wanted
+from keval_analysis.stats.pairs import Kind
+from keval_analysis.stats.summarise import Summariser
 from keval_viewer.feed import Feed
 from keval_viewer.interactive.conversation import TrialConversation
 

@@ -29,7 +29,7 @@ from keval.seams.contexts import JudgeContext
 from keval.seams.hooks import Hooks
 from keval.seams.replies import RepliesInJson, StructuredRequest
 from keval.seams.transcript_builder import JudgementBuilder
-from keval_analysis import Cost
+from keval_analysis.findings.cost import Cost
 
 _LABEL = "model"
 

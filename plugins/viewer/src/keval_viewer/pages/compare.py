@@ -14,18 +14,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Run, Scale
-from keval_analysis import (
+from keval_analysis.comparison import (
     ArmComparison,
     Comparison,
-    Effect,
     RunArm,
     SampleScores,
     arms_of,
-    better_share,
     compare_arms,
     compare_runs,
 )
-from keval_report import display_names
+from keval_analysis.findings.effects import Effect, better_share
+from keval_report.words import display_names
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.report_page.arms import arm_differences
 from keval_viewer.report_page.effects import arm_effects, arm_name, ranked_scores, run_effects, scatter

@@ -13,8 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Run, RunError
-from keval_analysis import TrendChoice, evaluations_of, open_history, trend_of
-from keval_report import HistoryCell, HistoryRow, HistoryTable, history_table, left_out_texts
+from keval_analysis.history.database import open_history
+from keval_analysis.history.trends import TrendChoice, evaluations_of, trend_of
+from keval_report.history import HistoryCell, HistoryRow, HistoryTable, history_table, left_out_texts
 from keval_viewer.page import Page, rendered, run_url, viewer_of
 from keval_viewer.report_page.rendering import Axis, axis_around_zero, axis_of
 from keval_viewer.runs import Runs

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from keval import KevalError, Sample
-from keval.plugin import ConfigError
+from keval.errors import ConfigError
 from keval_viewer.live import event_stream
 from keval_viewer.page import Page, rendered
 from keval_viewer.play import Edit, EditableCondition, PlayError, QuestionInput

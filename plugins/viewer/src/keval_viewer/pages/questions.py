@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from keval.plugin import ConfigError
-from keval_analysis import QuestionEntry, QuestionFile
+from keval.errors import ConfigError
+from keval_analysis.question_review import QuestionEntry, QuestionFile
 from keval_viewer.page import Page, rendered
 
 PLACE = "/questions"

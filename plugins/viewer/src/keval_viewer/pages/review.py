@@ -17,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from keval import Run, ScoreLine, Trial
-from keval_analysis import LONGEST_NAME, LONGEST_NOTE, answer_digest, review_findings
-from keval_report import display_names
+from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, answer_digest
+from keval_analysis.reviews import review_findings
+from keval_report.words import display_names
 from keval_viewer.page import Page, rendered, run_of, run_route, run_url, trial_url, viewer_of
 from keval_viewer.reviews import (
     Answer,

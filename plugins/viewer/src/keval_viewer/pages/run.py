@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from keval import Run
-from keval_report import Report
+from keval_report.report import Report
 from keval_viewer.live import Draw, Seen, Sent, event_stream
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.report_page import FRAGMENTS, answers, names_of

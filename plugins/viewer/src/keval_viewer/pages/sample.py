@@ -20,8 +20,8 @@ from starlette.responses import Response
 
 from keval import Run, RunError, Trial
 from keval.records.formats import time_span
-from keval_analysis import asked_samples
-from keval_report import show_command
+from keval_analysis.neighbours import asked_samples
+from keval_report.words import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
 from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores

@@ -12,11 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.plugin import Artifact, TrialKey
+from keval.records.end_state import Artifact
 from keval.records.formats import time_span
-from keval_analysis import timelines
-from keval_replay import traffic_of
-from keval_report import one_line, show_command, witnesses
+from keval.records.trial import TrialKey
+from keval_analysis.timeline import timelines
+from keval_replay.recording import traffic_of
+from keval_report.words import one_line, show_command, witnesses
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, raw_url, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, ScoreLine, Trial
-from keval_report import display_names
+from keval_report.words import display_names
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.runs import read_ahead
 

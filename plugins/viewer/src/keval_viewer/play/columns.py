@@ -12,7 +12,9 @@ from typing import Any
 import attrs
 
 from keval import Sample, ScoreLine, Trial
-from keval.plugin import LiveEvent, TrialKey, suggestion
+from keval.errors import suggestion
+from keval.records.trial import TrialKey
+from keval.seams.live_events import LiveEvent
 from keval_viewer.feed import Feed
 from keval_viewer.interactive.conversation import STOPPED, TrialConversation
 from keval_viewer.interactive.interactive_run import InteractiveRun

@@ -16,21 +16,15 @@ import yaml
 
 from keval import Sample
 from keval.config.derived_contexts import with_bases
+from keval.config.evaluation import DatasetFile, Evaluation
+from keval.config.load import effective, with_data
+from keval.config.source import Source
 from keval.dataset.read import read_dataset
 from keval.dataset.samples import sample_of
-from keval.plugin import (
-    ConfigError,
-    DatasetFile,
-    Evaluation,
-    Selection,
-    Source,
-    dump,
-    effective,
-    explained,
-    select,
-    suggestion,
-    with_data,
-)
+from keval.errors import ConfigError, suggestion
+from keval.files import explained
+from keval.run.select import Selection, select
+from keval.store.serialization import dump
 from keval_viewer.interactive.interactive_run import InteractiveRun, OfferedTool
 from keval_viewer.play.records import Edit, EditableCondition, EditableTool, KeptSample, PlayError
 

@@ -10,10 +10,14 @@ from pathlib import Path
 import attrs
 
 from keval import Run
+from keval.config.evaluation import DatasetFile, Evaluation
+from keval.config.load import load
 from keval.dataset.samples import Samples
-from keval.plugin import DatasetFile, Evaluation, Selection, load, select, suggestion
+from keval.errors import suggestion
+from keval.run.select import Selection, select
 from keval.seams.results import results_folder
-from keval_analysis import Arm, ScorerScale
+from keval_analysis.findings.effects import Arm
+from keval_analysis.findings.summary import ScorerScale
 from keval_viewer.feed import Feed
 from keval_viewer.interactive.interactive_run import InteractiveRun
 from keval_viewer.play.columns import Columns

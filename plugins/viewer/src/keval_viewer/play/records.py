@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval import KevalError, Sample, ScoreLine, Trial
-from keval_analysis import ArmScore, ArmTrials, Effect, ScorerScale
+from keval_analysis.findings.effects import Effect
+from keval_analysis.findings.summary import ArmScore, ArmTrials, ScorerScale
 
 AnswerState: TypeAlias = Literal["answering", "scoring", "done", "failed", "stopped", "left_out"]
 """`left_out`: the budget did not let the column be asked. All but the first two are final."""

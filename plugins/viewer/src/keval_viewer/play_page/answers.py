@@ -10,9 +10,10 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.plugin import ScorerEntry, counted, dollars, number
-from keval.records.formats import time_span
-from keval_report import display_names, with_units
+from keval.records.formats import counted, number, time_span
+from keval.records.manifest import ScorerEntry
+from keval.records.models import dollars
+from keval_report.words import display_names, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.play_page.progress import Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks

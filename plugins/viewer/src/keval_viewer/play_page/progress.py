@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import ToolCall, Transcript
-from keval.plugin import LiveEvent
 from keval.records.formats import time_span
+from keval.seams.live_events import LiveEvent
 from keval_viewer.feed import Feed
 
 _BRIEF = 60

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.plugin import counted, dollars
+from keval.records.formats import counted
+from keval.records.models import dollars
 from keval_viewer.live import Sent
 from keval_viewer.play import Answer, Column, Edit, EditableCondition, Play, PlayError, Question, QuestionInput
 from keval_viewer.play_page.answers import Row, row_of

@@ -7,9 +7,11 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.plugin import interval, number, signed
-from keval_analysis import ArmScore, Effect, interval_of, is_flat
-from keval_report import display_names, with_units
+from keval.records.formats import interval, number, signed
+from keval_analysis.findings.effects import Effect, is_flat
+from keval_analysis.findings.formats import interval_of
+from keval_analysis.findings.summary import ArmScore
+from keval_report.words import display_names, with_units
 from keval_viewer.play import Column, Standings
 
 _EXPENSES = {

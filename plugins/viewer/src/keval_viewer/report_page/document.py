@@ -13,10 +13,10 @@ import attrs
 from markupsafe import Markup
 
 from keval import Run
-from keval.plugin import explained, replacing
+from keval.files import explained, replacing
 from keval.seams.exporters import Exported
 from keval.store.seal import SealCheck
-from keval_report import Report
+from keval_report.report import Report
 from keval_viewer.report_page.arms import (
     differences,
     distributions,

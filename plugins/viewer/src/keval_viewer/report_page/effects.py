@@ -9,9 +9,16 @@ import attrs
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import Scorer, number, signed
-from keval_analysis import ArmComparison, Comparison, Effect, RunArm, SampleScores
-from keval_report import Block, Claim, Report, arm_block, comparison_block, display_names, one_line, verdict_words
+from keval.records.formats import number, signed
+from keval.records.scores import Scorer
+from keval_analysis.comparison import ArmComparison, Comparison, RunArm, SampleScores
+from keval_analysis.findings.effects import Effect
+from keval_report.blocks import Block
+from keval_report.claims import Claim
+from keval_report.effects import verdict_words
+from keval_report.report import Report
+from keval_report.terminal.comparison import arm_block, comparison_block
+from keval_report.words import display_names, one_line
 from keval_viewer.report_page.rendering import Axis, axis_around_zero, axis_of, render
 
 _SIDE = 330.0

@@ -11,10 +11,13 @@ import attrs
 from markupsafe import Markup
 
 from keval import Message, ScoreLine, ToolCall, Trial
-from keval.plugin import Scorer, counted, number, signed
-from keval.records.formats import time_span
-from keval_analysis import JudgeAgreementWithPeople, OutlineQuestion, QuestionComparison, Review, Tile
-from keval_report import Report, show_command
+from keval.records.formats import counted, number, signed, time_span
+from keval.records.scores import Scorer
+from keval_analysis.findings.reviews import JudgeAgreementWithPeople, Review
+from keval_analysis.outline import OutlineQuestion
+from keval_analysis.question_comparisons import QuestionComparison, Tile
+from keval_report.report import Report
+from keval_report.words import show_command
 from keval_viewer.report_page.rendering import PITCH, anchor, embedded, embedded_items, parts, render, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
 from keval_viewer.scores import JudgeRemarks, band_of, judge_remarks

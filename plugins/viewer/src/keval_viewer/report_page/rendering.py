@@ -15,10 +15,13 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Temp
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import Scorer, dollars, interval, number, percent, short_number, signed
-from keval.records.formats import time_span
-from keval_analysis import Tile, chance, expense, expense_interval
-from keval_report import given_words, kept_words, one_line, verdict_word
+from keval.records.formats import interval, number, percent, short_number, signed, time_span
+from keval.records.models import dollars
+from keval.records.scores import Scorer
+from keval_analysis.findings.formats import chance, expense, expense_interval
+from keval_analysis.question_comparisons import Tile
+from keval_report.end_state import given_words, kept_words, verdict_word
+from keval_report.words import one_line
 from keval_viewer.markdown import formatted
 
 TILE = 14

@@ -10,9 +10,12 @@ import numpy as np
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import Scorer
-from keval_analysis import Differences, OutlineQuestion, QuestionComparison, Values, mean_intervals, paired_effects
-from keval_report import Report
+from keval.records.scores import Scorer
+from keval_analysis.outline import OutlineQuestion
+from keval_analysis.question_comparisons import QuestionComparison
+from keval_analysis.stats.intervals import Values, mean_intervals
+from keval_analysis.stats.paired import Differences, paired_effects
+from keval_report.report import Report
 from keval_viewer.report_page.rendering import render
 
 MOST_SLICES = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from keval.plugin import PreflightError
+from keval.errors import PreflightError
 from keval_workspace.sandbox.bubblewrap import Bubblewrap, BubblewrapOptions
 from keval_workspace.sandbox.prefix import CommandSandbox, Prefix, docker_problem
 

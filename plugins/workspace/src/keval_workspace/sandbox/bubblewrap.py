@@ -17,9 +17,11 @@ from typing import Any
 import attrs
 from attrs.validators import ge
 
-from keval.config.evaluation import is_size
-from keval.plugin import PreflightError, SandboxedCommand, size, supervised
-from keval_programs import Limits
+from keval.config.evaluation import is_size, size
+from keval.errors import PreflightError
+from keval.processes import supervised
+from keval.seams.contexts import SandboxedCommand
+from keval_programs.limits import Limits
 from keval_workspace.sandbox.installation import SYSTEM, Installation
 from keval_workspace.sandbox.trying import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out

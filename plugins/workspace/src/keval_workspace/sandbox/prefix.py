@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import PreflightError, SandboxedCommand, suggestion
+from keval.errors import PreflightError, suggestion
+from keval.seams.contexts import SandboxedCommand
 from keval_workspace.sandbox.trying import problem_of
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

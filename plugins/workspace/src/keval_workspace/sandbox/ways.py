@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from keval.plugin import TrialError
+from keval.errors import TrialError
 
 _PIECE = 65_536
 _MOST_AT_ONCE = 100

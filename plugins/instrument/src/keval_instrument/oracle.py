@@ -1,4 +1,4 @@
-"""Examinations of a config without a model: what is found of each sample. The oracle is one of them."""
+"""The oracle: runs a config without a model, by samples' solutions and by doing nothing, and says what checks find."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Trial
-from keval.plugin import (
-    ConfigError,
-    Evaluation,
-    Plan,
-    Problem,
-    RunOptions,
-    Selection,
-    make_plan,
-    run_plan,
-    select,
-)
-from keval_checks.solution import Solution
+from keval.config.evaluation import Evaluation
+from keval.errors import ConfigError, Problem
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
+from keval.run.select import Selection, select
+from keval_checks import Solution
 
 Examined: TypeAlias = Literal["solution", "nothing"]
 
