@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -241,7 +241,7 @@ class PluginSpec:
 
     A context may have `interventions`, first to last, each with the path of its entry in `changed_at`. `origin` is the
     label of the context that it derives from in the end, and `changes` what its own entry changes, as written, with
-    `from`.
+    `from`; an entry with `from` has no type of its own.
     """
 
     label: str
@@ -313,6 +313,17 @@ class Evaluation:
     def baseline(self) -> str:
         """The condition that the others are compared with."""
         return self.header.baseline or next(iter(self.conditions))
+
+    def with_bases(self, labels: Collection[str]) -> set[str]:
+        """Return these labels of contexts, and those of all contexts that these derive from."""
+        bases = {spec.label: spec.base for spec in self.contexts}
+        wanted: set[str] = set()
+        for label in labels:
+            following: str | None = label
+            while following is not None and following not in wanted:
+                wanted.add(following)
+                following = bases.get(following)
+        return wanted
 
     def section(self, cls: type[T]) -> T:
         """Return the keys that a package adds by a class: as given, or by default."""

@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 
 import attrs
 
-from keval.config.derived_contexts import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.source import KeyPath, Source
 from keval.config.structure import options_class, provider_of, structure
 from keval.config.variables import interpolate, written_secrets
 from keval.errors import PluginError, Problem, suggestion
+from keval.records.interventions import Intervention
 from keval.records.models import Model, Price
 from keval.seams import registry
 from keval.seams.dialects import unread
 from keval.seams.installation import missing_package, package_of
+from keval.seams.interventions import context_changes
 
 T = TypeVar("T")
 
@@ -38,6 +39,8 @@ SECTIONS = {
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
 
+_CHANGES = attrs.fields_dict(Intervention)
+"""The keys by which an entry of `contexts:` changes its context."""
 _ONLY = "baseline"
 """The label of the only condition of an evaluation that lists none."""
 _LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
@@ -63,8 +66,7 @@ class SectionReader:
         prices = self._prices(data.get("prices"))
         spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
-        contexts, wrong = derive(self.source, self._named("contexts"))
-        self.problems += self.source.problems(wrong)
+        contexts = self._contexts()
         conditions = self._conditions()
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
@@ -174,8 +176,9 @@ class SectionReader:
                 continue
             if options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
-            elif section == "contexts" and is_derived(options):
+            elif section == "contexts" and "from" in (options or {}):
                 self._check_secrets(options or {}, path)
+                specs.append(PluginSpec(label, "", path=path, changes=options or {}))
             elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
@@ -185,6 +188,18 @@ class SectionReader:
                     kind = implied_judge(options or {})
                 specs.append(self._spec(section, label, kind, options or {}, implied=implied))
         return tuple(specs)
+
+    def _contexts(self) -> tuple[PluginSpec, ...]:
+        """Read the contexts, and what their entries change, which another package does."""
+        specs = self._named("contexts")
+        if not any(spec.changes for spec in specs):
+            return specs
+        try:
+            specs, wrong = context_changes().read(self.source, specs)
+            self.problems += self.source.problems(wrong)
+        except PluginError as error:
+            self._problem(next(spec.path for spec in specs if spec.changes), str(error), at_key=True)
+        return specs
 
     def _listed(self, section: str) -> tuple[PluginSpec, ...]:
         """Read a section that lists names, or name: {options}."""
@@ -282,7 +297,13 @@ class SectionReader:
             self._problem((*path, "characteristics"), "expected a mapping, or the name of an agent that ships one")
             about = None
         self._check_secrets(given, path)
-        return PluginSpec(label, kind, given, path, implied, about)
+        changes = {key: given[key] for key in given if key in _CHANGES} if section == "contexts" else {}
+        if changes:  # a plugin whose own options have a name of a change keeps it
+            plugin = options_class("keval.contexts", kind)
+            own = [field.name for field in attrs.fields(plugin) if field.init] if plugin else ()
+            changes = {key: each for key, each in changes.items() if key not in own}
+            given = {key: each for key, each in given.items() if key not in changes}
+        return PluginSpec(label, kind, given, path, implied, about, changes=changes)
 
     def _check_secrets(self, options: Mapping[Any, Any], path: KeyPath) -> None:
         for at, problem in written_secrets(options, path):

@@ -16,15 +16,14 @@ from keval.config.structure import provider_of, structure
 from keval.config.variables import interpolate
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
-from keval.errors import ConfigError, InterventionError, PluginError, PreflightError, Problem, suggestion
+from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.plan import Arm, ResolvedPlugin, Scorers, kinds_of
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale
-from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.interfaces import ComparingJudge
-from keval.seams.traffic import recorded_servers
-from keval.seams.workspaces import TaskMaker, TextContext
+from keval.seams.interventions import context_changes
+from keval.seams.workspaces import TaskMaker
 
 DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
     "levels": ("factual_adherence", "completeness", "helpfulness_and_clarity"),
@@ -296,70 +295,12 @@ def _is_own(spec: PluginSpec) -> bool:
     return bool(spec.options) or spec.type.endswith((".yaml", ".yml"))
 
 
-UNTAPPED = (
-    "agents connect to this server themselves, so nothing about it can be changed; let keval connect to it"
-    " (leave out `tap: false`), or leave this out"
-)
-"""What is wrong with an intervention where no tap is."""
-
-
 def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[str, ResolvedPlugin]:
     """Construct the contexts, by label; what is wrong is added to the constructor's problems.
 
     If they are `played`, in a replay, the recordings that they name are not needed.
     """
     resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts)
-    resolved = tuple(_changed_text(constructor, item) for item in resolved)
-    for item in resolved:
-        if item.changed_at and not getattr(item.plugin, "tap", True):
-            constructor.problem(item.changed_at[-1], UNTAPPED, at_key=True)
-        if not played:
-            _check_recorded(constructor, item)
-    found = {item.label: item for item in resolved}
-    for label, condition in constructor.evaluation.conditions.items():
-        first: dict[str, str] = {}
-        for index, name in enumerate(condition.contexts):
-            origin = found[name].origin or name if name in found else name
-            if first.get(origin, name) != name:
-                told = (
-                    f"{name!r} and {first[origin]!r} are the same server, changed differently; put them into separate"
-                    " conditions"
-                )
-                constructor.problem(("conditions", label, "contexts", index), told)
-            first.setdefault(origin, name)
-    return found
-
-
-def _changed_text(constructor: Constructor, context: ResolvedPlugin) -> ResolvedPlugin:
-    """Return a context of texts with its changes made; add a problem where a change is none of texts, or of servers."""
-    if context.plugin is None:
-        return context
-    if not isinstance(context.plugin, TextContext):
-        for place, change in zip(context.changed_at, context.interventions, strict=True):
-            if change.text is not None:
-                told = "only a context of texts, such as instructions, takes `text:`; a server takes `results:`"
-                constructor.problem((*place, "text"), told, at_key=True)
-        return context
-    try:
-        return attrs.evolve(context, plugin=context.plugin.changed(context.interventions))
-    except InterventionError as error:
-        for (number, *rest), message, at_key in error.errors:
-            constructor.problem((*context.changed_at[int(number)], *rest), message, at_key=at_key or not rest)
-        return attrs.evolve(context, plugin=None)
-
-
-def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:
-    """Add a problem where a recorded run that a context names has no recording that can be read, or a second one is."""
-    found = [
-        (place, change.recorded)
-        for place, change in zip(context.changed_at, context.interventions, strict=True)
-        if change.recorded is not None
-    ]
-    for place, results in found[:1]:
-        try:
-            recorded_servers(results, Redactor())
-        except (PluginError, PreflightError) as error:
-            constructor.problem((*place, "results", "recorded"), str(error))
-    for place, _ in found[1:]:
-        told = "the results are recorded results; derive from the context that does not replace them"
-        constructor.problem((*place, "results"), told, at_key=True)
+    if any(item.interventions for item in resolved):
+        resolved = context_changes().make(constructor, resolved, played=played)
+    return {item.label: item for item in resolved}

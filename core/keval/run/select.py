@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.sections import implied_judge
 from keval.errors import PluginError, Problem, suggestion
@@ -51,7 +50,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     conditions, contexts = evaluation.conditions, evaluation.contexts
     if selection.conditions:
         conditions = {label: each for label, each in conditions.items() if label in selection.conditions}
-        used = with_bases(evaluation.contexts, {label for arm in conditions.values() for label in arm.contexts})
+        used = evaluation.with_bases({label for arm in conditions.values() for label in arm.contexts})
         contexts = tuple(spec for spec in contexts if spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
     execution = attrs.evolve(

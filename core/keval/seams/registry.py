@@ -32,6 +32,7 @@ GROUPS = {
     "keval.crews": "crew",
     "keval.dialects": "dialect",
     "keval.exporters": "exporter",
+    "keval.interventions": "reader of changes",
     "keval.proxies": "proxy",
     "keval.recorders": "recorder",
     "keval.results": "results mirror",
@@ -49,9 +50,9 @@ GROUPS = {
 """Entry-point groups of the core, with what one of each is called."""
 
 _UNLISTED = {
-    *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.options", "keval.plan_reviews"),
+    *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
-    "keval.task_makers",
+    *("keval.plan_reviews", "keval.task_makers"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

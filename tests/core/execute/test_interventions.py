@@ -9,11 +9,12 @@ import pytest
 
 from keval.config.source import Source
 from keval.errors import FieldError, PreflightError
-from keval.execute.bringup.servers import changes_placed, check_changes
+from keval.execute.bringup.servers import changes_placed
 from keval.plan.plan import ResolvedPlugin
 from keval.plugin import ToolListing
 from keval.records.interventions import Intervention
 from keval.seams.registry import components
+from keval_mcp.derived_contexts import DerivedContexts
 
 TEXT = "contexts:\n  docs: {from: base, without: [open, close]}\n"
 CLOSE = FieldError((0, "without", 1), "the server has no tool 'close'; tools: search")
@@ -29,7 +30,7 @@ def problems(tapped: Mapping[str, bool], *unmatched: tuple[FieldError, ...], too
     )
     tool_listings = [ToolListing(name, tools, unmatched=found) for name, found in zip(tapped, unmatched, strict=True)]
     with pytest.raises(PreflightError) as raised, changes_placed(context, source):
-        check_changes(context, tool_listings, [name for name, is_tapped in tapped.items() if is_tapped])
+        DerivedContexts().check(context, tool_listings, [name for name, is_tapped in tapped.items() if is_tapped])
     return "\n".join(raised.value.problems)
 
 

@@ -15,7 +15,7 @@ from keval.config.evaluation import Evaluation, Execution, size
 from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError, TrialError
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes, server_proxy
+from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, server_proxy
 from keval.execute.limits import RunLimits
 from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, resolve_models
 from keval.plan.build import hook_plugins
@@ -29,6 +29,7 @@ from keval.seams.distribution import Limits
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable, RefusesServers
+from keval.seams.interventions import context_changes
 from keval.seams.traffic import RunTraffic, recorded_servers
 from keval.seams.workspaces import TextContext, WorkspaceProvider
 
@@ -250,7 +251,8 @@ async def open_context(
             answers = traffic.answers(server.name, condition) if traffic is not None else None
             if entry := opened.recorded.entry if opened.recorded is not None else answers:
                 opened.answers[server.name] = entry
-        check_changes(context, opened.tool_listings, opened.tapped)
+        if changed_servers:
+            context_changes().check(context, opened.tool_listings, opened.tapped)
         return opened
 
 

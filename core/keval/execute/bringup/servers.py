@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
 
 from keval.config.evaluation import Execution, size
 from keval.config.source import Source
-from keval.errors import FieldError, InterventionError, PreflightError
-from keval.plan.construct import UNTAPPED
+from keval.errors import InterventionError, PreflightError
 from keval.plan.plan import ResolvedPlugin
 from keval.records.interventions import Intervention, TrialResults
 from keval.records.manifest import AnswersEntry
@@ -22,7 +21,6 @@ from keval.seams.infrastructure import ConnectedServer, ServerProxy
 from keval.seams.interfaces import ContextSource
 from keval.seams.live_events import EmitEvent
 from keval.seams.traffic import RecordedServers
-from keval.seams.workspaces import TextContext
 
 
 def server_proxy() -> ServerProxy:
@@ -86,35 +84,6 @@ def changes_placed(context: ResolvedPlugin, source: Source) -> Iterator[None]:
             place = source.place((*context.changed_at[int(number)], *rest), key=at_key or not rest)
             problems.append(f"{place}: {message}")
         raise PreflightError(problems) from error
-
-
-def check_changes(context: ResolvedPlugin, tool_listings: Sequence[ToolListing], tapped: Collection[str]) -> None:
-    """Raise InterventionError where a context's interventions change nothing, or leave nothing."""
-    if not context.interventions or isinstance(context.plugin, TextContext):
-        return
-    last = len(context.interventions) - 1
-    if any(listing.server not in tapped for listing in tool_listings):
-        raise InterventionError([FieldError((last,), UNTAPPED)])
-    if errors := _unmatched_by_all(tool_listings):
-        raise InterventionError(errors)
-    if not any(listing.tools for listing in tool_listings):
-        told = f"the context {context.label!r} would have no tool left; keep at least one"
-        raise InterventionError([FieldError((last,), told)])
-
-
-def _unmatched_by_all(tool_listings: Iterable[ToolListing]) -> list[FieldError]:
-    """Return an error for each name that no server of a context has, preferably one with a hint."""
-    found: dict[tuple[str | int, ...], list[FieldError]] = {}
-    servers = 0
-    for listing in tool_listings:
-        servers += 1
-        for error in listing.unmatched:
-            found.setdefault(error.path, []).append(error)
-    return [
-        next((error for error in errors if "did you mean" in error.message), errors[0])
-        for errors in found.values()
-        if len(errors) == servers
-    ]
 
 
 @attrs.frozen

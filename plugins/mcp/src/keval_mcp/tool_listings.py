@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation
 from keval.errors import PluginError, PreflightError, Problem, suggestion
 from keval.execute.bringup.preflight import open_context
@@ -76,7 +75,7 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
             hint = suggestion(label, known, "contexts")
             problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
     wanted = labels or known
-    needed = with_bases(evaluation.contexts, wanted)
+    needed = evaluation.with_bases(wanted)
     specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
     constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
     contexts = contexts_of(constructor)

@@ -15,7 +15,6 @@ import orjson
 import yaml
 
 from keval import Sample
-from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import DatasetFile, Evaluation
 from keval.config.load import effective, with_data
 from keval.config.source import Source
@@ -70,7 +69,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
         hint = suggestion(condition, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
         raise ConfigError(f"no condition named {condition!r}{hint}")
     data, known = evaluation.source.data, written.source.data
-    wanted = with_bases(evaluation.contexts, evaluation.conditions[condition].contexts)
+    wanted = evaluation.with_bases(evaluation.conditions[condition].contexts)
     had, given = (effective(each).get("contexts", {}) for each in (written, evaluation))
     contexts = {label: given[label] for label in given if label in wanted and given[label] != had.get(label)}
     sections = {
