@@ -1,10 +1,9 @@
-"""The dataset formats that ship with keval: JSON lines, YAML, CSV and Parquet."""
+"""The dataset formats that ship with keval: JSON lines, YAML and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -107,49 +106,6 @@ class Csv:
                     if value != "":
                         record[key] = value
                 else:
-                    yield from _with_json(request, record, rows.line_num)
+                    yield from request.with_json(record, rows.line_num)
         except csv.Error as error:
             yield Problem(f"{path}:{rows.line_num}", f"not valid CSV: {error}")
-
-
-class Parquet:
-    """A Parquet file with one record per row; nested columns are lists and structs, or JSON in a text."""
-
-    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
-        """Yield the rows. Raises ConfigError: pyarrow is not installed, or the file is not Parquet."""
-        try:
-            import pyarrow
-            from pyarrow import parquet  # takes a third of a second to import
-        except ImportError as error:
-            from keval.seams.installation import missing_module
-
-            problem = f"reading Parquet needs {missing_module('pyarrow')}"
-            raise ConfigError([Problem(str(request.path), problem)]) from error
-        try:
-            with parquet.ParquetFile(request.path) as table:
-                number = 0
-                for batch in table.iter_batches():
-                    for row in batch.to_pylist():
-                        number += 1
-                        yield from _with_json(request, _without_nulls(row), number)
-        except pyarrow.ArrowException as error:
-            raise ConfigError([Problem(str(request.path), f"not valid Parquet: {error}")]) from error
-
-
-def _with_json(request: DatasetRequest, record: dict[str, Any], number: int) -> Iterator[RawRecord | Problem]:
-    """Yield the record of a row with the values of the texts that are JSON, or what is wrong with each of these."""
-    problems: list[RawRecord | Problem] = []
-    for key in request.json_keys:
-        if isinstance(record.get(key), str):
-            try:
-                record[key] = json.loads(record[key])
-            except (ValueError, RecursionError) as error:
-                problems.append(Problem(f"{request.path}:{number}", f"the column {key!r} holds JSON: {error}"))
-    yield from problems or [RawRecord(record, number)]
-
-
-def _without_nulls(value: Any) -> Any:
-    """Leave out what is null: the structs of one column have all the keys of any row."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -17,6 +17,7 @@ from keval.files import open_input
 from keval.records.trial import Sample
 from keval.seams import registry
 from keval.seams.infrastructure import DatasetReader, DatasetRequest, RereadableDataset
+from keval.seams.installation import package_of
 
 
 @attrs.frozen
@@ -122,7 +123,7 @@ def _reader(file: DatasetFile) -> DatasetReader:
         else:
             reader = target()
     except PluginError as error:
-        if file.type:
+        if file.type or package_of("keval.datasets", file.format):
             raise ConfigError([Problem(str(file.path), str(error))]) from error
         known = ", ".join(f".{item.name}" for item in registry.components("keval.datasets"))
         told = f"a dataset is a file of one of the formats {known}; for another name, `dataset.type` says the format"

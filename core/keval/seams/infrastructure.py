@@ -5,6 +5,7 @@ Exporters, which read a run that is stored, are in `keval.seams.exporters`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
@@ -213,6 +214,17 @@ class DatasetRequest:
     path: Path
     text_keys: Collection[str] = ()
     json_keys: Collection[str] = ()
+
+    def with_json(self, record: dict[str, Any], line: int) -> Iterator[RawRecord | Problem]:
+        """Yield a record with the values of its texts that are JSON, or what is wrong with each of these."""
+        problems: list[RawRecord | Problem] = []
+        for key in self.json_keys:
+            if isinstance(record.get(key), str):
+                try:
+                    record[key] = json.loads(record[key])
+                except (ValueError, RecursionError) as error:
+                    problems.append(Problem(f"{self.path}:{line}", f"the column {key!r} holds JSON: {error}"))
+        yield from problems or [RawRecord(record, line)]
 
 
 @attrs.frozen
