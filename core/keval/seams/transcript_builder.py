@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -32,9 +32,7 @@ from keval.seams.blank_text import is_blank
 from keval.seams.finish_reason import SILENCE, FinishReason
 from keval.seams.live_events import EmitEvent, EventKind
 from keval.seams.model_text import split_reasoning
-
-if TYPE_CHECKING:  # few trials have limits
-    from keval.seams.use_meter import UseMeter
+from keval.seams.use_meter import UseMeter
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""

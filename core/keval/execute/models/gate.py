@@ -19,10 +19,10 @@ from keval.records.usage import Usage
 from keval.seams.distribution import Ending, Load, Standing
 from keval.seams.finish_reason import FinishReason
 from keval.seams.traffic import AttemptTraffic
+from keval.seams.use_meter import UseMeter
 
-if TYPE_CHECKING:  # only what is refused or limited needs them
+if TYPE_CHECKING:  # only what is refused needs it
     from keval.execute.models.denials import Refused
-    from keval.execute.trial_limits import TrialMeter
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
@@ -204,7 +204,7 @@ class RequestScope:
     passed: Callable[[int], object] = lambda tokens: None
     headers: Callable[[], Mapping[str, str]] = dict
     traffic: AttemptTraffic | None = None
-    meter: TrialMeter | None = None
+    meter: UseMeter | None = None
     id: str = ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import attrs
@@ -19,10 +19,7 @@ from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.live_events import EventKind, LiveEvent
 from keval.seams.traffic import AttemptTraffic
-
-if TYPE_CHECKING:  # few runs have limits
-    from keval.execute.trial_limits import TrialMeter
-
+from keval.seams.use_meter import UseMeter
 
 _UNCOUNTED = 3
 """How many attempts of a trial do not count because a call of another trial may have cost it a server."""
@@ -80,7 +77,7 @@ class TrialAttempt:
     shuffled_results: TrialResults | None = None
     traffic: AttemptTraffic | None = None
     streams: bool = False
-    meter: TrialMeter | None = None
+    meter: UseMeter | None = None
 
     @property
     def asker(self) -> Asker:

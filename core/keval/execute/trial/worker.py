@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -26,6 +26,7 @@ from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
 from keval.records.end_state import EndState
 from keval.records.manifest import Rates
+from keval.records.models import FREE
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
@@ -37,9 +38,7 @@ from keval.seams.infrastructure import ResultShuffling
 from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
 from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
-
-if TYPE_CHECKING:  # few runs have limits
-    from keval.execute.trial_limits import TrialMeter
+from keval.seams.use_meter import UseMeter
 
 
 @attrs.define(eq=False)
@@ -63,6 +62,7 @@ class PlanWorker:
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
+    _make_meter: Callable[..., UseMeter] | None = attrs.field(default=None, init=False)
     _result_shuffling: ResultShuffling | None = attrs.field(default=None, init=False)
     _tools: dict[str, Mapping[str, Mapping[str, Any] | None]] = attrs.field(factory=dict, init=False)
     _requests_kept: set[tuple[str, str]] = attrs.field(factory=set, init=False)
@@ -82,6 +82,9 @@ class PlanWorker:
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
+        if execution.limits is not None:
+            make = registry.load(registry.find("keval.proxies", "limits"))
+            self._make_meter = partial(make, attrs.asdict(execution.limits))
         if self.plan.shuffled:
             self._result_shuffling = registry.load(registry.find("keval.proxies", "shuffling"))(self.plan)
 
@@ -337,14 +340,12 @@ class PlanWorker:
         attempt.ended(outcome.failure)
         return transcript, outcome
 
-    def meter(self, agent: str) -> TrialMeter | None:
+    def meter(self, agent: str) -> UseMeter | None:
         """Return what counts the use of one trial, if trials have limits."""
-        limits = self.plan.evaluation.execution.limits
-        if limits is None:
+        if self._make_meter is None:
             return None
-        from keval.execute.trial_limits import TrialMeter  # few runs have limits
-
-        return TrialMeter(limits, self.rates.agents.get(agent), self.rates.models)
+        price = self.rates.agents.get(agent)
+        return self._make_meter(price, {} if price == FREE else self.rates.models)
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
         """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.

@@ -17,7 +17,6 @@ from keval.execute.bringup.resources import ResourceScope
 from keval.execute.trial.reconciliation import check, check_text, held_to, merge, shorten
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
-from keval.execute.trial_limits import TrialMeter
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, TrialInfo
@@ -25,6 +24,7 @@ from keval.seams.distribution import Outbox
 from keval.seams.interfaces import Conversation, ConversationalAgent
 from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import TranscriptBuilder
+from keval.seams.use_meter import UseMeter
 
 STOPPED = "stopped"
 """The kind of the failure of a trial that a person stopped."""
@@ -146,7 +146,7 @@ class TrialConversation:
     _open: OpenConversation | None = attrs.field(default=None, init=False)
     _builder: TranscriptBuilder | None = attrs.field(default=None, init=False)
     _info: TrialInfo | None = attrs.field(default=None, init=False)
-    _meter: TrialMeter | None = attrs.field(default=None, init=False)
+    _meter: UseMeter | None = attrs.field(default=None, init=False)
     _failure: Failure | None = attrs.field(default=None, init=False)
     _asking: asyncio.Task[Trial] | None = attrs.field(default=None, init=False)
     _scope: ResourceScope = attrs.field(factory=ResourceScope, init=False)

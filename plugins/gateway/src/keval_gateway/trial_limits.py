@@ -7,12 +7,8 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from keval.config.evaluation import TrialLimits
-from keval.errors import TrialError
-from keval.records.models import FREE, Price, dollars
-from keval.records.transcript import Transcript
-from keval.records.trial import LIMIT
-from keval.records.usage import Usage
+from keval import Transcript, Usage
+from keval.plugin import Price, TrialError, dollars
 
 _BILLIONTHS = 10**9
 """Of a US dollar: as whole numbers, sums are exact."""
@@ -57,16 +53,17 @@ class _Replies:
 
 @attrs.define(eq=False)
 class TrialMeter:
-    """Counts what a trial uses over all its attempts, against its `limits`.
+    """Counts what a trial uses over all its attempts, against its `limits`, each by its name.
 
-    `price` is that of the agent's model, and `prices` has those of all, by `provider/name`.
+    `price` is that of the agent's model, and `prices` has those of others, by `provider/name`. The entry point `limits`
+    in the group `keval.proxies`; see `keval.seams.use_meter`.
 
     An attempt that would use more is ended at once, by `expire`, and `reached` says why. Until then, a trial may use
     as much as its limits say. It is told of replies and calls by the agent, the proxy and the tap; where several tell
     of the same, what tells most counts.
     """
 
-    limits: TrialLimits
+    limits: Mapping[str, float | None]
     price: Price | None = None
     prices: Mapping[str, Price | None] = attrs.field(factory=dict)
     reached: TrialError | None = attrs.field(default=None, init=False)
@@ -109,8 +106,7 @@ class TrialMeter:
 
     def replied(self, usage: Usage, model: str = "", *, to_proxy: bool = False) -> None:
         """Be told a reply of a model, by default of the agent's."""
-        price = self.price if self.price == FREE else self.prices.get(model, self.price)
-        (self._proxy if to_proxy else self._agent).add(usage, price)
+        (self._proxy if to_proxy else self._agent).add(usage, self.prices.get(model, self.price))
         self._check()
 
     def called(self, *, own: bool = False) -> None:
@@ -169,15 +165,15 @@ class TrialMeter:
         """Return the first limit that was passed, or which does not hold any more of what is needed."""
         unknown = self._agent.unknown or self._proxy.unknown
         for name, shown in _SHOWN.items():
-            limit = getattr(self.limits, name)
+            limit = self.limits.get(name)
             if limit is None:
                 continue
-            most = round(limit * _BILLIONTHS) if name == "cost" else limit
+            most = round(limit * _BILLIONTHS if name == "cost" else limit)
             option = f"execution.limits.{name}"
             if used[name] > most or (name in needed and used[name] == most):
                 told = f"the trial reached its limit of {shown(most)}: it used {shown(used[name])}, with all attempts"
-                return TrialError(f"{told}; look at what it did, or raise {option}", kind=LIMIT)
+                return TrialError(f"{told}; look at what it did, or raise {option}", kind="limit")
             if unknown and name in ("tokens", "cost"):
                 told = f"the model told what cannot be a count of tokens ({unknown}), so that {option} cannot be kept"
-                return TrialError(told, stage="model", kind=LIMIT)
+                return TrialError(told, stage="model", kind="limit")
         return None
