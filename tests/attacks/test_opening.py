@@ -78,6 +78,7 @@ ALLOWED = {
     "keval_workspace/sandbox/installation.py": dict.fromkeys(("_around", "_python", "_interpreter", "add"), USERS),
     "keval_workspace/sandbox/ways.py": {"_bind": OWN},
     "keval_workspace/start.py": {"of": "`Tree.walk`"},
+    "keval_workspace/tasks/tasks.py": {"enter": "the opening of a workspace, which is no file"},
 }
 """Who may call them: by module and function, with the reason."""
 
