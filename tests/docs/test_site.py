@@ -129,9 +129,11 @@ def test_the_reference_has_what_commands_options_and_docstrings_say(site: Path) 
     commands = (site / "reference" / "commands.md").read_text(encoding="utf-8")
     keys = (site / "reference" / "config.md").read_text(encoding="utf-8")
     names = (site / "reference" / "python" / "keval-plugin-agents" / "index.html").read_text(encoding="utf-8")
+    statements = (site / "statements" / "index.html").read_text(encoding="utf-8")
 
     assert "| `--budget NAME=N` | Begin nothing more when `tokens`, `trials` or `usd`" in commands
     assert "| `retry.max_attempts` | whole number ≥ 1 | `3` |" in keys
+    assert "<td><code>interim</code></td>" in statements
     assert all(f'id="keval.seams.{name}"' in names for name in ("interfaces.Agent.run", "contexts.Provision"))
 
 
