@@ -224,11 +224,9 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
     for label, condition in constructor.evaluation.conditions.items():
         template = None
         if condition.template and any(mark in condition.system_prompt for mark in TEMPLATE_MARKS):
-            from keval.config.prompt import compile_template  # which imports Jinja2
-
             try:
-                template = compile_template(condition.system_prompt)
-            except ValueError as error:
+                template = registry.load(registry.find("keval.templates", "prompt"))(condition.system_prompt)
+            except (PluginError, ValueError) as error:
                 constructor.problem(("conditions", label, "system_prompt"), str(error))
         arms.append(Arm(label, condition, template))
     templates = [arm for arm in arms if arm.template]

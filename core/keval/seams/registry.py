@@ -20,6 +20,7 @@ GROUPS = {
     "keval.contexts": "context",
     "keval.workspaces": "workspace",
     "keval.task_makers": "maker of workspaces and checks",
+    "keval.templates": "kind of template",
     "keval.checks": "check",
     "keval.metrics": "metric",
     "keval.judges": "judge",
@@ -52,7 +53,7 @@ GROUPS = {
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
-    *("keval.plan_reviews", "keval.task_makers"),
+    *("keval.plan_reviews", "keval.task_makers", "keval.templates"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

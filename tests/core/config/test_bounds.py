@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keval import Sample
-from keval.config.prompt import compile_template
+from keval_programs.prompt import compile_template
 from tests.conftest import Project
 
 CONFIG = """

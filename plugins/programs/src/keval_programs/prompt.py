@@ -164,15 +164,7 @@ def compile_template(text: str) -> Callable[[Sample], str]:
             return template.render(
                 id=sample.id, question=sample.question, history=sample.history, facts=facts, metadata=sample.metadata
             )
-        except (
-            TemplateError,
-            ArithmeticError,
-            LookupError,
-            RecursionError,
-            MemoryError,
-            TypeError,
-            ValueError,
-        ) as error:
+        except _FAILURES as error:
             raise ValueError(f"for sample {sample.id!r}: {error}") from error
 
     return render
