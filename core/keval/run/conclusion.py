@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
+from keval.records.manifest import Manifest
 from keval.records.scores import Scorer
 from keval.seams import registry
 from keval.store.run import Run
@@ -74,7 +75,26 @@ def conclude(run: Run, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Su
 
     Raises RunError.
     """
-    if not registry.has("keval.readings", "conclusion"):
-        return PlainSummary.of(run)
-    summary: Summary = registry.load(registry.find("keval.readings", "conclusion"))(run, parts, given)
+    summary: Summary = _reading("conclusion", lambda run, *_: PlainSummary.of(run))(run, parts, given)
     return summary
+
+
+def sealed(run: Run, manifest: Manifest) -> Manifest:
+    """Return a manifest with what the files of its run have in them, if a package looks. Raises RunError."""
+    found: Manifest = _reading("sealed", lambda _, manifest: manifest)(run, manifest)
+    return found
+
+
+def unsealed(run: Run) -> Manifest:
+    """Return the manifest of a run that is about to be written to again: without a seal, with what changed since.
+
+    Raises RunError.
+    """
+    found: Manifest = _reading("unsealed", lambda run: attrs.evolve(run.manifest, sealed={}))(run)
+    return found
+
+
+def _reading(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what reads so of a run, of the package that has it, if that is installed."""
+    is_there = registry.has("keval.readings", name)
+    return registry.load(registry.find("keval.readings", name)) if is_there else otherwise

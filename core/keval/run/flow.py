@@ -17,13 +17,13 @@ from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.conclusion import Summary, unsealed
 from keval.seams import registry
 from keval.seams.distribution import CrewExecutor, CrewOpener
 from keval.store.run import Run
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:
-    from keval.run.conclusion import Summary
     from keval.run.resumption import Resumption
 
 
@@ -58,7 +58,6 @@ async def resume_run(
     and StoppedError when the run was asked to stop while trials were run.
     """
     from keval.run.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
-    from keval.store.seal import unsealed
 
     options = options or RunOptions()
     async with ActiveRun.open(plan, options) as run:
@@ -106,8 +105,6 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
-    from keval.store.seal import unsealed  # only a run that ended has a seal
-
     async with ActiveRun.open(plan, options or RunOptions()) as run:
         run.writer = RunWriter(finished.path)
         async with run.writing():

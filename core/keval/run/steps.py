@@ -27,7 +27,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
-from keval.run.conclusion import PlainSummary, Summary, conclude
+from keval.run.conclusion import PlainSummary, Summary, conclude, sealed
 from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams.distribution import CrewExecutor, Job
@@ -35,7 +35,6 @@ from keval.seams.traffic import recorder
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
-from keval.store.seal import seal
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
@@ -192,7 +191,7 @@ def finish(run: ActiveRun, summary: Summary) -> Summary:
     """Write the summary of a run, and tell hook plugins that it is finished. Raises RunError."""
     if not isinstance(summary, PlainSummary):  # which is counted in no time
         run.writer.write_summary(summary)
-    seal(run.writer, run.manifest)
+    run.writer.write_manifest(sealed(run.run, run.manifest))
     run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
     return summary
 

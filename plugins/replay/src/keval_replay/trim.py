@@ -18,7 +18,6 @@ from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
 from keval.records.trial import Trial
 from keval.store.run import Run
-from keval.store.seal import SealCheck, seal
 from keval.store.serialization import read_sample, read_score, to_json
 from keval.store.writer import RunWriter
 from keval_analysis.expectations import ExpectationCheck
@@ -27,6 +26,7 @@ from keval_analysis.findings.draws import read_draw
 from keval_analysis.findings.reviews import read_review
 from keval_analysis.gates import with_gates
 from keval_analysis.labels.anchors import anchors_file, is_anchor, read_anchor
+from keval_analysis.seal import SealCheck, sealed
 from keval_replay.frames import FrameFile, FrameKey, Frames, traffic_file
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     expectations = ExpectationCheck()
     summary = writer.run.summary(expectations.watch(writer.run.trials()))
     writer.write_summary(with_gates(writer.run, summary, expectations))
-    seal(writer, manifest)
+    writer.write_manifest(sealed(writer.run, manifest))
     return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
 
 

@@ -13,10 +13,10 @@ from keval.cli.session import FAILED_GATE, exit_code
 from keval.plan.plan import Plan
 from keval.records.cassettes import REPLAY_MISS
 from keval.store.run import Run
-from keval.store.seal import SealCheck
 from keval.store.serialization import to_plain
 from keval_analysis.claims import unverified_claims
 from keval_analysis.findings.summary import Summary
+from keval_analysis.seal import SealCheck
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
 from keval_report.remedies import remedy

@@ -52,8 +52,8 @@ def command(
     better last.
     """
     from keval.cli.console import data_console, print_json, safe
-    from keval.store.seal import SealCheck
     from keval_analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
+    from keval_analysis.seal import SealCheck
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import (
         describe_comparisons,

@@ -33,7 +33,7 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     and how fast a run was made; so a replayed run is the same as its recording. Exits with 1 if they differ.
     """
     from keval.cli.console import data_console, print_json
-    from keval.store.seal import SealCheck
+    from keval_analysis.seal import SealCheck
     from keval_replay.run_diff import diff_runs  # what reads runs takes a while to import
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import describe_diff, print_diff

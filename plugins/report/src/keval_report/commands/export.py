@@ -20,7 +20,7 @@ from keval.seams import registry
 from keval.seams.exporters import Exporter
 from keval.seams.results import mirror_of
 from keval.store.run import find_run
-from keval.store.seal import SealCheck
+from keval_analysis.seal import SealCheck
 from keval_report.display import tell_changed
 from keval_report.words import run_place
 

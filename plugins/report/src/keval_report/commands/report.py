@@ -15,7 +15,6 @@ from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.seams import registry
 from keval.store.run import Run, find_run
-from keval.store.seal import SealCheck
 from keval_analysis.expectations import ExpectationCheck
 from keval_analysis.findings.summary import Summary
 from keval_analysis.gate_language import Names, read_gates
@@ -23,6 +22,7 @@ from keval_analysis.gates import with_gates
 from keval_analysis.options import GateFlags, gate_options
 from keval_analysis.outline import Outline, summarise_with_outline
 from keval_analysis.readings import kept_parts
+from keval_analysis.seal import SealCheck
 from keval_report.display import finish
 from keval_report.terminal.plain_table import print_plain_table
 

@@ -11,8 +11,8 @@ from keval.cli.console import data_console, print_json, print_json_array
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import Run, find_run
-from keval.store.seal import SealCheck
 from keval.store.serialization import score_line, to_plain, trial_line
+from keval_analysis.seal import SealCheck
 from keval_report.contexts import describe_differences, print_differences
 from keval_report.display import tell_changed
 from keval_report.reviews import describe_reviews, print_reviews

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from keval import Run
 from keval.files import explained, replacing
 from keval.seams.exporters import Exported
-from keval.store.seal import SealCheck
+from keval_analysis.seal import SealCheck
 from keval_report.report import Report
 from keval_viewer.report_page.arms import (
     differences,

@@ -15,7 +15,6 @@ import attrs
 from keval.files import read_kept, read_lines, unreadable
 from keval.records.manifest import Manifest, SealEntry
 from keval.store.run import Run
-from keval.store.writer import RunWriter
 
 _LASTING = ("trials.jsonl", "scores.jsonl", "samples.jsonl")
 SUMMARY = "summary.json"
@@ -51,11 +50,10 @@ class _Digest:
         return SealEntry(self.size, f"{self._sum % (1 << 256):064x}")
 
 
-def seal(writer: RunWriter, manifest: Manifest) -> None:
-    """Write a manifest that says what the files of its run have in them; each is read once. Raises RunError."""
-    paths = [path for name in (*_LASTING, SUMMARY) if (path := writer.path / name).exists()]
-    sealed = {path.name: _Digest.of(path).entry for path in paths}
-    writer.write_manifest(attrs.evolve(manifest, sealed=sealed))
+def sealed(run: Run, manifest: Manifest) -> Manifest:
+    """Return a manifest that says what the files of its run have in them; each is read once. Raises RunError."""
+    paths = [path for name in (*_LASTING, SUMMARY) if (path := run.path / name).exists()]
+    return attrs.evolve(manifest, sealed={path.name: _Digest.of(path).entry for path in paths})
 
 
 def unsealed(run: Run) -> Manifest:
