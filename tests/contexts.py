@@ -9,17 +9,9 @@ from typing import Any
 import attrs
 
 from keval import Sample
-from keval.plugin import (
-    Context,
-    ContextSource,
-    Intervention,
-    McpServer,
-    ServerCassette,
-    ServerSpec,
-    ServerTrafficLog,
-    ToolListing,
-    TrialInfo,
-)
+from keval.plugin import Context, ContextSource, Intervention, McpServer, ServerSpec, TrialInfo
+from keval.records.cassettes import ServerCassette, ServerTrafficLog
+from keval.records.servers import ToolListing
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.proxy import McpProxy
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import SandboxedCommand, TranscriptBuilder
+from keval.plugin import TranscriptBuilder
+from keval.seams.contexts import SandboxedCommand
 from keval_programs import Confinement, Process, Tree, TrialFolder, running
 from keval_workspace.sandbox.bubblewrap import Bubblewrap
 from tests.conftest import Project

@@ -290,6 +290,10 @@ def test_the_list_of_commands_begins_with_those_that_are_described() -> None:
     assert [] == [name for name in described if main.get_command(context, name) is None]
 
 
+def test_the_faces_of_the_core_stay_small() -> None:
+    assert (True, True) == (len(keval.__all__) <= 25, len(plugin.__all__) <= 120)
+
+
 def test_every_hook_is_documented() -> None:
     specs = [value for name, value in vars(hookspecs).items() if name.startswith("keval_")]
 

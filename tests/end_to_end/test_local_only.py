@@ -18,7 +18,9 @@ import httpx2
 import pytest
 
 from keval import Sample
-from keval.plugin import Asker, Endpoint, ProxyRoute
+from keval.plugin import Endpoint
+from keval.records.models import Asker
+from keval.seams.infrastructure import ProxyRoute
 from keval_gateway import ChatReply, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve

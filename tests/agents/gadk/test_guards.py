@@ -12,7 +12,8 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import CallLog, Context, McpServer, ServerLostError, ToolsMissingError, TranscriptBuilder
+from keval.plugin import Context, McpServer, ServerLostError, ToolsMissingError, TranscriptBuilder
+from keval.records.servers import CallLog
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 if TYPE_CHECKING:

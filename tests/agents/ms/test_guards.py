@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import CallLog, McpServer, ServerLostError, ToolsMissingError
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError
+from keval.records.servers import CallLog
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 

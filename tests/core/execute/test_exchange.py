@@ -14,8 +14,9 @@ from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, PluginWarning, TrialError
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
-from keval.plugin import ASKER_HEADER, Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
+from keval.plugin import Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
 from keval.records.cassettes import ModelTraffic, Traffic
+from keval.records.models import ASKER_HEADER, Asker
 from keval.redaction import Redactor
 from keval_replay.recorder import Recorder
 from tests.conftest import Project

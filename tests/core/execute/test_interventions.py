@@ -11,8 +11,8 @@ from keval.config.source import Source
 from keval.errors import FieldError, PreflightError
 from keval.execute.bringup.servers import changes_placed
 from keval.plan.plan import ResolvedPlugin
-from keval.plugin import ToolListing
 from keval.records.interventions import Intervention
+from keval.records.servers import ToolListing
 from keval.seams.registry import components
 from keval_mcp.derived_contexts import DerivedContexts
 

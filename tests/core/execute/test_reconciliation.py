@@ -8,7 +8,8 @@ import pytest
 
 from keval import ToolCall, Transcript
 from keval.execute.trial.reconciliation import check
-from keval.plugin import CallLog, Context, McpServer, TrialError
+from keval.plugin import Context, McpServer, TrialError
+from keval.records.servers import CallLog
 
 
 @pytest.mark.parametrize("told_by", ["agent", "tap"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keval import ToolCall, Usage
-from keval.plugin import CallLog, McpServer, ModelError, TranscriptBuilder, TrialError, is_blank
+from keval.plugin import McpServer, ModelError, TranscriptBuilder, TrialError, is_blank
+from keval.records.servers import CallLog
 
 INVISIBLE = [
     "",

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval import ToolCall
-from keval.plugin import CallLog, McpServer, PreflightError, Provision, ServerLostError, ServerSpec, TrialInfo
+from keval.plugin import McpServer, PreflightError, Provision, ServerLostError, ServerSpec, TrialInfo
+from keval.records.servers import CallLog
 
 
 @attrs.frozen

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval import Sample
-from keval.plugin import Blob, CrewOrder, CrewWatcher, Job, PackedScores, WantedScore, WorkerEntry
+from keval.plugin import Blob, CrewOrder, CrewWatcher, Job
+from keval.records.manifest import WorkerEntry
+from keval.seams.distribution import PackedScores, WantedScore
 from keval_remote import CrewWorker, open_worker
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from keval import Sample, Trial
-from keval.plugin import Check, EndOfTrial, Finding, SandboxedCommand, TrialError
+from keval.plugin import Check, EndOfTrial, Finding, TrialError
 from keval.records.end_state import FileChange
+from keval.seams.contexts import SandboxedCommand
 from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
 from keval_mcp import Stdio
 from keval_testing import stub_server

@@ -13,7 +13,8 @@ import attrs
 import pytest
 
 from keval.errors import MiddlewareError
-from keval.plugin import Endpoint, Exchange, ModelError, ModelRequest, ModelResponse, Next, TrialError
+from keval.plugin import Endpoint, ModelError, ModelRequest, ModelResponse, Next, TrialError
+from keval.records.models import Exchange
 from keval_clients.client import Client
 from tests.plugins.clients.conftest import FINE, Answer, Vendor, http, serve
 

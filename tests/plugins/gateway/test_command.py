@@ -19,7 +19,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from keval.plugin import missing_package
+from keval.seams.installation import missing_package
 from keval_gateway import responders
 from keval_gateway.chat import KEY_VARIABLE
 from keval_gateway.command import gateway

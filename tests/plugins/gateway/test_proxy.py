@@ -23,22 +23,19 @@ from starlette.routing import Route
 
 from keval import Usage
 from keval.plugin import (
-    ASKER_HEADER,
     MAX_OUTPUT_TOKENS,
     REFUSAL,
-    Asker,
-    AttemptKey,
     Endpoint,
-    Exchange,
     FinishReason,
     Model,
     ModelProxy,
     ModelRequest,
     ModelResponse,
     Next,
-    ProxyRoute,
     Wire,
 )
+from keval.records.models import ASKER_HEADER, Asker, Exchange
+from keval.seams.infrastructure import AttemptKey, ProxyRoute
 from keval_gateway import ChatReply, Respond, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve

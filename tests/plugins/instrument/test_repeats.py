@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from keval import Run
-from keval.plugin import load, make_plan
+from keval.config.load import load
+from keval.plan.build import make_plan
 from keval_instrument import Examined, Figure, Material
 from keval_instrument.repeats import examine
 from tests.conftest import Project

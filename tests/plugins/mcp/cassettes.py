@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import PreflightError, ReplayMissError
-from keval.records.cassettes import Deliver, ServerTraffic, ServerTrafficKind, TrafficError
+from keval.plugin import PreflightError
+from keval.records.cassettes import Deliver, ReplayMissError, ServerTraffic, ServerTrafficKind, TrafficError
 
 __all__ = ["Kept", "MemoryCassette"]
 
@@ -19,7 +19,7 @@ _NEWS = ("asked", "told", "listed")
 
 @attrs.define(eq=False)
 class Kept:
-    """Keeps traffic; see `keval.plugin.ServerTrafficLog`. `called` is set when a call has begun."""
+    """Keeps traffic; see `keval.records.cassettes.ServerTrafficLog`. `called` is set when a call has begun."""
 
     traffic: dict[int, ServerTraffic] = attrs.field(factory=dict)
     called: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -53,7 +53,7 @@ class Kept:
 
 @attrs.define(eq=False)
 class MemoryCassette:
-    """Plays what was kept before the first trial, and of one attempt; see `keval.plugin.ServerCassette`.
+    """Plays what was kept before the first trial, and of one attempt; see `keval.records.cassettes.ServerCassette`.
 
     Exchanges end in the order in which they ended.
     """

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from keval import Sample
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import Started, started
 from tests.processes import Listening

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ToolListChangedNotification
 
 from keval import Sample
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval_mcp import Stdio
 from tests.contexts import started
 

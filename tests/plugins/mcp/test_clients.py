@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval_mcp import Http
 from tests.contexts import started
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import Sharing, ToolListing
+from keval.plugin import Sharing
+from keval.records.servers import ToolListing
 from keval_mcp import Http, Stdio
 from keval_mcp.server.upstream import Upstream
 from tests.contexts import started

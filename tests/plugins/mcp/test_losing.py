@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import CallLog, ServerLostError
+from keval.plugin import ServerLostError
+from keval.records.servers import CallLog
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
 from tests.plugins.mcp.conftest import BARE

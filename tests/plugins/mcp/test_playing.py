@@ -12,8 +12,10 @@ import pytest
 from mcp import Client, MCPError
 
 from keval import Sample
-from keval.plugin import CallLog, Intervention, McpServer, PreflightError, ReplayMissError, ServerLostError
+from keval.plugin import Intervention, McpServer, PreflightError, ServerLostError
+from keval.records.cassettes import ReplayMissError
 from keval.records.interventions import Faults, FixedResult
+from keval.records.servers import CallLog
 from keval.seams.contexts import WorkingFolder
 from keval_mcp import Http, Stdio
 from keval_testing import stub_server

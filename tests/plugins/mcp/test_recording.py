@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import Blob, CallLog
+from keval.plugin import Blob
+from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
 from keval_mcp.passage.passage import fit
 from tests.contexts import started

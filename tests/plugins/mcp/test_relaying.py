@@ -19,7 +19,7 @@ from mcp.types import (
 )
 
 from keval import Sample
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval_mcp import Accept, Http, Stdio
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keval.plugin import CallLog
+from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
 from tests.contexts import started
 

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.plugin import CrewOrder, CrewWatcher, TrialKey, WorkerEntry
+from keval.plugin import CrewOrder, CrewWatcher, TrialKey
+from keval.records.manifest import WorkerEntry
 from keval_ray.crew import RayCrew
 from keval_ray.place import Assigned
 from keval_ray.tasks import RunTask

@@ -12,7 +12,8 @@ import attrs
 import pytest
 
 from keval.config.evaluation import Retry
-from keval.plugin import Endpoint, OutageError, RunLimits
+from keval.errors import OutageError
+from keval.plugin import Endpoint, RunLimits
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from keval_ray.limiter import Limiter, RemoteLimits
 from tests.conftest import Project

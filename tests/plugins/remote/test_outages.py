@@ -17,7 +17,8 @@ from fsspec.spec import AbstractFileSystem
 
 import keval
 from keval import RunError, Trial
-from keval.plugin import OutageError, hookimpl
+from keval.errors import OutageError
+from keval.plugin import hookimpl
 from keval_remote.lease import HeldError, Lease
 from keval_remote.objects import Objects, UnreachableError
 from tests.conftest import Project

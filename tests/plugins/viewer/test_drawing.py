@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keval.plugin import Mark
 from keval.records.formats import time_span
+from keval.records.scores import Mark
 from keval_analysis.timeline import Step, Timeline
 from keval_analysis.timeline.timelines import AGENT, MODEL, USER
 from keval_viewer.pages.sample import MOST_WORDS, differing

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 
-from keval.plugin import DatasetFile
+from keval.config.evaluation import DatasetFile
 from keval_analysis.question_review import QuestionFile
 from keval_viewer.app import Serving, build_app
 from keval_viewer.pages import VIEW_PAGES

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval.plugin import interval, number, signed
+from keval.records.formats import interval, number, signed
 from keval_viewer.app import Serving
 from keval_viewer.page import run_url
 from tests import viewing

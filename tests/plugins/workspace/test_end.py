@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from keval.plugin import Artifact, Blob, EndState, TrialError
+from keval.plugin import Blob, EndState, TrialError
+from keval.records.end_state import Artifact
 from keval_workspace import Folder
 from tests.plugins.workspace.attempts import TRIAL, attempt, changes, trial_folders, write
 

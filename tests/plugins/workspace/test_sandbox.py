@@ -20,7 +20,8 @@ import attrs
 import pytest
 from acp.exceptions import RequestError
 
-from keval.plugin import Context, McpServer, SandboxedCommand, TranscriptBuilder, TrialError, supervised
+from keval.plugin import Context, McpServer, TranscriptBuilder, TrialError, supervised
+from keval.seams.contexts import SandboxedCommand
 from keval_acp.client import Client
 from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
