@@ -230,8 +230,8 @@ def test_a_scale_without_an_end_has_no_margin() -> None:
 
 
 def test_the_documentation_lists_every_statement_with_its_condition() -> None:
-    written = run_path(str(Path(__file__).parents[3] / "docs" / "site" / "statements.py"))
+    written = run_path(str(Path(__file__).parents[3] / "docs" / "site" / "tables.py"))
 
-    listed = [*written["tables"]()]
+    listed = [*written["statements"]()]
 
     assert [] == [row for each in STATEMENTS.values() if (row := f"| `{each.says}` | {each.when} |") not in listed]
