@@ -12,9 +12,9 @@ from keval.config.source import KeyPath
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
-from keval.plan.check import PlanCheck
+from keval.plan.check import PlanCheck, PlanReview
 from keval.plan.construct import Constructor, DraftPlan, contexts_of
-from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, ScoringPlan
 from keval.records.manifest import Manifest
 from keval.records.trial import Sample
 from keval.seams import registry
@@ -58,13 +58,12 @@ def make_plan(
         checked = () if samples_checked else samples
         tasks = maker.tasks(DraftPlan(constructor, dataset, checked, agents, arms, contexts))
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
-    lacking: list[Problem] = []
-    notices: list[Problem] = []
-    if not samples_checked:
-        _check_clusters(constructor, samples)
-        lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
-    problems += [*lacking, *_expectation_problems(evaluation, dataset)]
+    problems += _expectation_problems(evaluation, dataset)
+    found = registry.components("keval.plan_reviews") if not samples_checked else ()
+    reviews: list[PlanReview] = [registry.load(component)() for component in found]
     check = PlanCheck(evaluation, scorers, agents, None if samples_checked or not scored else samples, played)
+    for review in reviews:
+        review.check(check, dataset, samples)
     _let_check(constructor, hooks, check)
     constructor.finish()
     plan = Plan(
@@ -82,19 +81,12 @@ def make_plan(
             *evaluation.notices,
             *constructor.notices,
             *unanswered,
-            *notices,
             *check.notices,
             *secret_notices(evaluation),
         ),
         tasks=tasks,
     )
-    return plan if samples_checked else _reviewed(plan)
-
-
-def _reviewed(plan: Plan) -> Plan:
-    """Return a plan with the notices of all installed reviews."""
-    reviews = [registry.load(component) for component in registry.components("keval.plan_reviews")]
-    return attrs.evolve(plan, notices=(*plan.notices, *(notice for review in reviews for notice in review(plan))))
+    return attrs.evolve(plan, notices=(*plan.notices, *(told for review in reviews for told in review.notices(plan))))
 
 
 def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> Iterator[KeyPath]:
@@ -162,7 +154,7 @@ def _let_check(constructor: Constructor, hooks: Iterable[ResolvedPlugin], check:
     """Let the keys of the config that packages add, and hook plugins, check a plan."""
     if known := [*section_hooks(check.evaluation), *hook_plugins(hooks)]:
         Hooks.of(known).step("keval_check_plan", check=check)
-        constructor.problems += check.problems
+    constructor.problems += check.problems
 
 
 def _check_characteristics(
@@ -175,20 +167,6 @@ def _check_characteristics(
         path = (*agent.path, "characteristics") if agent.path else ("agents",)
         for error in dict.fromkeys(found):
             constructor.problem((*path, *error.path), error.message, at_key=error.at_key)
-
-
-def _check_clusters(constructor: Constructor, samples: Iterable[Sample]) -> None:
-    """Check that `cluster_key` is in the metadata of some sample."""
-    file = constructor.evaluation.dataset
-    if file is None or file.cluster_key is None:
-        return
-    known: set[str] = set()
-    for sample in samples:
-        known |= sample.metadata.keys()
-        if file.cluster_key in sample.metadata:
-            return
-    hint = suggestion(file.cluster_key, known) or f"; the samples have {', '.join(sorted(known)) or 'none'}"
-    constructor.problem(("dataset", "cluster_key"), f"no sample has the metadata {file.cluster_key!r}{hint}")
 
 
 def _dataset(evaluation: Evaluation, problems: list[Problem], notices: list[Problem]) -> Dataset:
@@ -265,43 +243,3 @@ def _check_recordings(
             if not agent.count_answers(name, condition)
         ]
     return notices
-
-
-_PLACES = 20
-"""How many records without a golden answer are named one by one; the others are counted."""
-
-
-def _missing_answers(
-    evaluation: Evaluation, dataset: Dataset, samples: Samples, scorers: Scorers
-) -> tuple[list[Problem], list[Problem]]:
-    """Find the samples that lack the golden answer that rubrics need; returns errors and notices.
-
-    It is an error if the config names the key of the golden answer, and a notice if the key is the default.
-    """
-    needy = [rubric.name for rubric in scorers.rubrics if rubric.needs_answer] if scorers.judges else []
-    if not needy or evaluation.dataset is None:
-        return [], []
-    if single := [rubric.name for rubric in scorers.rubrics if rubric.share == "covered"]:
-        told = f"several golden answers, of which {' and '.join(single)} takes one; keep one, or leave out the rubric"
-        several = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.other_answers]
-        if several:
-            rest = [Problem(str(dataset.path), "more records like these")] if len(several) > _PLACES else []
-            return [*(Problem(dataset.place(name), told) for name in several[:_PLACES]), *rest], []
-    lacking = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.answer is None]
-    if not lacking:
-        return [], []
-    who = f"{' and '.join(needy)} {'needs' if len(needy) == 1 else 'need'}"
-    key = f"golden answer under {evaluation.dataset.answer_key!r}"
-    section = evaluation.source.data.get("dataset")
-    if isinstance(section, dict) and "answer_key" in section and len(lacking) < len(samples):
-        told = f"no {key}, but {who} it; add it, or use rubrics that do not need it"
-        errors = [Problem(dataset.place(name), told) for name in lacking[:_PLACES]]
-        if (more := len(lacking) - _PLACES) > 0:
-            errors.append(Problem(str(dataset.path), f"{more} more records like these"))
-        return errors, []
-    if "answer_key" in (section or {}):
-        told = f"no record has a {key}, but {who} it; correct the key"
-        return [evaluation.source.problem(("dataset", "answer_key"), told)], []
-    found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
-    told = f"{found}; {' and '.join(needy)} will be unscored for these samples (dataset.answer_key names the key)"
-    return [], [Problem(str(dataset.path), told)]

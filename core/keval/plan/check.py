@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import attrs
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
+from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import Problem
-from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.plan.plan import Plan, ResolvedPlugin, Scorers
 from keval.records.manifest import Manifest
 
 
@@ -38,3 +40,15 @@ class PlanCheck:
     def notice(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Add a notice at a path of the config."""
         self.notices.append(self.evaluation.source.problem(path, message, at_key=at_key))
+
+
+class PlanReview(Protocol):
+    """Reviews the plan of every run. Group `keval.plan_reviews`; constructed without arguments."""
+
+    def check(self, check: PlanCheck, dataset: Dataset, samples: Samples) -> None:
+        """Add what is wrong, and what a user should know, of the samples that are chosen of a dataset."""
+        ...
+
+    def notices(self, plan: Plan) -> Iterable[Problem]:
+        """Return what a user should know of a plan in which nothing is wrong."""
+        ...

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
 from keval.errors import Problem, suggestion
+from keval.plan.check import PlanCheck
 from keval.plan.plan import Plan, kinds_of, sees_tools
-from keval.records.trial import PLACEHOLDER
+from keval.records.trial import PLACEHOLDER, Sample
 from keval_analysis.variation import mixed, mixed_words
 
 
-def review_plan(plan: Plan) -> Iterator[Problem]:
-    """Yield what a user should know of a plan."""
-    yield from _warm_judges(plan)
-    yield from _idle_keys(plan)
-    if any(item.models for item in plan.scorers.judges):
-        yield from _vendor_notices(plan)
-    yield from _mixed_notices(plan)
-    yield from _placeholders(plan)
-    yield from _blind_rubrics(plan)
+class Review:
+    """Reviews the plan of every run."""
+
+    def check(self, check: PlanCheck, dataset: Dataset, samples: Samples) -> None:
+        """Check that samples have what the config counts on: sources, and golden answers."""
+        _check_clusters(check, samples)
+        _check_answers(check, dataset, samples)
+
+    def notices(self, plan: Plan) -> Iterator[Problem]:
+        """Yield what a user should know of a plan."""
+        yield from _warm_judges(plan)
+        yield from _idle_keys(plan)
+        if any(item.models for item in plan.scorers.judges):
+            yield from _vendor_notices(plan)
+        yield from _mixed_notices(plan)
+        yield from _placeholders(plan)
+        yield from _blind_rubrics(plan)
 
 
 def _warm_judges(plan: Plan) -> Iterator[Problem]:
@@ -112,3 +123,57 @@ def _blind_rubrics(plan: Plan) -> Iterator[Problem]:
                 told = f"the rubric {rubric.name!r} speaks of {found[0]!r}, and {judge.label!r} sees no tool calls"
                 remedy = "use a metric of tool calls such as basic/tool_called, or judge the response alone"
                 yield plan.evaluation.source.problem(path or ("rubrics",), f"{told}; {remedy}")
+
+
+def _check_clusters(check: PlanCheck, samples: Iterable[Sample]) -> None:
+    """Check that `cluster_key` is in the metadata of some sample."""
+    file = check.evaluation.dataset
+    if file is None or file.cluster_key is None:
+        return
+    known: set[str] = set()
+    for sample in samples:
+        known |= sample.metadata.keys()
+        if file.cluster_key in sample.metadata:
+            return
+    hint = suggestion(file.cluster_key, known) or f"; the samples have {', '.join(sorted(known)) or 'none'}"
+    check.problem(("dataset", "cluster_key"), f"no sample has the metadata {file.cluster_key!r}{hint}")
+
+
+_PLACES = 20
+"""How many records without a golden answer are named one by one; the others are counted."""
+
+
+def _check_answers(check: PlanCheck, dataset: Dataset, samples: Samples) -> None:
+    """Find the samples that lack the golden answer that rubrics need.
+
+    It is an error if the config names the key of the golden answer, and a notice if the key is the default.
+    """
+    evaluation, scorers = check.evaluation, check.scorers
+    needy = [rubric.name for rubric in scorers.rubrics if rubric.needs_answer] if scorers.judges else []
+    if not needy or evaluation.dataset is None:
+        return
+    if single := [rubric.name for rubric in scorers.rubrics if rubric.share == "covered"]:
+        told = f"several golden answers, of which {' and '.join(single)} takes one; keep one, or leave out the rubric"
+        several = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.other_answers]
+        if several:
+            rest = [Problem(str(dataset.path), "more records like these")] if len(several) > _PLACES else []
+            check.problems.extend([*(Problem(dataset.place(name), told) for name in several[:_PLACES]), *rest])
+            return
+    lacking = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.answer is None]
+    if not lacking:
+        return
+    who = f"{' and '.join(needy)} {'needs' if len(needy) == 1 else 'need'}"
+    key = f"golden answer under {evaluation.dataset.answer_key!r}"
+    section = evaluation.source.data.get("dataset")
+    if isinstance(section, dict) and "answer_key" in section and len(lacking) < len(samples):
+        told = f"no {key}, but {who} it; add it, or use rubrics that do not need it"
+        check.problems.extend(Problem(dataset.place(name), told) for name in lacking[:_PLACES])
+        if (more := len(lacking) - _PLACES) > 0:
+            check.problems.append(Problem(str(dataset.path), f"{more} more records like these"))
+    elif "answer_key" in (section or {}):
+        told = f"no record has a {key}, but {who} it; correct the key"
+        check.problem(("dataset", "answer_key"), told)
+    else:
+        found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
+        told = f"{found}; {' and '.join(needy)} will be unscored for these samples (dataset.answer_key names the key)"
+        check.notices.append(Problem(str(dataset.path), told))
