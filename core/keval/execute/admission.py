@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from keval.errors import KevalError
-from keval.execute.models.budget import RunBudget
 from keval.records.trial import Trial, TrialKey
+from keval.seams.use_meter import RunBudget
 
 
 class StoppedError(KevalError):

@@ -27,7 +27,6 @@ from keval.execute.admission import Stop, StoppedError
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
-from keval.execute.models.budget import RunBudget
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins, section_hooks
 from keval.plan.plan import Plan, ScoringPlan
@@ -43,6 +42,7 @@ from keval.seams import registry
 from keval.seams.distribution import Crew, PackedScores, Worker
 from keval.seams.hooks import HookPlugin, Hooks, RunWatcher
 from keval.seams.traffic import FrameWriter
+from keval.seams.use_meter import RunBudget
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter

@@ -12,26 +12,27 @@ from typing import Any
 
 import attrs
 
-from keval.config.evaluation import failure_limit
+from keval.config.evaluation import Budget, failure_limit
 from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import RunDescriber, describe_starts, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
 from keval.execute.local import Local
-from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.plan.plan import Plan
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, Rates
 from keval.records.scores import Scorer
 from keval.records.trial import Sample, TrialKey
 from keval.run.active_run import ActiveRun
 from keval.run.conclusion import PlainSummary, Summary, conclude, sealed
 from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
+from keval.seams import registry
 from keval.seams.distribution import CrewExecutor, Job
 from keval.seams.traffic import recorder
+from keval.seams.use_meter import Unbounded
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
@@ -146,7 +147,9 @@ def watch_spending(run: ActiveRun) -> None:
 
     Raises RunError.
     """
-    run.run_budget = RunBudget.of(run.run, run.budget, run.manifest)
+    run.run_budget = Unbounded()
+    if run.budget != Budget():
+        run.run_budget = registry.load(registry.find("keval.meters", "budget")).of(run.run, run.budget, run.manifest)
     run.limits.watchers.append(run.tell_endpoint)
 
 
@@ -209,8 +212,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
     )
     if run.has_ended is not None and run.backend.is_live:
         admission.ended, admission.behind = run.has_ended, backlog.is_behind
-    rates = run.run_budget.rates
-    worker = run.backend.worker(plan, run.ready, rates)
+    worker = run.backend.worker(plan, run.ready, Rates.of(run.manifest))
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.

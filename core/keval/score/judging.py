@@ -10,7 +10,6 @@ import attrs
 from keval.config.evaluation import Execution
 from keval.errors import TrialError
 from keval.execute.attempts import AttemptOutcome, RetryPolicy, Stopwatch, failure_of, run_attempt
-from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
 from keval.plan.plan import judge_seed, models_of
@@ -20,6 +19,7 @@ from keval.records.trial import Failure, Trial
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge, Judge
 from keval.seams.transcript_builder import JudgementBuilder
+from keval.seams.use_meter import RunBudget
 
 KeepJudgement: TypeAlias = Callable[[str, bytes], object]
 """Keeps the traffic of a judgement, given the id of the trial and what `RunTraffic.frame` makes of it."""

@@ -21,7 +21,6 @@ from keval.config.evaluation import Execution
 from keval.config.variables import SECRET_OPTION
 from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import RetryPolicy, run_attempt
-from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.files import read_input
 from keval.plan.plan import ResolvedPlugin, Scorers
@@ -33,6 +32,7 @@ from keval.redaction import Redactor
 from keval.score.judging import Counterpart, JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
 from keval.seams.interfaces import AgentRater, Judge, Metric
 from keval.seams.registry import Component
+from keval.seams.use_meter import RunBudget
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import dump, read_score, score_line
 

@@ -34,6 +34,7 @@ GROUPS = {
     "keval.dialects": "dialect",
     "keval.exporters": "exporter",
     "keval.interventions": "reader of changes",
+    "keval.meters": "meter",
     "keval.proxies": "proxy",
     "keval.recorders": "recorder",
     "keval.results": "results mirror",
@@ -53,7 +54,7 @@ GROUPS = {
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
-    *("keval.plan_reviews", "keval.task_makers", "keval.templates"),
+    *("keval.meters", "keval.plan_reviews", "keval.task_makers", "keval.templates"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

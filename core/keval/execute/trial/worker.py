@@ -83,7 +83,7 @@ class PlanWorker:
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
         if execution.limits is not None:
-            make = registry.load(registry.find("keval.proxies", "limits"))
+            make = registry.load(registry.find("keval.meters", "limits"))
             self._make_meter = partial(make, attrs.asdict(execution.limits))
         if self.plan.shuffled:
             self._result_shuffling = registry.load(registry.find("keval.proxies", "shuffling"))(self.plan)

@@ -56,7 +56,7 @@ class TrialMeter:
     """Counts what a trial uses over all its attempts, against its `limits`, each by its name.
 
     `price` is that of the agent's model, and `prices` has those of others, by `provider/name`. The entry point `limits`
-    in the group `keval.proxies`; see `keval.seams.use_meter`.
+    in the group `keval.meters`; see `keval.seams.use_meter`.
 
     An attempt that would use more is ended at once, by `expire`, and `reached` says why. Until then, a trial may use
     as much as its limits say. It is told of replies and calls by the agent, the proxy and the tap; where several tell

@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterator, Sequence
 import attrs
 
 from keval.errors import TrialError
-from keval.execute.models.budget import RunBudget
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records.scores import Judgement
 from keval.records.trial import Trial
@@ -16,6 +15,7 @@ from keval.score.judging import Counterpart, unscored
 from keval.score.scoring import Lacks, ScoredTrial, score_of, written_score
 from keval.seams.distribution import Crew, PackedScores, WantedScore
 from keval.seams.interfaces import ComparingJudge
+from keval.seams.use_meter import RunBudget
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_score, trial_line
 

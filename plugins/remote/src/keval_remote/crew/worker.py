@@ -19,7 +19,6 @@ from keval.errors import PreflightError
 from keval.execute.bringup.description import check_tool_listings
 from keval.execute.bringup.preflight import Ready, begin_judges, preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
-from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import endpoints_of
 from keval.execute.packing import TrialPacker
 from keval.execute.trial.worker import PlanWorker
@@ -34,6 +33,7 @@ from keval.seams.distribution import Limits, PackedScores, PackedTrial, WantedSc
 from keval.seams.hooks import Hooks
 from keval.seams.live_events import LiveEvent
 from keval.seams.traffic import recorder
+from keval.seams.use_meter import Unbounded
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_trial
 
@@ -205,7 +205,7 @@ def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec) -> Itera
         spec=spec,
         lacks=lacks,
         exchange=ready.exchange,
-        run_budget=RunBudget(),
+        run_budget=Unbounded(),
         counterpart=lambda trial, _: against.get(trial.id),
         keep=keep,
     ) as grader:

@@ -116,6 +116,7 @@ class InteractiveRun:
                 if after is not None:
                     run.run_budget = after._active.run_budget
                     run.run_budget.price(run.manifest)
+                rates = Rates.of(run.manifest)
                 run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
                 lines: dict[str, bytes] = {}
                 async with Journal(run.run.trials_file) as journal:
@@ -128,11 +129,11 @@ class InteractiveRun:
                         found = cls(
                             run,
                             plan,
-                            PlanWorker(plan, run.ready, rates=run.run_budget.rates),
+                            PlanWorker(plan, run.ready, rates=rates),
                             outbox,
                             scores,
                             grader,
-                            run.run_budget.rates,
+                            rates,
                             lines,
                             Summariser(run.manifest),
                             ExpectationCheck(),

@@ -10,13 +10,12 @@ from typing import cast
 
 import attrs
 
-from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.evaluation import Budget, Evaluation, PluginSpec
 from keval.config.sections import implied_judge
 from keval.errors import ConfigError, Problem, TrialError
 from keval.execute.attempts import RetryPolicy, Stopwatch, run_attempt
 from keval.execute.bringup.preflight import begin_judges
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
 from keval.execute.models.prices import find_prices, is_simulated
@@ -25,10 +24,12 @@ from keval.plan.plan import Scorers, ScoringPlan, judge_seed
 from keval.records.manifest import Rates
 from keval.records.models import FREE, Asker
 from keval.redaction import Redactor
+from keval.seams import registry
 from keval.seams.contexts import JudgeContext
 from keval.seams.hooks import Hooks
 from keval.seams.replies import RepliesInJson, StructuredRequest
 from keval.seams.transcript_builder import JudgementBuilder
+from keval.seams.use_meter import RunBudget, Unbounded
 from keval_analysis.findings.cost import Cost
 
 _LABEL = "model"
@@ -55,7 +56,10 @@ class ServedModel:
 
     def __attrs_post_init__(self) -> None:
         execution = self._evaluation.execution
-        self._budget = RunBudget(self._evaluation.budget, self._rates)
+        budget = self._evaluation.budget
+        self._budget = Unbounded()
+        if budget != Budget():
+            self._budget = registry.load(registry.find("keval.meters", "budget"))(budget, self._rates)
         self._retry = RetryPolicy(execution.retry, asyncio.sleep, random.Random(execution.seed))
 
     @classmethod

@@ -10,13 +10,9 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.config.evaluation import Budget
-from keval.records.manifest import Manifest, Rates
-from keval.records.models import Price, dollars
-from keval.records.scores import Judgement
-from keval.records.transcript import Transcript
-from keval.records.trial import Trial
-from keval.store.run import Run
+from keval import Judgement, Manifest, Run, Transcript, Trial
+from keval.plugin import Budget, Price, dollars
+from keval.records.manifest import Rates
 
 _Told: TypeAlias = tuple[Transcript | Judgement, float | None]
 Group: TypeAlias = tuple[str, ...]
@@ -110,7 +106,8 @@ class RunBudget:
 
     No trial or judgement begins that would not fit, see `ResourceBudget`, so a run exceeds its budget at most by what
     those in flight cost above what was known by then. It is not `careful` where what does not fit yet cannot wait. The
-    answers of `prerecorded` agents, by label, cost nothing.
+    answers of `prerecorded` agents, by label, cost nothing. The entry point `budget` in the group `keval.meters`; see
+    `keval.seams.use_meter`.
     """
 
     limits: Budget = attrs.field(factory=Budget)
