@@ -11,7 +11,8 @@ from typing import TypeAlias
 import attrs
 
 from keval import Judgement, Manifest, Run, Transcript, Trial
-from keval.plugin import Budget, Price, dollars
+from keval.config.evaluation import Budget
+from keval.plugin import Price, dollars
 from keval.records.manifest import Rates
 
 _Told: TypeAlias = tuple[Transcript | Judgement, float | None]
