@@ -23,7 +23,6 @@ from acp.exceptions import RequestError
 from keval.plugin import Context, McpServer, TranscriptBuilder, TrialError, supervised
 from keval.seams.contexts import SandboxedCommand
 from keval_acp.client import Client
-from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
 from keval_programs import Confinement, Process, TrialFolder, inside, running
@@ -203,7 +202,7 @@ def test_a_terminal_is_shut_in_like_its_agent_and_keval_opens_no_files_for_it(tm
     root = tmp_path / "root"
     folder = TrialFolder.at(root, root)
     terminals = Terminals({"PATH": os.environ["PATH"]}, Confinement(Bubblewrap(), folder))
-    client = Client(Context(), folder, terminals, Permissions("allow"), ToolUses(TranscriptBuilder(), (), str))
+    client = Client(Context(), folder, terminals, "allow", ToolUses(TranscriptBuilder(), (), str))
 
     async def scenario() -> str:
         terminal = await terminals.create(f"cat mine.txt {tmp_path}/check.py", None, {}, root / "notes", None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 from attrs.validators import ge
@@ -25,9 +25,6 @@ from keval_programs import (
     placeholders_in,
     words,
 )
-
-if TYPE_CHECKING:
-    from keval_acp.session import Setup
 
 _KNOWN = PLACEHOLDERS - {"question", "session"}
 """Questions and the session's id pass by the protocol."""
@@ -72,17 +69,23 @@ class Acp:
     reads: FolderConventions = attrs.field(factory=FolderConventions)
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     folder: Path = Path()
-    _templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
-    _setup: Setup | None = attrs.field(default=None, init=False, repr=False, eq=False)
-
-    @_templates.default
-    def _parsed(self) -> Mapping[str, TextTemplate]:
-        return {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
+    words: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
+    """The command."""
+    templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
+    """The files."""
+    used: frozenset[str] = attrs.field(init=False, repr=False, eq=False)
+    """The names of the placeholders and variables in all options."""
 
     def __attrs_post_init__(self) -> None:
-        words("command", self.command)
-        for field in ("command", "env", "files", "meta"):
-            check_placeholders(field, self._texts(field), self.model, _KNOWN)
+        self.templates = {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
+        self.words = words("command", self.command)
+        # Of files, their paths may have placeholders.
+        texts = {"command": self.command, "env": self.env, "files": [*self.files], "meta": self.meta}
+        used = set[str]()
+        for field, value in texts.items():
+            check_placeholders(field, _texts(value), self.model, _KNOWN)
+            used |= placeholders_in(_texts(value))
+        self.used = frozenset(used).union(*(file.names for file in self.templates.values()))
         check_models(self.model, self.models, API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
@@ -103,7 +106,7 @@ class Acp:
         await asyncio.to_thread(import_module, "keval_acp.session")
         from keval_acp.session import try_out
 
-        await try_out(self._ready())
+        await try_out(self)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""
@@ -111,38 +114,10 @@ class Acp:
 
     def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
         """Open a session; see `keval.plugin.ConversationalAgent`."""
-        from keval_acp.session import open_conversation  # the SDK, as in `_ready`
-
-        return open_conversation(self._ready(), context)
-
-    def _ready(self) -> Setup:
         # Importing the SDK takes half a second, which checking a config need not pay.
-        from keval_acp.permissions import Permissions
-        from keval_acp.session import Setup
+        from keval_acp.session import open_conversation
 
-        if self._setup is None:
-            written = [text for field in ("command", "env", "files", "meta") for text in self._texts(field)]
-            used = placeholders_in(written).union(*(file.names for file in self._templates.values()))
-            self._setup = Setup(
-                command=words("command", self.command),
-                model=self.model,
-                wire=API_WIRES[self.api],
-                env=self.env,
-                files=self._templates,
-                permissions=Permissions(self.permissions),
-                login=self.login,
-                mode=self.mode,
-                settings=self.settings,
-                meta=self.meta,
-                folder=self.folder.absolute(),
-                used=frozenset(used),
-            )
-        return self._setup
-
-    def _texts(self, field: str) -> Iterator[str]:
-        """Yield the texts of an option that may have placeholders: of files, their paths."""
-        value = getattr(self, field)
-        yield from value if field == "files" else _texts(value)
+        return open_conversation(self, context)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 from acp.exceptions import RequestError
 from acp.schema import (
     AgentMessageChunk,
     AgentPlanUpdate,
+    AllowedOutcome,
     CreateTerminalResponse,
+    DeniedOutcome,
     EnvVariable,
     PermissionOption,
     ReadTextFileResponse,
@@ -28,7 +30,6 @@ from acp.schema import (
 
 from keval.plugin import Context, TrialError, is_blank
 from keval_acp.files import confined_folder, read_text, write_text
-from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUse, ToolUses
 from keval_programs import TrialFolder
@@ -38,13 +39,14 @@ from keval_programs import TrialFolder
 class Client:
     """Serves one session, and reports to the context's builder what the agent tells.
 
-    A text is complete when a message with another id, a new tool call or the end of the turn follows.
+    A text is complete when a message with another id, a new tool call or the end of the turn follows. `permissions` are
+    those of the config: calls of all kinds, of none, or of these kinds or titles.
     """
 
     context: Context
     folder: TrialFolder
     terminals: Terminals
-    permissions: Permissions
+    permissions: Literal["allow", "deny"] | tuple[str, ...]
     uses: ToolUses
     _text: list[str] = attrs.field(factory=list, init=False)
     _message: str | None = attrs.field(default=None, init=False)
@@ -79,9 +81,18 @@ class Client:
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **meta: Any
     ) -> RequestPermissionResponse:
-        """Answer by the policy."""
+        """Choose the option by which the call is allowed or rejected, this time if the agent leaves the choice."""
         use = self._see(tool_call)
-        return self.permissions.answer(use, options, of_condition=self.uses.of_condition(use) is not None)
+        if isinstance(self.permissions, str):
+            is_allowed = self.permissions == "allow"
+        else:
+            is_allowed = use.kind in self.permissions or use.title in self.permissions
+        verdict = "allow" if is_allowed or self.uses.of_condition(use) is not None else "reject"
+        fitting: dict[str, str] = {each.kind: each.option_id for each in options if each.kind.startswith(verdict)}
+        chosen = fitting.get(f"{verdict}_once") or next(iter(fitting.values()), None)
+        if chosen is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen))
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any

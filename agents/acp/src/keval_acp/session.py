@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import (
-    MAX_OUTPUT_TOKENS,
-    REFUSAL,
-    Context,
-    Model,
-    PreflightError,
-    TrialError,
-    Wire,
-)
+from keval.plugin import API_WIRES, MAX_OUTPUT_TOKENS, REFUSAL, Context, PreflightError, TrialError
 from keval_acp.client import Client
 from keval_acp.connection import Agent
-from keval_acp.permissions import Permissions
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
 from keval_programs import (
     Placeholders,
     Process,
-    TextTemplate,
     confinement,
     environment,
     find_program,
@@ -38,90 +28,74 @@ from keval_programs import (
     whole_path,
 )
 
+if TYPE_CHECKING:
+    from keval_acp.agent import Acp
+
 _PATIENCE = 60.0
 """Seconds in which an agent that is tried out opens a session."""
-
-
 _DOUBT = "does it speak the Agent Client Protocol when it is started by this command?"
 
 
-@attrs.frozen
-class Setup:
-    """What all trials share: the options of `Acp`, and the names of the placeholders in all of them."""
-
-    command: Sequence[str]
-    model: Model | None
-    wire: Wire
-    env: Mapping[str, str]
-    files: Mapping[str, TextTemplate]
-    permissions: Permissions
-    login: str | None
-    mode: str | None
-    settings: Mapping[str, str]
-    meta: Mapping[str, Any]
-    folder: Path
-    used: frozenset[str]
-
-
-async def try_out(setup: Setup) -> None:
+async def try_out(options: Acp) -> None:
     """Start an agent and open a session without servers.
 
     Raises:
         PreflightError: that does not work.
     """
-    find_program(whole_path(setup.command[0], setup.folder), setup.folder)
+    folder = options.folder.absolute()
+    find_program(whole_path(options.words[0], folder), folder)
     context = Context(instructions="You are tried out.")  # not every agent takes an empty system prompt
     try:
-        async with asyncio.timeout(_PATIENCE), open_conversation(setup, context):
+        async with asyncio.timeout(_PATIENCE), open_conversation(options, context):
             return
     except TrialError as error:
         doubt = f"; {_DOUBT}" if error.kind in {"process", "agent_error"} else ""
         raise PreflightError(f"{error}{doubt}") from error
     except TimeoutError as error:
-        name = Path(setup.command[0]).name
+        name = Path(options.words[0]).name
         raise PreflightError(f"{name} opens no session within {_PATIENCE:g} s; {_DOUBT}") from error
 
 
 @asynccontextmanager
-async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Conversation]:
+async def open_conversation(options: Acp, context: Context) -> AsyncIterator[Conversation]:
     """Start an agent and open a session.
 
     Raises:
         TrialError: that fails, or the agent cannot be given what the trial has.
     """
-    if context.history and not setup.used & {"history", "history_file"}:
+    if context.history and not options.used & {"history", "history_file"}:
         raise TrialError(
             "the sample has earlier messages, and the Agent Client Protocol has no place for them; write {history_file}"
             " where the agent takes a file with them",
             kind="history_unsupported",
         )
-    context = inside(context)
+    context, own_folder = inside(context), options.folder.absolute()
     async with open_folder(context) as folder:
-        access = None if setup.model is None else setup.model.access(setup.wire, context.model_headers)
-        placeholders = Placeholders(folder, context, access, setup.folder, setup.used)
-        await placeholders.write_files(setup.files)
-        env = environment(folder.home, {name: placeholders.fill(text) for name, text in setup.env.items()})
-        command = [placeholders.fill(whole_path(text, setup.folder)) for text in setup.command]
+        access = options.model.access(API_WIRES[options.api], context.model_headers) if options.model else None
+        placeholders = Placeholders(folder, context, access, own_folder, options.used)
+        await placeholders.write_files(options.templates)
+        env = environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
+        command = [placeholders.fill(whole_path(text, own_folder)) for text in options.words]
         url = access.base_url if access is not None else None
-        shut_in = confinement(context, folder, url, needed(setup.command, setup.folder))
+        shut_in = confinement(context, folder, url, needed(options.words, own_folder))
         process = Process(Path(command[0]).name, command, env, folder.work, shut_in)
         context.builder.leave_calls_to_tap(context.servers)
         async with running(process, context.builder), AsyncExitStack() as stack:
             terminals = Terminals(env, shut_in)
             uses = ToolUses(context.builder, context.servers, terminals.output)
-            agent = Agent(process, Client(context, folder, terminals, setup.permissions, uses))
+            agent = Agent(process, Client(context, folder, terminals, options.permissions, uses))
             stack.push_async_callback(agent.connection.close)
             stack.push_async_callback(terminals.close)
             agreed = await agent.initialize()
-            if setup.login is not None:
-                await agent.log_in(setup.login)
+            if options.login is not None:
+                await agent.log_in(options.login)
             servers = [
                 each
                 for server in context.servers
-                if (each := agent.server(server, agreed, elsewhere=bool(setup.used & {"mcp_config", "servers"})))
+                if (each := agent.server(server, agreed, elsewhere=bool(options.used & {"mcp_config", "servers"})))
             ]
-            session = await agent.open_session(folder.work, servers, _filled(setup.meta, placeholders))
-            await agent.choose(session, setup.mode, setup.settings)
+            session = await agent.open_session(folder.work, servers, _filled(options.meta, placeholders))
+            await agent.choose(session, options.mode, options.settings)
             yield Conversation(agent, session.session_id, placeholders)
 
 

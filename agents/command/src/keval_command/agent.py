@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from jmespath.parser import ParsedResult
 
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
-from keval_command.conversation import CommandConversation, Program
+from keval_command.conversation import CommandConversation
 from keval_command.output import Events, expression
 from keval_programs import (
     OF_PROGRAMS,
@@ -82,34 +82,33 @@ class Command:
     reads: FolderConventions = attrs.field(factory=FolderConventions)
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     folder: Path = Path()
-    _program: Program = attrs.field(init=False, repr=False, eq=False)
+    first: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
+    """The command."""
+    again: tuple[str, ...] = attrs.field(default=(), init=False, repr=False, eq=False)
+    """The command of later messages, if there is one."""
+    templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
+    used: frozenset[str] = attrs.field(init=False, repr=False, eq=False)
+    """The names of the placeholders and variables in all options."""
+    answer_path: ParsedResult | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    session_path: ParsedResult | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        command = words("command", self.command)
-        check_placeholders("command", command, self.model)
+        self.first = words("command", self.command)
+        check_placeholders("command", self.first, self.model)
         check_placeholders("env", self.env.values(), self.model)
         check_placeholders("files", self.files, self.model)
-        again: tuple[str, ...] = ()
-        later: ParsedResult | None = None
         if self.session is not None:
-            again = words("session", self.session.command)
-            check_placeholders("session", again, self.model)
-            later = expression("session", self.session.id) if self.session.id is not None else None
+            self.again = words("session", self.session.command)
+            check_placeholders("session", self.again, self.model)
+            if self.session.id is not None:
+                self.session_path = expression("session", self.session.id)
         if self.events is not None and self.answer is None:
             raise ValueError("'events' must come with `answer`, the JMESPath expression of the answer in an event")
-        files = {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
-        texts = [*command, *self.env.values(), *self.files]
-        self._program = Program(
-            command=command,
-            again=again,
-            session=later,
-            answer=expression("answer", self.answer) if self.answer is not None else None,
-            events=self.events,
-            env=self.env,
-            folder=self.folder.absolute(),
-            files=files,
-            used=frozenset(placeholders_in(texts)).union(*(file.names for file in files.values())),
-        )
+        self.templates = {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
+        if self.answer is not None:
+            self.answer_path = expression("answer", self.answer)
+        used = frozenset(placeholders_in([*self.first, *self.env.values(), *self.files]))
+        self.used = used.union(*(file.names for file in self.templates.values()))
         check_models(self.model, self.models, API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
@@ -118,12 +117,12 @@ class Command:
 
     def own_files(self) -> Iterable[Path]:
         """Return the files beside the config that the commands name; see `keval.plugin.MadeOfFiles`."""
-        folder, commands = self._program.folder, (*self._program.command, *self._program.again)
-        return [Path(path) for word in commands if (path := whole_path(word, folder)) != word]
+        folder = self.folder.absolute()
+        return [Path(path) for word in (*self.first, *self.again) if (path := whole_path(word, folder)) != word]
 
     def servers_refusal(self) -> str | None:
         """Say why the agent cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
-        return None if self._program.used & {"mcp_config", "servers"} else SERVERS_REFUSED
+        return None if self.used & {"mcp_config", "servers"} else SERVERS_REFUSED
 
     def conventions(self) -> Conventions:
         """What the program finds in its folder; see `keval.plugin.WorksInFolder`."""
@@ -131,35 +130,30 @@ class Command:
 
     async def prepare(self) -> None:
         """Find the programs. Raises PreflightError: one is not found."""
-        for command in filter(None, (self._program.command, self._program.again)):
-            find_program(whole_path(command[0], self._program.folder), self._program.folder)
+        folder = self.folder.absolute()
+        for command in filter(None, (self.first, self.again)):
+            find_program(whole_path(command[0], folder), folder)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""
         return await run_conversation(self, sample, context)
 
     @asynccontextmanager
-    async def _opened(self, context: Context) -> AsyncIterator[Conversation]:
-        context = inside(context)
+    async def open(self, context: Context) -> AsyncIterator[Conversation]:
+        """Make the trial's folder; see `keval.plugin.ConversationalAgent`."""
+        context, own_folder = inside(context), self.folder.absolute()
         async with open_folder(context) as folder:
             placeholders = Placeholders(
                 folder=folder,
                 context=context,
                 access=self.model.access(API_WIRES[self.api], context.model_headers) if self.model else None,
-                config_folder=self._program.folder,
-                used=self._program.used,
+                config_folder=own_folder,
+                used=self.used,
                 session=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{context.trial}/{context.attempt}")),
             )
             placeholders.check()
-            await placeholders.write_files(self._program.files)
+            await placeholders.write_files(self.templates)
             context.builder.leave_calls_to_tap(context.servers)
             url = placeholders.access.base_url if placeholders.access is not None else None
-            yield CommandConversation(self._program, placeholders, confinement(context, folder, url, self._needs()))
-
-    def _needs(self) -> Iterator[Path]:
-        for command in filter(None, (self._program.command, self._program.again)):
-            yield from needed(command, self._program.folder)
-
-    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
-        """Make the trial's folder; see `keval.plugin.ConversationalAgent`."""
-        return self._opened(context)
+            needs = [need for command in (self.first, self.again) if command for need in needed(command, own_folder)]
+            yield CommandConversation(self, placeholders, confinement(context, folder, url, needs))

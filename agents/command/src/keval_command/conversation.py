@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
-from jmespath.parser import ParsedResult
 
 from keval.plugin import TrialError
-from keval_command.output import Events, Output
-from keval_programs import (
-    Confinement,
-    Placeholders,
-    Process,
-    TextTemplate,
-    environment,
-    placeholders_in,
-    running,
-    whole_path,
-)
+from keval_command.output import Output
+from keval_programs import Confinement, Placeholders, Process, environment, placeholders_in, running, whole_path
+
+if TYPE_CHECKING:
+    from keval_command.agent import Command
 
 _MOST_BYTES = 64 * 1024 * 1024
 _CHUNK = 65536
-
-
-@attrs.frozen
-class Program:
-    """What all trials share: the commands, and how they are read; see the options of `Command`.
-
-    `again` is the command of later messages, if there is one, and `session` finds the session's id in the output of the
-    first.
-    """
-
-    command: Sequence[str]
-    again: Sequence[str]
-    session: ParsedResult | None
-    answer: ParsedResult | None
-    events: Events | None
-    env: Mapping[str, str]
-    folder: Path
-    files: Mapping[str, TextTemplate]
-    used: frozenset[str]
 
 
 @attrs.define
 class CommandConversation:
     """A conversation with a program that is started anew for each message."""
 
-    _program: Program
+    _options: Command
     _placeholders: Placeholders
     _confinement: Confinement | None
     _asked: int = attrs.field(default=0, init=False)
@@ -60,35 +35,29 @@ class CommandConversation:
         Raises:
             TrialError: the program cannot be started, fails, or writes no answer; or it takes no second message.
         """
-        program, self._asked = self._program, self._asked + 1
+        options, self._asked = self._options, self._asked + 1
         builder = self._placeholders.context.builder
         with builder.turn(text):
             if self._asked == 1:
-                output = await self._run(program.command, self._placeholders.first_message(text))
-                if program.session is not None:
-                    self._placeholders.session = output.session(program.session)
-            elif program.again:
-                output = await self._run(program.again, text)
+                output = await self._run(options.first, self._placeholders.first_message(text))
+                if options.session_path is not None:
+                    self._placeholders.session = output.session(options.session_path)
+            elif options.again:
+                output = await self._run(options.again, text)
             else:
                 problem = (
                     "the sample has several messages, and the agent's options do not say how the program resumes a"
                     " session; give it `session:` with the command of later messages"
                 )
                 raise TrialError(problem, kind="turns_unsupported")
-            builder.said(output.answer(program.answer))
+            builder.said(output.answer(options.answer_path))
 
     async def _run(self, command: Sequence[str], question: str) -> Output:
         """Run a command to its end, and return its output."""
-        told, program = self._placeholders, self._program
-        filled = [told.fill(whole_path(argument, program.folder), question) for argument in command]
-        env = environment(told.folder.home, {name: told.fill(text) for name, text in program.env.items()})
-        process = Process(
-            name=Path(filled[0]).name,
-            command=filled,
-            env=env,
-            cwd=told.folder.work,
-            confinement=self._confinement,
-        )
+        told, options = self._placeholders, self._options
+        filled = [told.fill(whole_path(argument, told.config_folder), question) for argument in command]
+        env = environment(told.folder.home, {name: told.fill(text) for name, text in options.env.items()})
+        process = Process(Path(filled[0]).name, filled, env, told.folder.work, self._confinement)
         asks = "question" in placeholders_in(command)
         async with running(process, told.context.builder):
             feeding = asyncio.create_task(_feed(process, "" if asks else question))
@@ -100,7 +69,7 @@ class CommandConversation:
                 await asyncio.wait({feeding})
             if code:
                 raise process.death(output)
-        return Output(output, program.events)
+        return Output(output, options.events)
 
 
 async def _feed(process: Process, text: str) -> None:

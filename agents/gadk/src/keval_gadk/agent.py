@@ -97,14 +97,7 @@ class Gadk:
 
         client = self._connect()
         async with open_toolsets(context.servers) as toolsets:
-            conversation = await Conversation.start(
-                context,
-                Observer(context, toolsets, client),
-                client,
-                temperature=self.temperature,
-                max_tokens=self.max_tokens,
-                max_turns=self.max_turns,
-            )
+            conversation = await Conversation.start(context, Observer(context, toolsets, client), client, self)
             await conversation.remember(context.history)
             yield conversation
 

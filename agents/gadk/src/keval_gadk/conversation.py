@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 import attrs
 from google.adk.agents import LlmAgent, RunConfig
@@ -22,6 +23,9 @@ from keval.plugin import Context, TrialError, reporting_requests
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
+
+if TYPE_CHECKING:
+    from keval_gadk.agent import Gadk
 
 _NAME = "agent"  # ADK tells it to the model
 _USER = "user"
@@ -46,16 +50,7 @@ class Conversation:
     _client: ModelClient
 
     @classmethod
-    async def start(
-        cls,
-        context: Context,
-        observer: Observer,
-        client: ModelClient,
-        *,
-        temperature: float | None,
-        max_tokens: int | None,
-        max_turns: int,
-    ) -> Conversation:
+    async def start(cls, context: Context, observer: Observer, client: ModelClient, options: Gadk) -> Conversation:
         """Build the agent with the context's instructions and the observer's toolsets, and open its session."""
         agent = LlmAgent(
             name=_NAME,
@@ -64,8 +59,8 @@ class Conversation:
             instruction=lambda _: context.instructions,
             tools=[*observer.toolsets],
             generate_content_config=GenerateContentConfig(
-                temperature=temperature,
-                max_output_tokens=max_tokens,
+                temperature=options.temperature,
+                max_output_tokens=options.max_tokens,
                 seed=context.seed % _SEED_LIMIT,
                 http_options=HttpOptions(headers=dict(context.model_headers)),
             ),
@@ -77,7 +72,7 @@ class Conversation:
         sessions = InMemorySessionService()
         runner = Runner(app_name="keval", agent=agent, session_service=sessions)
         session = await sessions.create_session(app_name="keval", user_id=_USER)
-        return cls(context, observer, runner, sessions, session, max_turns, client)
+        return cls(context, observer, runner, sessions, session, options.max_turns, client)
 
     async def remember(self, history: Iterable[Message]) -> None:
         """Put what user and assistant said earlier into the session."""

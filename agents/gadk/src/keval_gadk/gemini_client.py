@@ -20,8 +20,10 @@ from keval_gadk.toolset import ResultForm
 class GeminiClient:
     """Headers and seed of a trial travel in its generation settings, which ADK's `Gemini` sends per request."""
 
-    errors = (APIError, httpx.TransportError)
+    errors: tuple[type[Exception], ...] = (APIError, httpx.TransportError)
+    """What a failed model request raises out of ADK."""
     output_includes_thoughts = False
+    """Whether ADK counts thinking within `candidates_token_count` for this wire, instead of beside it."""
     result_form = ResultForm(frozenset({"image/jpeg", "image/png", "image/webp", "application/pdf"}))
 
     def __init__(self, url: str, endpoint: Endpoint) -> None:
@@ -40,12 +42,15 @@ class GeminiClient:
         )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
+        """Return ADK's model object for one trial; `headers` and `seed` go with each of its requests."""
         return Gemini(model=self._model, client=self._client)
 
     def is_whole(self, response: LlmResponse) -> bool:
+        """Return whether a streamed reply came to its end; ADK takes the end of a stream for that."""
         return response.finish_reason is not None or response.error_code is not None
 
     def failure(self, error: Exception) -> ModelError:
+        """Return what one of `errors` means."""
         if isinstance(error, APIError):
             response = error.response
             headers = response.headers if isinstance(response, httpx.Response) else {}
@@ -53,5 +58,6 @@ class GeminiClient:
         return unreachable(error)
 
     async def aclose(self) -> None:
+        """Close the HTTP client."""
         await self._http.aclose()
         self._client.close()

@@ -16,8 +16,7 @@ from jmespath.exceptions import JMESPathError
 from keval import Sample, Transcript
 from keval.plugin import Context, TrialError
 from keval_clients import check_headers
-from keval_http.message_format import JSON, MessageFormat
-from keval_http.templates import EXAMPLE, Template, json_problem
+from keval_http.templates import EXAMPLE, JSON, Template, json_problem
 
 if TYPE_CHECKING:
     from keval_http.caller import Caller
@@ -68,31 +67,32 @@ class Http:
     usage: UsagePaths | None = None
     probe: bool = True
     _caller: Caller | None = attrs.field(default=None, init=False, repr=False, eq=False)
-    _format: MessageFormat = attrs.field(init=False, repr=False, eq=False)
+    url_template: Template = attrs.field(init=False, repr=False, eq=False)
+    body_template: Template | None = attrs.field(init=False, repr=False, eq=False)
+    """The body; `None` for GET, which has none."""
+    content_type: str = attrs.field(init=False, repr=False, eq=False)
+    usage_paths: Mapping[str, str] = attrs.field(init=False, repr=False, eq=False)
+    """A path for each kind of token that replies tell."""
 
     def __attrs_post_init__(self) -> None:
         if urlsplit(self.url).scheme not in {"http", "https"} or not urlsplit(self.url).hostname:
             raise ValueError(f"'url' must begin with http:// or https:// and a host; got {self.url!r:.60}")
         given = {name.lower(): value for name, value in self.headers.items()}
-        content_type = given.get("content-type", JSON).partition(";")[0].strip().lower()
-        url, body = _compiled("url", self.url), _compiled("body", self.body)
-        if self.method == "GET" and not url.names:
+        self.content_type = given.get("content-type", JSON).partition(";")[0].strip().lower()
+        self.url_template, body = _compiled("url", self.url), _compiled("body", self.body)
+        if self.method == "GET" and not self.url_template.names:
             raise ValueError("'url' must have the question for GET, such as …/ask?q={{ question | urlencode }}")
-        if isinstance(self.body, str) and content_type == JSON:
+        if isinstance(self.body, str) and self.content_type == JSON:
             _check_json(body)
-        if self.session is not None and "session" not in url.names | body.names:
+        if self.session is not None and "session" not in self.url_template.names | body.names:
             raise ValueError("'session' must be used by a template, such as `session: \"{{ session }}\"` in the body")
-        usage = {} if self.usage is None else attrs.asdict(self.usage, filter=lambda _, path: path is not None)
-        self._format = MessageFormat(
-            self.method,
-            url,
-            None if self.method == "GET" else body,
-            content_type,
-            self.events,
-            self.answer,
-            self.session,
-            usage,
-        )
+        told = {} if self.usage is None else attrs.asdict(self.usage, filter=lambda _, path: path is not None)
+        self.body_template, self.usage_paths = None if self.method == "GET" else body, told
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What of a trial the templates use."""
+        return self.url_template.names | (self.body_template.names if self.body_template else frozenset())
 
     async def prepare(self) -> None:
         """Import the HTTP client, beside the event loop, and look whether the endpoint is there."""
@@ -102,7 +102,7 @@ class Http:
 
     def servers_refusal(self) -> str | None:
         """Say why the endpoint cannot be given MCP servers; see `keval.plugin.RefusesServers`."""
-        if "servers" in self._format.names:
+        if "servers" in self.names:
             return None
         return (
             'no template hands them over; add `servers: "{{ servers }}"` to the body, under the name that the endpoint'
@@ -135,11 +135,11 @@ class Http:
         self._check_handed_over(context, sample)
         about = {"id": sample.id, "metadata": sample.metadata} if sample is not None else {"id": "", "metadata": {}}
         context.builder.leave_calls_to_tap(context.servers)
-        yield HttpConversation(self._format, self._ready(), context, about)
+        yield HttpConversation(self, self._ready(), context, about)
 
     def _check_handed_over(self, context: Context, sample: Sample | None) -> None:
         """Raise TrialError if the trial has something that no template hands over."""
-        names = self._format.names
+        names = self.names
         if context.servers and (refusal := self.servers_refusal()) is not None:
             raise TrialError(refusal, kind="servers_unsupported")
         if unreachable := [server.name for server in context.servers if server.url is None]:

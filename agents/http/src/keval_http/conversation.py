@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import attrs
+import orjson
 
 from keval import Transcript, Usage
 from keval.plugin import Context, TrialError
 from keval_clients import Reply as HttpReply, event_data
 from keval_http.caller import Caller
-from keval_http.message_format import MessageFormat
 from keval_http.replies import Reply, bad_reply
+from keval_http.templates import JSON, json_problem
+
+if TYPE_CHECKING:
+    from keval_http.agent import Http
 
 _DONE = "[DONE]"
 """The data of an event with which many streams end, after OpenAI's."""
@@ -24,7 +28,7 @@ _DONE = "[DONE]"
 class HttpConversation:
     """Sends one request for each message. `about` is what templates may know of the sample."""
 
-    _format: MessageFormat
+    _options: Http
     _caller: Caller
     _context: Context
     _about: Mapping[str, Any]
@@ -34,11 +38,11 @@ class HttpConversation:
 
     def __attrs_post_init__(self) -> None:
         self._said = [{"role": message.role, "content": message.text} for message in self._context.history]
-        self._session = uuid4().hex if self._format.session is None else None
+        self._session = uuid4().hex if self._options.session is None else None
 
     async def ask(self, text: str) -> None:
         """Send a message; see `keval.plugin.Conversation`."""
-        builder, form = self._context.builder, self._format
+        builder, form = self._context.builder, self._options
         if self._usages and self._session is None:
             problem = f"the reply before had no session at {form.session!r}, so that this message would begin another"
             raise TrialError(problem, kind="bad_answer")
@@ -59,14 +63,14 @@ class HttpConversation:
     def transcript(self) -> Transcript:
         """Return the transcript, with the tokens that the replies told, if they are to be told."""
         transcript = self._context.builder.transcript()
-        if not self._format.usage:
+        if not self._options.usage_paths:
             return transcript
         return attrs.evolve(transcript, usage=sum(self._usages[1:], self._usages[0]))
 
     def _with_instructions(self, text: str) -> str:
         """Put the system prompt before the first message, unless a template has a place for it."""
         begins = len(self._said) == len(self._context.history)
-        if not begins or not self._context.instructions or self._format.names & {"instructions", "messages"}:
+        if not begins or not self._context.instructions or self._options.names & {"instructions", "messages"}:
             return text
         return f"{self._context.instructions}\n\n{text}"
 
@@ -84,10 +88,20 @@ class HttpConversation:
             **self._about,
         }
         try:
-            url, body = self._format.render(values)
+            return str(self._options.url_template.render(values)), self._body(values)
         except ValueError as error:
             raise TrialError(str(error), kind="bad_request") from error
-        return url, body
+
+    def _body(self, values: Mapping[str, Any]) -> bytes | None:
+        """Render the body. Raises ValueError: the template fails, or what it renders is no JSON."""
+        if self._options.body_template is None:
+            return None
+        body = self._options.body_template.render(values)
+        if not isinstance(body, str):
+            return orjson.dumps(body)
+        if self._options.content_type == JSON and (problem := json_problem(body)):
+            raise ValueError(f"the body is no JSON: {problem}; it is {body!r:.200}")
+        return body.encode()
 
     async def _read_events(self, response: HttpReply, reply: Reply) -> None:
         """Read the events of a stream up to its end, and report each piece of the answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import jmespath
@@ -11,7 +11,9 @@ from jmespath.exceptions import JMESPathError
 from keval import Usage
 from keval.plugin import TrialError
 from keval_clients import read_json
-from keval_http.message_format import MessageFormat
+
+if TYPE_CHECKING:
+    from keval_http.agent import Http
 
 _SHOWN = 200
 """Characters that are shown of a reply."""
@@ -19,9 +21,9 @@ _SHOWN = 200
 
 @attrs.define
 class Reply:
-    """What an endpoint replied to one message, as far as it was read."""
+    """What an endpoint replied to one message, as far as it was read, by the agent's options."""
 
-    _format: MessageFormat
+    _options: Http
     _pieces: list[str] = attrs.field(factory=list, init=False)
     session: object = None
     _told: dict[str, Any] = attrs.field(factory=dict, init=False)
@@ -33,9 +35,9 @@ class Reply:
 
     def take(self, text: str) -> str:
         """Read the reply, or one of its events, and return the piece of the answer in it. Raises TrialError."""
-        form = self._format
-        data = _data(text) if form.answer or form.session or form.usage else None
-        for name, path in form.usage.items():
+        form = self._options
+        data = _data(text) if form.answer or form.session or form.usage_paths else None
+        for name, path in form.usage_paths.items():
             if (count := _found(path, data)) is not None:
                 self._told[name] = count
         if form.session is not None and (session := _found(form.session, data)) is not None:

@@ -13,6 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from keval.plugin import suggestion
 
+JSON = "application/json"
 NAMES = ("question", "instructions", "history", "messages", "session", "servers", "id", "metadata")
 """What a template can use. Neither the golden answer nor facts are among it."""
 
