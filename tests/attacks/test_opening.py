@@ -29,7 +29,7 @@ OWN = "keval's own folder, in which no agent writes"
 
 ALLOWED = {
     "keval_programs/tree.py": {
-        **dict.fromkeys(("content", "_read", "at", "find", "write", "link", "remove"), BY_DESCRIPTOR),
+        **dict.fromkeys(("content", "_blocks", "at", "find", "write", "link", "remove"), BY_DESCRIPTOR),
         **dict.fromkeys(("_replace", "_target", "_entries", "_open"), BY_DESCRIPTOR),
         "read": "by its path only on Windows, where there are no sandboxes",
     },

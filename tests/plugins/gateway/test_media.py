@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from keval_gateway import ChatMessage
+from keval_gateway.protocols import WireProtocol
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
 from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses
-from keval_gateway.protocols.protocol import WireProtocol
 
 
 def chat(data: str) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import pytest
 
 from keval.plugin import CrewOrder, CrewWatcher, TrialKey
 from keval.records.manifest import WorkerEntry
-from keval_ray.crew import RayCrew
-from keval_ray.place import Assigned
+from keval_ray.crew import Assigned, RayCrew
 from keval_ray.tasks import RunTask
 
 

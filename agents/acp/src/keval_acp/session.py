@@ -29,7 +29,7 @@ from keval_programs import (
 )
 
 if TYPE_CHECKING:
-    from keval_acp.agent import Acp
+    from keval_acp import Acp
 
 _PATIENCE = 60.0
 """Seconds in which an agent that is tried out opens a session."""

@@ -41,11 +41,10 @@ class Terminal:
     @property
     def output(self) -> str:
         """What it wrote; a character that the limit cuts is left out."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         written = bytes(self._written)
         while self.truncated and written and written[0] & 0xC0 == 0x80:
             written = written[1:]
-        return decoder.decode(written)
+        return codecs.getincrementaldecoder("utf-8")("replace").decode(written)
 
     async def wait(self) -> int:
         """Wait until it has ended and all is read; returns its exit code."""

@@ -14,7 +14,7 @@ from keval_command.output import Output
 from keval_programs import Confinement, Placeholders, Process, environment, placeholders_in, running, whole_path
 
 if TYPE_CHECKING:
-    from keval_command.agent import Command
+    from keval_command import Command
 
 _MOST_BYTES = 64 * 1024 * 1024
 _CHUNK = 65536

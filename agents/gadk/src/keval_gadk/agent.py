@@ -13,9 +13,10 @@ import attrs
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
 from keval_clients import check_variables
-from keval_gadk.client import ModelClient, connect
+from keval_gadk.client import connect
 
 if TYPE_CHECKING:
+    from keval_gadk.client import ModelClient
     from keval_gadk.conversation import Conversation
 
 Api: TypeAlias = Literal["auto", "gemini", "chat", "responses", "anthropic"]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from keval_gadk.gemini_client import GeminiClient
     from keval_gadk.openai_client import OpenAIClient
 
-ModelClient: TypeAlias = "AnthropicClient | GeminiClient | OpenAIClient"
-"""Reaches one model over one wire protocol, without retries of its own."""
+    ModelClient: TypeAlias = AnthropicClient | GeminiClient | OpenAIClient
+    """Reaches one model over one wire protocol, without retries of its own."""
 
 
 def connect(wire: Wire, url: str, endpoint: Endpoint) -> ModelClient:

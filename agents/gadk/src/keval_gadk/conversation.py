@@ -20,12 +20,12 @@ from google.genai.types import Content, GenerateContentConfig, HttpOptions, Part
 
 from keval import Message
 from keval.plugin import Context, TrialError, reporting_requests
-from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
 
 if TYPE_CHECKING:
-    from keval_gadk.agent import Gadk
+    from keval_gadk import Gadk
+    from keval_gadk.client import ModelClient
 
 _NAME = "agent"  # ADK tells it to the model
 _USER = "user"

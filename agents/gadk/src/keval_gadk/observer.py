@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from google.adk.agents.callback_context import CallbackContext
@@ -17,10 +17,12 @@ from google.genai.types import FinishReason, Tool
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ToolsMissingError, TranscriptBuilder, TrialError, is_blank, sum_of_counts
-from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
 from keval_mcp import ToolResult
+
+if TYPE_CHECKING:
+    from keval_gadk.client import ModelClient
 
 _BROKEN_OFF = "its stream ended before the reply did"
 

@@ -18,7 +18,7 @@ from keval_http.replies import Reply, bad_reply
 from keval_http.templates import JSON, json_problem
 
 if TYPE_CHECKING:
-    from keval_http.agent import Http
+    from keval_http import Http
 
 _DONE = "[DONE]"
 """The data of an event with which many streams end, after OpenAI's."""

@@ -13,7 +13,7 @@ from keval.plugin import TrialError
 from keval_clients import read_json
 
 if TYPE_CHECKING:
-    from keval_http.agent import Http
+    from keval_http import Http
 
 _SHOWN = 200
 """Characters that are shown of a reply."""

@@ -43,8 +43,7 @@ class Ms:
 
     volatile: ClassVar[tuple[Volatile, ...]] = (
         Volatile(
-            "the id that the framework draws for a call to which the model gave none",
-            pattern=r"af-call-[0-9a-f]{32}\b",
+            "the id that the framework draws for a call to which the model gave none", pattern=r"af-call-[0-9a-f]{32}\b"
         ),
     )
 

@@ -9,15 +9,7 @@ from typing import Any
 from agent_framework import ChatResponse, ChatResponseUpdate
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
-from keval.plugin import (
-    MAX_OUTPUT_TOKENS,
-    REFUSAL,
-    FinishReason,
-    ModelError,
-    TrialError,
-    is_blank,
-    retry_after_seconds,
-)
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, is_blank, retry_after_seconds
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""

@@ -86,11 +86,7 @@ class HttpTool(MCPStreamableHTTPTool):
 
     def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient | None) -> None:
         super().__init__(
-            server.name,
-            server.url,
-            http_client=client,
-            static_headers=server.headers,
-            **_options(server, parse),
+            server.name, server.url, http_client=client, static_headers=server.headers, **_options(server, parse)
         )
         self.connection = Connection(server.name)
         self._server = server
@@ -167,12 +163,9 @@ def result_parser(wire: Wire) -> ParseResult:
 
 def dropped_kinds(result: object) -> tuple[ContentKind, ...]:
     """Return the kind of each medium in a result that the model is not shown."""
-    found = (item.additional_properties.get(_DROPPED) for item in _items(result))
+    items: Iterable[Content] = result if isinstance(result, list) else ()
+    found = (item.additional_properties.get(_DROPPED) for item in items)
     return tuple(kind for kind in found if kind is not None)
-
-
-def _items(result: object) -> Iterable[Content]:
-    return result if isinstance(result, list) else ()
 
 
 def _content(part: str | Media, inputs: frozenset[str]) -> Content:

@@ -8,7 +8,6 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -23,14 +22,11 @@ from starlette.types import Receive, Scope, Send
 from keval_gateway.admission import admit, check_schemas, read_body
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
 from keval_gateway.disturb import PAGE, Draw, Fault, first_half, refusal
-from keval_gateway.protocols import (
-    AnthropicMessages,
-    GeminiContent,
-    OpenAIChat,
-    OpenAIResponses,
-    WireProtocol,
-    complete,
-)
+from keval_gateway.protocols import WireProtocol
+from keval_gateway.protocols.anthropic import AnthropicMessages
+from keval_gateway.protocols.gemini import GeminiContent
+from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses
+from keval_gateway.protocols.protocol import complete
 from keval_loopback.serving import CLOSE
 
 _log = logging.getLogger(__name__)
@@ -113,10 +109,7 @@ class _Gate:
                 admit(request, self.token)
                 asked = await _read(wire, request, prepare)
                 fault = self.disturb.fault(_identity(asked)) if self.disturb else None
-                if fault is None:
-                    response = await self._answer(wire, asked)
-                else:
-                    response = await _disturbed(fault, partial(self._answer, wire, asked), partial(_refusal, wire))
+                response = await (self._disturbed(fault, wire, asked) if fault else self._answer(wire, asked))
             except ModelFault as fault:
                 response = _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
@@ -143,6 +136,26 @@ class _Gate:
             return StreamingResponse(_each(wire.events(asked, answer), pause), media_type="text/event-stream")
         return _json(wire.render(asked, answer))
 
+    async def _disturbed(self, fault: Fault, wire: WireProtocol, asked: ChatRequest) -> Response:
+        """Return the response to a request that a fault hits."""
+        if fault.status is not None:
+            response = _refusal(wire, refusal(fault.status))
+            if fault.retry_after_header is not None:
+                response.headers["retry-after"] = fault.retry_after_header
+            return response
+        if fault.content_type is not None:
+            return Response(PAGE, media_type=fault.content_type)
+        if fault.drop == "before":
+            return _Dropped()
+        if fault.stall_seconds is not None:
+            await asyncio.sleep(fault.stall_seconds)
+            return await self._answer(wire, asked)
+        right = await self._answer(wire, asked)
+        body, media_type = await _whole(right), right.headers["content-type"]
+        if fault.truncate:
+            return Response(first_half(body), right.status_code, media_type=media_type)
+        return _Dropped(Response(body, right.status_code, media_type=media_type))
+
 
 async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> ChatRequest:
     content = await read_body(request)
@@ -162,8 +175,7 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
         raise ModelFault(400, f"the request lacks {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise ModelFault(400, f"the request does not have the protocol's shape: {error}") from error
-    trial = unquote(request.headers.get("x-keval-trial", ""))
-    headers = dict(request.headers)
+    trial, headers = unquote(request.headers.get("x-keval-trial", "")), dict(request.headers)
     return attrs.evolve(asked, trial=trial, repetition=repetition, resample=resample, headers=headers)
 
 
@@ -173,9 +185,7 @@ def _identity(asked: ChatRequest) -> bytes:
 
 
 def _refusal(wire: WireProtocol, fault: ModelFault) -> Response:
-    headers = {}
-    if fault.retry_after is not None:
-        headers["retry-after"] = str(math.ceil(fault.retry_after))
+    headers = {} if fault.retry_after is None else {"retry-after": str(math.ceil(fault.retry_after))}
     return _json(wire.fault(fault), fault.status, headers)
 
 
@@ -189,32 +199,6 @@ async def _each(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
         yield each
         if pause:
             await asyncio.sleep(pause)
-
-
-async def _disturbed(
-    fault: Fault, answer: Callable[[], Awaitable[Response]], refused: Callable[[ModelFault], Response]
-) -> Response:
-    """Return the response to a request that a fault hits.
-
-    `answer` makes the right one, and `refused` renders a refusal.
-    """
-    if fault.status is not None:
-        response = refused(refusal(fault.status))
-        if fault.retry_after_header is not None:
-            response.headers["retry-after"] = fault.retry_after_header
-        return response
-    if fault.content_type is not None:
-        return Response(PAGE, media_type=fault.content_type)
-    if fault.drop == "before":
-        return _Dropped()
-    if fault.stall_seconds is not None:
-        await asyncio.sleep(fault.stall_seconds)
-        return await answer()
-    right = await answer()
-    body = await _whole(right)
-    if fault.truncate:
-        return Response(first_half(body), right.status_code, media_type=right.headers["content-type"])
-    return _Dropped(Response(body, right.status_code, media_type=right.headers["content-type"]))
 
 
 async def _whole(response: Response) -> bytes:

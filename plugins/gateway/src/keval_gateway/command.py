@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from keval.errors import ConfigError, PluginError
-from keval_gateway.chat import KEY_VARIABLE, Respond, wire_urls
+from keval_gateway.chat import KEY_VARIABLE, wire_urls
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
 from keval_loopback.loopback import inherited, listen
 
 if TYPE_CHECKING:
-    import socket
-
     from keval_gateway.disturb import Draw
 
 
@@ -78,28 +76,34 @@ def gateway(
         raise click.UsageError(
             "say what should answer: `keval gateway --simulate` or `keval gateway --responder NAME`, one of the two"
         )
+    draw: Draw | None = None
     try:
         respond = make_responder(responder, seed) if responder else RespondersByName(seed)
-    except PluginError as error:
+        if disturb is not None:
+            from keval_gateway.disturb import Draw, read_faults
+
+            draw = Draw(read_faults(disturb))
+    except (ConfigError, PluginError) as error:
         raise _BadInputError(str(error)) from error
-    draw = None if disturb is None else _draw(disturb)
     key = _key(token, no_token)
     # The web server takes a third of a second to import, for which `--help` need not wait.
     import asyncio
 
+    async def serve() -> None:
+        from keval_gateway.app import build_app
+        from keval_loopback.child import serving_until_ended
+
+        pause, latency = pause_ms / 1000, latency_ms / 1000
+        app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
+        async with serving_until_ended(app, listener, child=child) as base:
+            if not child:
+                click.echo(_welcome(_described(responder), base, key))
+        if draw is not None and not child:
+            click.echo(draw.told(), err=True)
+
     try:
-        asyncio.run(
-            _serve(
-                respond,
-                _described(responder),
-                key,
-                draw,
-                listener=listen(port) if listen_fd is None else inherited(listen_fd),
-                latency=latency_ms / 1000,
-                pause=pause_ms / 1000,
-                child=child,
-            )
-        )
+        listener = listen(port) if listen_fd is None else inherited(listen_fd)
+        asyncio.run(serve())
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}; choose another --port") from error
 
@@ -112,38 +116,6 @@ def _key(token: str | None, no_token: bool) -> _Key:
         return _Key(given, f"${KEY_VARIABLE}")
     chosen = token or secrets.token_urlsafe(24)
     return _Key(chosen, shlex.quote(chosen))
-
-
-def _draw(path: Path) -> Draw:
-    """Read a file of faults."""
-    from keval_gateway.disturb import Draw, read_faults
-
-    try:
-        return Draw(read_faults(path))
-    except ConfigError as error:
-        raise _BadInputError(str(error)) from error
-
-
-async def _serve(
-    respond: Respond,
-    described: str,
-    key: _Key,
-    draw: Draw | None,
-    *,
-    listener: socket.socket,
-    latency: float,
-    pause: float,
-    child: bool,
-) -> None:
-    from keval_gateway.app import build_app
-    from keval_loopback.child import serving_until_ended
-
-    app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
-    async with serving_until_ended(app, listener, child=child) as base:
-        if not child:
-            click.echo(_welcome(described, base, key))
-    if draw is not None and not child:
-        click.echo(draw.told(), err=True)
 
 
 def _described(responder: str | None) -> str:

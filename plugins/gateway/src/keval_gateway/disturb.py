@@ -201,7 +201,10 @@ def _identity(request: ModelRequest) -> bytes:
 
 async def _disturbed(fault: Fault, request: ModelRequest, next: Next) -> ModelResponse:
     if fault.status is not None:
-        return _refused(fault, request, refusal(fault.status))
+        told = fault.retry_after_header
+        headers = {"content-type": "application/json", **({} if told is None else {"retry-after": told})}
+        body = PROTOCOLS[request.wire].fault(refusal(fault.status))
+        return ModelResponse.of(fault.status, headers, orjson.dumps(body))
     if fault.content_type is not None:
         return ModelResponse.of(200, {"content-type": fault.content_type}, PAGE)
     if fault.drop == "before":
@@ -215,13 +218,6 @@ async def _disturbed(fault: Fault, request: ModelRequest, next: Next) -> ModelRe
     if fault.truncate:
         return ModelResponse.of(response.status, response.headers, half)
     return ModelResponse(response.status, response.headers, _broken_off(half))
-
-
-def _refused(fault: Fault, request: ModelRequest, refusal: ModelFault) -> ModelResponse:
-    headers = {"content-type": "application/json"}
-    if fault.retry_after_header is not None:
-        headers["retry-after"] = fault.retry_after_header
-    return ModelResponse.of(refusal.status, headers, orjson.dumps(PROTOCOLS[request.wire].fault(refusal)))
 
 
 async def _broken_off(body: bytes) -> AsyncIterator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -108,7 +108,8 @@ class ProxyApp:
             key = way.admit(request)
             body = await read_body(request)
             models = way.models
-            deciding = partial(decide, request.method, f"/{rest}", request.url.query, body, _wires(models))
+            wires = {name: route.endpoint.urls.keys() for name, route in models.items()}
+            deciding = partial(decide, request.method, f"/{rest}", request.url.query, body, wires)
             found = await asyncio.to_thread(deciding) if len(body) > _LONG else deciding()
             way.admit(request)  # the attempt may have ended while the body was read
         except ModelFault as fault:
@@ -122,12 +123,15 @@ class ProxyApp:
             await _whole(send, ModelResponse.of(200, _JSON, orjson.dumps(found)))
             return
         route, headers = models[found.model], request_headers(request.headers.items())
+        if key is not None:  # of a program's headers, what is passed on, and who asks, which the key alone tells
+            kept = {name: value for name, value in headers.items() if name in PASSED_HEADERS}
+            headers = {**kept, **_JSON, ASKER_HEADER: key.value}
         asked = ModelRequest(
             model=route.endpoint.model,
             wire=found.wire,
             method=request.method,
             path=found.path,
-            headers=headers if key is None else _of_program(headers, key),
+            headers=headers,
             body=body,
             asker=route.asker,
         )
@@ -188,16 +192,6 @@ def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[st
     return {model_name(each.endpoint.model): each for each in routes if each.asker == route.asker and each is not route}
 
 
-def _wires(models: Mapping[str, ProxyRoute]) -> Mapping[str, Collection[Wire]]:
-    return {name: route.endpoint.urls.keys() for name, route in models.items()}
-
-
-def _of_program(headers: Mapping[str, str], key: AttemptKey) -> dict[str, str]:
-    """Return the headers that are passed on of a program's, and who asks, which the key alone tells."""
-    kept = {name: value for name, value in headers.items() if name in PASSED_HEADERS}
-    return {**kept, **_JSON, ASKER_HEADER: key.value}
-
-
 def _start(response: ModelResponse) -> Message:
     headers = response_headers(response.headers.items())
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
@@ -210,8 +204,7 @@ async def _whole(send: Send, response: ModelResponse) -> None:
 
 
 def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
-    body = orjson.dumps(PROTOCOLS[wire].fault(fault))
-    return ModelResponse.of(fault.status, _JSON, body)
+    return ModelResponse.of(fault.status, _JSON, orjson.dumps(PROTOCOLS[wire].fault(fault)))
 
 
 async def send_on(

@@ -197,12 +197,7 @@ def _listing(wire: Wire, name: str, models: Models) -> Mapping[str, Any]:
 
 _DESCRIBED = {
     "openai-chat": lambda name: {"id": name, "object": "model", "created": 0, "owned_by": "keval"},
-    "anthropic": lambda name: {
-        "type": "model",
-        "id": name,
-        "display_name": name,
-        "created_at": "1970-01-01T00:00:00Z",
-    },
+    "anthropic": lambda name: {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"},
     "gemini": lambda name: {
         "name": f"models/{name}",
         "displayName": name,

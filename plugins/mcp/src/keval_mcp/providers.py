@@ -179,12 +179,7 @@ class _Remote(_Server):
 
     @asynccontextmanager
     async def start(
-        self,
-        label: str,
-        facts: Facts = no_facts,
-        *,
-        keeps_trials_apart: bool = False,
-        bring_up: BringUp | None = None,
+        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False, bring_up: BringUp | None = None
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
 
@@ -282,25 +277,17 @@ def sharing_of(server: ServerSpec, tools: Iterable[Mapping[str, Any]]) -> Sharin
     hint it may change something that another trial sees.
     """
     planned = planned_sharing(server)
-    changing = [str(tool["name"]) for tool in tools if not _is_read_only(tool)]
+    hints = ((str(tool["name"]), tool.get("annotations")) for tool in tools)
+    changing = [name for name, hint in hints if not (isinstance(hint, Mapping) and hint.get("readOnlyHint") is True)]
     if planned is not None:
         # The author's word needs no proof where there is nothing to keep apart.
         return attrs.evolve(planned, verified=planned.verified or (planned.shared and not changing))
     if not changing:
         return Sharing(True, "every tool is read-only")
-    return Sharing(False, f"not read-only: {_listed(changing)}", verified=_is_seen(server))
+    more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
+    return Sharing(False, f"not read-only: {', '.join(changing[:_NAMED])}{more}", verified=_is_seen(server))
 
 
 def _is_seen(server: ServerSpec) -> bool:
     """Return whether keval itself keeps trials apart: it starts processes; whether sessions are apart it cannot see."""
     return server.transport == "stdio"
-
-
-def _is_read_only(tool: Mapping[str, Any]) -> bool:
-    annotations = tool.get("annotations")
-    return isinstance(annotations, Mapping) and annotations.get("readOnlyHint") is True
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

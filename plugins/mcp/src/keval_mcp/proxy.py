@@ -20,7 +20,7 @@ from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
 from keval_mcp.passage.failures import error_in, recorded_error
 from keval_mcp.passage.live_link import LiveLink, ServerUsers
-from keval_mcp.passage.passage import Link, Offered, Passage, Telling
+from keval_mcp.passage.passage import Link, Offered, Passage
 from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.providers import sharing_of
 from keval_mcp.reconciliation import as_observed, check
@@ -178,29 +178,24 @@ class _Live:
                 await stack.enter_async_context(self._turn)
             number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
             try:
-                link, listing = await self._link(server, stack)
+                own = await self._own(server, stack)
+                if own is None:
+                    await self.starter.reach(self.connection)
+                connection = own or self.connection
+                listing = (await connection.upstream()).listing
             except ServerLostError as lost:
                 if server.traffic_log is not None:
                     server.traffic_log.end(number, error=recorded_error(lost, sent=False))
                 raise
+            # A session of one's own with a server that others use, too, is no server of one's own.
+            users = ServerUsers() if own is not None and server.transport == "stdio" else self._users
+            cassette, is_own = server.cassette, own is not None
+            replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
+            link = LiveLink(connection, server.meta, users.join(), is_own, replayed)
             if server.traffic_log is not None:
                 other = listing.tools != self.tapped.changes.original.tools
                 server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
             yield await self.tapped.reached(server, link, listing, stack)
-
-    async def _link(self, server: ServerSpec, stack: AsyncExitStack) -> tuple[LiveLink, Listing]:
-        """Return one attempt's link, and what the server lists by now. Raises ServerLostError."""
-        own = await self._own(server, stack)
-        if own is None:
-            await self.starter.reach(self.connection)
-        # A session of one's own with a server that others use, too, is no server of one's own.
-        alone = own is not None and server.transport == "stdio"
-        company = ServerUsers() if alone else self._users
-        connection = own or self.connection
-        listing = (await connection.upstream()).listing
-        cassette, is_own = server.cassette, own is not None
-        replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
-        return LiveLink(connection, server.meta, company.join(), is_own, replayed), listing
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
@@ -261,17 +256,14 @@ class Tapped:
         """Return how an agent reaches what is behind `link`, which lists this by now."""
         if server.aliases != self.changes.aliases:  # they are known when all servers of the condition are
             self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
-        changes = self.changes
-        trial = changes.trial(seed=server.seed, trial=server.trial, shuffled_results=server.shuffled_results)
-        offered = Offered(server.name, server.dynamic_tools, changes, trial, CallLog())
+        trial = self.changes.trial(seed=server.seed, trial=server.trial, shuffled_results=server.shuffled_results)
+        offered = Offered(server.name, server.dynamic_tools, trial, CallLog())
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
-        telling = Telling(server.name, server.emit)
-        passage = Passage(link, offered, progress_timeout, telling, server.traffic_log, server.admit)
+        passage = Passage(link, offered, progress_timeout, server.emit, server.traffic_log, server.admit)
         # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
-        plain = Changes.of((), {}, listing)
-        offered = Offered(server.name, "freeze", plain, plain.trial(), CallLog())
-        source = Passage(link, offered, progress_timeout, Telling(server.name), server.traffic_log, guest=True)
+        offered = Offered(server.name, "freeze", Changes.of((), {}, listing).trial(), CallLog())
+        source = Passage(link, offered, progress_timeout, traffic_log=server.traffic_log, guest=True)
         stack.push_async_callback(source.close)
         return McpServer(
             name=server.name,

@@ -92,25 +92,22 @@ class Watch:
     async def exceeded(self, name: str, process: int, stderr_bytes: Callable[[], int]) -> TrialError:
         """Return what the program of a process has used too much of, as soon as that is seen."""
         self.together.add(process)
+        look_at_disk = 0.0
         try:
-            return await self._exceeded(name, stderr_bytes)
+            while True:
+                found = await asyncio.to_thread(self._of_processes, [*self.together])
+                if stderr_bytes() > self.limits.max_stderr_bytes:
+                    found = f"wrote more than {self.limits.max_stderr_bytes:,} bytes on stderr (`max_stderr_bytes`"
+                if found is None and time.monotonic() >= look_at_disk:
+                    began = time.monotonic()
+                    found = await asyncio.to_thread(self._of_disk)
+                    took = time.monotonic() - began
+                    look_at_disk = time.monotonic() + max(_DISK_INTERVAL, _DISK_SHARE * took)
+                if found is not None:
+                    return _error(name, found)
+                await asyncio.sleep(_INTERVAL)
         finally:
             self.together.discard(process)
-
-    async def _exceeded(self, name: str, stderr_bytes: Callable[[], int]) -> TrialError:
-        look_at_disk = 0.0
-        while True:
-            found = await asyncio.to_thread(self._of_processes, [*self.together])
-            if stderr_bytes() > self.limits.max_stderr_bytes:
-                found = f"wrote more than {self.limits.max_stderr_bytes:,} bytes on stderr (`max_stderr_bytes`"
-            if found is None and time.monotonic() >= look_at_disk:
-                began = time.monotonic()
-                found = await asyncio.to_thread(self._of_disk)
-                took = time.monotonic() - began
-                look_at_disk = time.monotonic() + max(_DISK_INTERVAL, _DISK_SHARE * took)
-            if found is not None:
-                return _error(name, found)
-            await asyncio.sleep(_INTERVAL)
 
     async def failed_by(self, name: str) -> TrialError | None:
         """Return what a program that failed has used too much of, if that is on the disk, where it could not go on."""

@@ -167,28 +167,23 @@ class Placeholders:
         match name:
             case "question":
                 return question.encode("utf-8", "replace").decode()  # an argument has no lone surrogates
-            case "system_prompt":
-                return self.context.instructions
             case "system_prompt_file":
                 return self._written("system_prompt.md", self.context.instructions)
             case "history_file":
                 return self._written("history.json", self._history)
             case "mcp_config":
                 return self._written("mcp.json", mcp_config(self.context.servers))
-            case "workspace":
-                return str(self.folder.work)
-            case "home":
-                return str(self.folder.home)
-            case "folder":
-                return str(self.config_folder)
-            case "session":
-                return self.session
-            case "seed":
-                return str(self.context.seed)
-        access = self.access
-        if access is None:
-            raise RuntimeError(f"{name} was checked, and there is no model")
-        return {"model": access.name, "model_base_url": access.base_url, "model_key": access.api_key}[name]
+        values = {
+            "system_prompt": self.context.instructions,
+            "workspace": str(self.folder.work),
+            "home": str(self.folder.home),
+            "folder": str(self.config_folder),
+            "session": self.session,
+            "seed": str(self.context.seed),
+        }
+        if (access := self.access) is not None:  # without one, none of its names was let through
+            values |= {"model": access.name, "model_base_url": access.base_url, "model_key": access.api_key}
+        return values[name]
 
     def _variable(self, name: str) -> Any:
         if name == "servers":

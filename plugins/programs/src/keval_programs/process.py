@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -85,10 +86,10 @@ class Process:
     limit: TrialError | None = attrs.field(default=None, init=False)
     """Why it was ended: it used more than its sandbox allows, or told more than a trial can hold."""
     _read: int = attrs.field(default=0, init=False)
-    _process: asyncio.subprocess.Process | None = attrs.field(default=None, init=False)
-    _transport: asyncio.SubprocessTransport | None = attrs.field(default=None, init=False)
-    _exited: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _reading: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _process: asyncio.subprocess.Process = attrs.field(init=False)  # from here on: from its start on
+    _transport: asyncio.SubprocessTransport = attrs.field(init=False)
+    _exited: asyncio.Event = attrs.field(init=False)
+    _reading: asyncio.Task[None] = attrs.field(init=False)
 
     async def start(self, command: Sequence[str]) -> None:
         """Start it by this command. Raises TrialError of kind `process`."""
@@ -109,7 +110,7 @@ class Process:
             raise TrialError(f"{self.command[0]} cannot be started: {error}", kind="process") from error
         self._transport, self._exited = transport, protocol.exited
         self._process = asyncio.subprocess.Process(transport, protocol, loop)
-        self._reading = asyncio.create_task(self._read_stderr(self._process))
+        self._reading = asyncio.create_task(self._read_stderr(cast(asyncio.StreamReader, self._process.stderr)))
 
     @property
     def outer_env(self) -> Mapping[str, str]:
@@ -121,21 +122,17 @@ class Process:
     @property
     def stdin(self) -> asyncio.StreamWriter:
         """What it reads."""
-        if self._process is None or self._process.stdin is None:
-            raise RuntimeError("the process was not started")
-        return self._process.stdin
+        return cast(asyncio.StreamWriter, self._process.stdin)  # it is a pipe
 
     @property
     def stdout(self) -> asyncio.StreamReader:
         """What it writes."""
-        if self._process is None or self._process.stdout is None:
-            raise RuntimeError("the process was not started")
-        return self._process.stdout
+        return cast(asyncio.StreamReader, self._process.stdout)  # it is a pipe
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not ended."""
-        return self._process is not None and self._process.returncode is None
+        """Whether it has not ended."""
+        return self._process.returncode is None
 
     async def readline(self) -> bytes:
         """Return the next line that it writes, or nothing after the last; one that writes too much is ended."""
@@ -159,9 +156,7 @@ class Process:
             raise self.death() from error
 
     async def wait(self) -> int:
-        """Wait until it is gone, and return its exit code; 0 if it was never started."""
-        if self._process is None or self._reading is None:
-            return 0
+        """Wait until it is gone, and return its exit code."""
         await self._exited.wait()
         await self._is_read()
         self._reading.cancel()
@@ -169,8 +164,7 @@ class Process:
 
     async def ended(self, seconds: float) -> bool:
         """Let it end by itself for so long; returns whether it has."""
-        if self._process is not None:
-            await asyncio.wait({asyncio.ensure_future(self.wait())}, timeout=seconds)
+        await asyncio.wait({asyncio.ensure_future(self.wait())}, timeout=seconds)
         return not self.is_running
 
     def terminate(self) -> None:
@@ -187,7 +181,7 @@ class Process:
 
     def death(self, output: str = "") -> TrialError:
         """Return the error for a program that ended too early, with the end of its standard error, or else `output`."""
-        code = None if self._process is None else self._process.returncode
+        code = self._process.returncode
         how = "stopped reading" if code is None else f"ended with exit code {code}"
         said = self.told()
         which = "stderr" if said else "output"
@@ -197,27 +191,22 @@ class Process:
 
     async def watch(self, watch: Watch) -> None:
         """End it when it uses more than it may."""
-        if self._process is not None:
-            self.limit = await watch.exceeded(self.name, self._process.pid, lambda: self.stderr.size)
-            self.kill()
+        self.limit = await watch.exceeded(self.name, self._process.pid, lambda: self.stderr.size)
+        self.kill()
 
-    async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
-        while process.stderr is not None and (piece := await process.stderr.read(_PIECE)):
+    async def _read_stderr(self, reader: asyncio.StreamReader) -> None:
+        while piece := await reader.read(_PIECE):
             self.stderr.add(piece)
 
     async def _is_read(self) -> None:
         """Wait until its standard error is read, as far as that takes no time."""
-        if self._reading is not None:
-            await asyncio.wait({self._reading}, timeout=_PATIENCE)
+        await asyncio.wait({self._reading}, timeout=_PATIENCE)
 
     def close(self) -> None:
         """Close its pipes, which a process that it left behind may hold, once it has ended."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def _signal(self, number: int) -> None:
-        if self._process is None:
-            return
         # It may be gone, or be going: macOS forbids to signal a group that has only processes nobody waited for.
         with suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
@@ -235,9 +224,9 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
     """
     watch = None if process.confinement is None else await process.confinement.watch()
     async with _command(process) as command, AsyncExitStack() as stack:
-        stack.push_async_callback(to_the_end, _end(process))
         try:
             await process.start(command)
+            stack.push_async_callback(to_the_end, _end(process))
             if watch is not None:
                 stack.callback(asyncio.create_task(process.watch(watch)).cancel)
             yield process

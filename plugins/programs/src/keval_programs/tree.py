@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import attrs
-
-T = TypeVar("T")
 
 DEEPEST = 200
 """Folders within folders; what lies deeper is not looked at, as each folder is opened step by step from the root."""
@@ -79,7 +77,8 @@ class Entry:
             return os.fsencode(os.readlink(self.name, dir_fd=self.folder))
         if not stat.S_ISREG(self.status.st_mode) or self.status.st_size > most:
             return None
-        return self._read(self._whole)
+        with self._blocks() as blocks:
+            return b"".join(blocks)
 
     def fingerprint(self, most: int) -> bytes:
         """Return what tells its content from another of the same kind and size: the SHA-256 of one above `most` bytes.
@@ -87,36 +86,28 @@ class Entry:
         Raises OSError: it cannot be read.
         """
         content = self.content(most)
-        if content is None and stat.S_ISREG(self.status.st_mode):
-            return self._read(self._digest)
-        return content or b""
+        if content is not None or not stat.S_ISREG(self.status.st_mode):
+            return content or b""
+        found = sha256()
+        with self._blocks() as blocks:
+            for block in blocks:
+                found.update(block)
+        return found.digest()
 
     def copy(self, to: BinaryIO) -> None:
         """Copy the bytes that the file has now. Raises OSError: it cannot be read, or is none."""
+        with self._blocks() as blocks:
+            to.writelines(blocks)
 
-        def copied(descriptor: int) -> None:
-            for block in _blocks(descriptor, self.status.st_size):
-                to.write(block)
-
-        self._read(copied)
-
-    def _whole(self, descriptor: int) -> bytes:
-        return b"".join(_blocks(descriptor, self.status.st_size))
-
-    def _digest(self, descriptor: int) -> bytes:
-        found = sha256()
-        for block in _blocks(descriptor, self.status.st_size):
-            found.update(block)
-        return found.digest()
-
-    def _read(self, read: Callable[[int], T]) -> T:
+    @contextmanager
+    def _blocks(self) -> Iterator[Iterator[bytes]]:
         if self.kind:  # opening a device may do something
             raise OSError(errno.EINVAL, f"it is a {self.kind}", self.path)
         descriptor = os.open(self.name, _FILE, dir_fd=self.folder)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(errno.EINVAL, "it was replaced just now", self.path)
-            return read(descriptor)
+            yield _blocks(descriptor, self.status.st_size)
         finally:
             os.close(descriptor)
 

@@ -1,11 +1,13 @@
-"""The crew: workers on a cluster, kept up and given tasks; what a lost worker had goes to others."""
+"""The crew: workers on a cluster, kept up in their places and given tasks; what a lost one had goes to others."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 import warnings
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -19,10 +21,11 @@ from keval.execute.limits import RunLimits
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
 from keval.seams.distribution import CrewOrder, CrewWatcher, Job, JobOutbox, PackedScores, PackedTrial, WantedScore
-from keval_ray.cluster import Demand, actor, here
+from keval.seams.live_events import LiveEvent
+from keval_ray.cluster import Demand, actor as new_actor, here
 from keval_ray.limiter import Limiter
-from keval_ray.place import Assigned, WorkerPlace
-from keval_ray.tasks import RunTask, ScoreTask, TaskError
+from keval_ray.tasks import Batch, BringUp, RunTask, ScoreTask, Task, TaskError, Usage
+from keval_ray.worker import RayWorker
 
 _LOOKING = 2.0
 """Seconds between two looks at whether the cluster has place for more workers."""
@@ -32,6 +35,12 @@ _MOST_WAITING = 10_000
 """Requests and trials that may wait for the limiter at once."""
 _CLOSING = 3.0
 """Seconds for workers to end what they brought up; then their processes are ended."""
+_MOST_FAILURES = 3
+"""Workers that may be lost in one place one after the other, none of which had a result."""
+_LONGEST = 200
+"""Characters that are kept of why a worker was lost."""
+_TOLD_EVERY = 1.0
+"""Seconds between two times that hook plugins are told what a worker did."""
 
 
 @attrs.define(eq=False)
@@ -42,14 +51,14 @@ class RayCrew:
     order, go to the same worker.
     """
 
-    _order: CrewOrder
+    order: CrewOrder
     _watcher: CrewWatcher
-    _limiter: Any
+    limiter: Any
     _places: list[WorkerPlace] = attrs.field(factory=list, init=False)
     _waiting: list[Assigned] = attrs.field(factory=list, init=False)
     _groups: dict[tuple[str, str, int], WorkerPlace] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
-    _names: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    names: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
     _serving: dict[asyncio.Task[None], WorkerPlace] = attrs.field(factory=dict, init=False)
     _problems: list[str] = attrs.field(factory=list, init=False)
     _told: int = attrs.field(default=0, init=False)
@@ -60,7 +69,7 @@ class RayCrew:
     @asynccontextmanager
     async def open(cls, demand: Demand, order: CrewOrder, watcher: CrewWatcher) -> AsyncIterator[RayCrew]:
         """Bring workers up; yields when the first is. Raises PreflightError: none can be brought up."""
-        limiter = actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here()).remote(
+        limiter = new_actor(Limiter, num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here()).remote(
             RunLimits.of(order.manifest)
         )
         crew = cls(order, watcher, limiter)
@@ -125,7 +134,7 @@ class RayCrew:
 
     async def _answered(self, job: Job, key: TrialKey) -> Coroutine[Any, Any, None]:
         """Have a trial run, and return what hands it to the outbox."""
-        ordered = key.condition in self._order.in_order
+        ordered = key.condition in self.order.in_order
         in_group = (key.agent, key.condition, key.repetition) if ordered else None
         try:
             packed = await self._done(RunTask(key, job.sample(key.sample)), in_group)
@@ -135,7 +144,7 @@ class RayCrew:
         return job.outbox.packed(packed)
 
     def _failed(self, key: TrialKey, sample: Sample, error: TrialError) -> Trial:
-        agent = self._order.manifest.agents[key.agent]
+        agent = self.order.manifest.agents[key.agent]
         return Trial(
             id=key.id,
             sample=sample,
@@ -196,13 +205,13 @@ class RayCrew:
         """Keep as many places as are wanted, or as the cluster has, also when it grows."""
         told = False
         # What is put may be written to disk, so the variables go another way.
-        shipped = ray.put(attrs.evolve(self._order, variables={}))
+        shipped = ray.put(attrs.evolve(self.order, variables={}))
         while True:
             wanted = demand.places()
             for _ in range(wanted - len(self._places)):
-                place = WorkerPlace(self._order, shipped, self._limiter, demand.actor_options, self._names)
+                place = WorkerPlace(self, shipped, demand.actor_options)
                 self._places.append(place)
-                task = asyncio.create_task(place.serve(self))
+                task = asyncio.create_task(place.serve())
                 self._serving[task] = place
                 task.add_done_callback(self._left)
             if not self._places and not told:
@@ -223,7 +232,7 @@ class RayCrew:
         """Note that a worker did something, was lost or ended."""
         self._watcher.worker_changed(place.entry)
 
-    def hear(self, place: WorkerPlace, events: Sequence[Any], told: Sequence[str]) -> None:
+    def hear(self, place: WorkerPlace, events: Sequence[LiveEvent], told: Sequence[str]) -> None:
         """Hand on live events and warnings of a worker."""
         if (outbox := self._outbox) is not None:
             for event in events:
@@ -235,7 +244,7 @@ class RayCrew:
         """Give the tasks of a lost worker to others, and free what it held."""
         self._watcher.worker_changed(place.entry)
         with suppress(RayError):  # the limiter is lost with its node; whoever asks it next tells
-            await self._limiter.forget.remote(place.entry.name)
+            await self.limiter.forget.remote(place.entry.name)
         for assigned in tasks:
             if assigned.result.done():  # the run has ended, and waits for it no more
                 continue
@@ -274,7 +283,7 @@ class RayCrew:
     async def _tell_endpoints(self) -> None:
         with suppress(RayError):
             while True:
-                for change in await self._limiter.changes.remote():
+                for change in await self.limiter.changes.remote():
                     self._watcher.endpoint_changed(*change)
 
     async def _keep_events(self) -> None:
@@ -293,4 +302,128 @@ class RayCrew:
         await asyncio.gather(*(place.close(_CLOSING) for place in up))
         for place in up:
             self._watcher.worker_changed(place.entry)
-        ray.kill(self._limiter)
+        ray.kill(self.limiter)
+
+
+@attrs.define(eq=False)
+class Assigned:
+    """A task that was handed in: its result to come, its group, and how many workers were lost with it."""
+
+    number: int
+    task: Task
+    result: asyncio.Future[PackedTrial | PackedScores | TaskError]
+    group: tuple[str, str, int] | None = None
+    losses: int = 0
+
+
+@attrs.define(eq=False)
+class WorkerPlace:
+    """Has a worker or waits for one. `entries` are all that were up there, the present one last; see `WorkerEntry`.
+
+    `_kind` is what an actor of it reserves. While `actor` is set, it takes tasks.
+    """
+
+    _crew: RayCrew
+    _shipped: Any
+    _kind: Mapping[str, Any]
+    entries: list[WorkerEntry] = attrs.field(factory=list, init=False)
+    actor: Any = attrs.field(default=None, init=False)
+    tasks: dict[int, Assigned] = attrs.field(factory=dict, init=False)
+    _outgoing: dict[int, Task] = attrs.field(factory=dict, init=False)
+    _listens: bool = attrs.field(default=False, init=False)
+    _told_at: float = attrs.field(default=0.0, init=False)
+
+    @property
+    def entry(self) -> WorkerEntry:
+        """The worker that is there, or was there last."""
+        return self.entries[-1]
+
+    def give(self, assigned: Assigned) -> None:
+        """Give the worker a task; those of one turn of the event loop are sent together."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._send)
+        self.tasks[assigned.number] = assigned
+        self._outgoing[assigned.number] = assigned.task
+
+    def keep_events(self, *, on: bool) -> None:
+        """Let the worker keep live events, or no more."""
+        if on is not self._listens and self.actor is not None:
+            self._listens = on
+            self.actor.keep_events.remote(on=on)
+
+    async def serve(self) -> None:
+        """Keep a worker here until none can be brought up."""
+        crew, failures = self._crew, 0
+        while failures < _MOST_FAILURES:
+            name = f"worker-{next(crew.names)}"
+            actor = new_actor(RayWorker, **self._kind).remote()
+            try:
+                up: BringUp = await actor.bring_up.remote(name, self._shipped, crew.order.variables, crew.limiter)
+                if up.problems:
+                    crew.gave_up([f"{name} on {up.node}: {problem}" for problem in up.problems])
+                    return
+                self.entries.append(WorkerEntry(name, up.node))
+                self.actor = actor
+                crew.came_up(self)
+                await self._fetch(actor)
+            except RayError as error:
+                failures = 0 if self.actor is not None and (self.entry.trials or self.entry.scored) else failures + 1
+                told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST]
+                if self.actor is None:
+                    crew.gave_up(
+                        [f"{name} ended while it was brought up: {told}"] if failures == _MOST_FAILURES else []
+                    )
+                    continue
+                self.entries[-1] = attrs.evolve(self.entry, lost=told)
+                lost, self.tasks = [*self.tasks.values()], {}
+                self._outgoing.clear()
+                self.actor, self._listens = None, False
+                await crew.lost(self, lost)
+            finally:
+                if self.actor is not actor:
+                    ray.kill(actor)
+
+    async def close(self, seconds: float) -> None:
+        """End the worker, and its process if it takes longer than that."""
+        actor, self.actor = self.actor, None
+        if actor is None:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                self._note(await actor.close.remote())
+        except (RayError, TimeoutError):
+            self.entries[-1] = attrs.evolve(self.entry, lost="it did not end in time")
+        ray.kill(actor)
+
+    async def _fetch(self, actor: Any) -> None:
+        """Fetch what the worker has done, until it is lost. What it does meanwhile waits there."""
+        while True:
+            batch: Batch = await actor.batch.remote()
+            self._crew.hear(self, batch.events, batch.warnings)
+            for number, result in batch.results.items():
+                assigned = self.tasks.pop(number, None)
+                if assigned is not None and not assigned.result.done():
+                    assigned.result.set_result(result)
+                    self._count(assigned.task, result)
+            self._note(batch.usage)
+            if batch.results and time.monotonic() - self._told_at >= _TOLD_EVERY:
+                self._told_at = time.monotonic()
+                self._crew.changed(self)
+
+    def _count(self, task: Task, result: PackedTrial | PackedScores | TaskError) -> None:
+        entry = self.entry
+        if isinstance(task, RunTask):
+            failure = result.failure if isinstance(result, PackedTrial) else None
+            failures = Counter(entry.failures) + Counter([failure] if failure else [])
+            entry = attrs.evolve(entry, trials=entry.trials + 1, failures=dict(failures))
+        else:
+            entry = attrs.evolve(entry, scored=entry.scored + 1)
+        self.entries[-1] = entry
+
+    def _note(self, usage: Usage) -> None:
+        self.entries[-1] = attrs.evolve(self.entry, cpu_seconds=usage.cpu_seconds, memory_bytes=usage.memory_bytes)
+
+    def _send(self) -> None:
+        outgoing, self._outgoing = self._outgoing, {}
+        if self.actor is not None and outgoing:
+            self.actor.take.remote(outgoing)

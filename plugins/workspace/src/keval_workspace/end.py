@@ -114,7 +114,8 @@ class End:
             if left <= 0:
                 unread.append(quoted(path))
                 continue
-            old, new = self._before(path), self._after(path)
+            noted, new = self.start.files.get(path), self._after(path)
+            old = None if noted is None else Version(noted.mode, self.start.content(path))
             if (old, new) != (None, None):
                 found.append(difference(path, old, new))
                 left -= sum(len(version.content or b"") for version in (old, new) if version is not None) + 1
@@ -127,10 +128,6 @@ class End:
         shown = encoded[: self.keeping.diff_bytes].decode("utf-8", "ignore")
         shown = shown[: shown.rfind("\n") + 1]
         return shown, len(diff) - len(shown)
-
-    def _before(self, path: str) -> Version | None:
-        noted = self.start.files.get(path)
-        return None if noted is None else Version(noted.mode, self.start.content(path))
 
     def _after(self, path: str) -> Version | None:
         """Return a file as it is; `None` if it is not there, one without content if it cannot be read."""

@@ -25,10 +25,7 @@ async def set_up(folder: TrialFolder, commands: Sequence[str | Sequence[str]], s
     for command in commands:
         words = (*_SHELL, command) if isinstance(command, str) else command
         process = Process(
-            name="sh",
-            command=(*_SHELL, _TO_STDERR, "sh", *words),
-            env=environment(folder.home, {}),
-            cwd=folder.work,
+            name="sh", command=(*_SHELL, _TO_STDERR, "sh", *words), env=environment(folder.home, {}), cwd=folder.work
         )
         shown = command if isinstance(command, str) else " ".join(command)
         try:

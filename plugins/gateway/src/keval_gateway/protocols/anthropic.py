@@ -30,6 +30,10 @@ class AnthropicMessages:
         """Read a request; a user message's tool results become messages of their own, before its text.
 
         System messages among the others, which Claude Code sends to newer models, are read as part of `system`.
+
+        Raises, as all protocols do:
+            ModelFault: what the vendor's API would refuse too.
+            KeyError, TypeError, ValueError, AttributeError: the body does not have the protocol's shape.
         """
         if "max_tokens" not in body:
             raise ModelFault(400, "max_tokens: Field required")
@@ -143,24 +147,18 @@ def _usage(answer: Answer) -> dict[str, Any]:
 def _events(request: ChatRequest, answer: Answer) -> Iterator[dict[str, Any]]:
     usage = _usage(answer)
     yield {"type": "message_start", "message": {**_head(request, answer), "usage": {**usage, "output_tokens": 1}}}
-    index = 0
+    # Each block as it begins, the type of what it grows by and the field of that, and the whole of it.
+    blocks: list[tuple[dict[str, Any], str, str, str]] = []
     if answer.text:
-        yield {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-        for piece in pieces(answer.text):
-            yield _delta(index, {"type": "text_delta", "text": piece})
-        yield {"type": "content_block_stop", "index": index}
-        index += 1
+        blocks.append(({"type": "text", "text": ""}, "text_delta", "text", answer.text))
     for call in answer.calls:
         block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        blocks.append((block, "input_json_delta", "partial_json", orjson.dumps(call.arguments).decode()))
+    for index, (block, kind, field, whole) in enumerate(blocks):
         yield {"type": "content_block_start", "index": index, "content_block": block}
-        for piece in pieces(orjson.dumps(call.arguments).decode()):
-            yield _delta(index, {"type": "input_json_delta", "partial_json": piece})
+        for piece in pieces(whole):
+            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: piece}}
         yield {"type": "content_block_stop", "index": index}
-        index += 1
     delta = {"stop_reason": _stop(answer), "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": usage}
     yield {"type": "message_stop"}
-
-
-def _delta(index: int, delta: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": delta}

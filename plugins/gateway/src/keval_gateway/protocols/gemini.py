@@ -163,9 +163,4 @@ def _response(request: ChatRequest, answer: Answer, parts: list[dict[str, Any]],
             usage["cachedContentTokenCount"] = answer.cached_tokens
         if answer.reasoning_tokens:
             usage["thoughtsTokenCount"] = answer.reasoning_tokens
-    return {
-        "candidates": [candidate],
-        "usageMetadata": usage,
-        "modelVersion": request.model,
-        "responseId": answer.id,
-    }
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": request.model, "responseId": answer.id}

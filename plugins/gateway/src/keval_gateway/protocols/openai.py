@@ -28,15 +28,17 @@ _KEPT = 4096
 """Responses kept for `previous_response_id`; far more than are in flight at once, and bounded."""
 
 
-def openai_fault(fault: ModelFault) -> dict[str, Any]:
-    """Return an error's body as both OpenAI protocols send it."""
-    kind = _FAULT_TYPES.get(fault.status, "invalid_request_error" if fault.status < 500 else "server_error")
-    return {
-        "error": {"message": fault.message, "type": kind, "param": None, "code": _FAULT_CODES.get(fault.status)},
-    }
+class _OpenAI:
+    """What both protocols share."""
+
+    def fault(self, fault: ModelFault) -> dict[str, Any]:
+        """Return OpenAI's error object."""
+        kind = _FAULT_TYPES.get(fault.status, "invalid_request_error" if fault.status < 500 else "server_error")
+        code = _FAULT_CODES.get(fault.status)
+        return {"error": {"message": fault.message, "type": kind, "param": None, "code": code}}
 
 
-class OpenAIChat:
+class OpenAIChat(_OpenAI):
     """POST /chat/completions."""
 
     def parse(self, body: Mapping[str, Any]) -> ChatRequest:
@@ -92,11 +94,7 @@ class OpenAIChat:
         if answer.calls:
             message["tool_calls"] = [_rendered(call) for call in answer.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
-        return {
-            **_head(request, answer, "chat.completion"),
-            "choices": [choice],
-            "usage": _usage(answer),
-        }
+        return {**_head(request, answer, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
 
     def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
         """Yield chat.completion.chunk objects, the usage when it was asked for, and the end mark."""
@@ -121,10 +119,6 @@ class OpenAIChat:
         if wants_usage:
             yield frame({**head, "choices": [], "usage": _usage(answer)})
         yield b"data: [DONE]\n\n"
-
-    def fault(self, fault: ModelFault) -> dict[str, Any]:
-        """Return OpenAI's error object."""
-        return openai_fault(fault)
 
 
 def _tool(function: Mapping[str, Any]) -> ChatTool:
@@ -162,7 +156,7 @@ def _usage(answer: Answer) -> dict[str, Any]:
 
 
 @attrs.define
-class OpenAIResponses:
+class OpenAIResponses(_OpenAI):
     """POST /responses, with the stored conversations that `previous_response_id` continues."""
 
     _stored: OrderedDict[str, tuple[ChatMessage, ...]] = attrs.field(factory=OrderedDict, init=False)
@@ -199,7 +193,9 @@ class OpenAIResponses:
             self._stored[f"resp_{answer.id}"] = (*request.messages, said)
             while len(self._stored) > _KEPT:
                 self._stored.popitem(last=False)
-        output = _output(answer, _functions(request.raw))
+        functions = _functions(request.raw)
+        output = [_message(answer, "completed", [_part(answer.text)])] if answer.text or not answer.calls else []
+        output += [_call_item(answer, index, functions) for index in range(len(answer.calls))]
         return _response(request, answer, "incomplete" if answer.cut else "completed", output)
 
     def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
@@ -207,10 +203,6 @@ class OpenAIResponses:
         finished = self.render(request, answer)
         for number, event in enumerate(_events(request, answer, finished)):
             yield frame({**event, "sequence_number": number}, event["type"])
-
-    def fault(self, fault: ModelFault) -> dict[str, Any]:
-        """Return OpenAI's error object."""
-        return openai_fault(fault)
 
     def _continued(self, previous: str | None) -> Sequence[ChatMessage]:
         if previous is None:
@@ -278,11 +270,6 @@ def _conversation(
     if not messages and not system:
         raise ModelFault(400, "input: at least one message is needed")
     return system, tuple(messages)
-
-
-def _output(answer: Answer, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    items = [_message(answer, "completed", [_part(answer.text)])] if answer.text or not answer.calls else []
-    return items + [_call_item(answer, index, functions) for index in range(len(answer.calls))]
 
 
 def _part(text: str) -> dict[str, Any]:

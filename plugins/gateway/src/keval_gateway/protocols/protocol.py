@@ -1,11 +1,11 @@
-"""What a wire protocol offers the gateway, the answer that it renders, and the functions that several share."""
+"""The answer that a wire protocol renders, and the functions that several share."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import attrs
 import orjson
@@ -41,31 +41,6 @@ class Answer:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cut: Literal["length", "refusal"] | None = None
-
-
-class WireProtocol(Protocol):
-    """Translates one vendor's JSON to the neutral records and back."""
-
-    def parse(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Read a request's body.
-
-        Raises:
-            ModelFault: what the vendor's API would refuse too.
-            KeyError, TypeError, ValueError, AttributeError: the body does not have the protocol's shape.
-        """
-        ...
-
-    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
-        """Return the response's body."""
-        ...
-
-    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
-        """Yield the response as server-sent events."""
-        ...
-
-    def fault(self, fault: ModelFault) -> dict[str, Any]:
-        """Return the body of an error response."""
-        ...
 
 
 def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:

@@ -56,11 +56,6 @@ class Changes:
         names = {aliases.get(name, name): origin for name, origin in offering.origins.items()}
         return cls(listing, changed, tuple(interventions), dict(aliases), names, offering.unmatched)
 
-    @property
-    def changed(self) -> bool:
-        """Whether agents get anything else than what the server says."""
-        return bool(self.interventions or self.aliases)
-
     def again(self, tools: tuple[Definition, ...]) -> Changes:
         """Make the same changes to other tools. Raises InterventionError: two tools would have one name."""
         return Changes.of(self.interventions, self.aliases, attrs.evolve(self.original, tools=tools))
@@ -72,15 +67,7 @@ class Changes:
 
         `shuffled_results` has the results of another sample, for `results: shuffled`.
         """
-        return TrialChanges(self.interventions, *self._ways(), seed, trial, shuffled_results)
-
-    def lead(self, calls: TrialChanges) -> None:
-        """Lead the next calls of an attempt by these changes, in place of those that made it."""
-        calls.names, calls.tools, calls.offered = self._ways()
-
-    def _ways(self) -> tuple[Mapping[str, str] | None, Mapping[str, Definition], Sequence[Definition]]:
-        tools = {tool["name"]: tool for tool in self.original.tools}
-        return self.names if self.changed else None, tools, self.listing.tools
+        return TrialChanges(self, seed, trial, shuffled_results)
 
 
 Result: TypeAlias = Mapping[str, Any]
@@ -109,16 +96,9 @@ class CallOutcome:
 
 @attrs.define(eq=False)
 class TrialChanges:
-    """Leads the calls of one attempt; made by `Changes.trial`.
+    """Leads the calls of one attempt by `changes`, to which others may follow; made by `Changes.trial`."""
 
-    `names` maps what is offered to the server's own names; `None` if nothing is changed. `tools` are the server's
-    definitions by name, and `offered` those that agents get.
-    """
-
-    interventions: Sequence[Intervention]
-    names: Mapping[str, str] | None
-    tools: Mapping[str, Definition]
-    offered: Sequence[Definition]
+    changes: Changes
     seed: int
     info: TrialInfo | None
     shuffled_results: ShuffledResults | None = None
@@ -127,7 +107,7 @@ class TrialChanges:
     _made: Counter[str] = attrs.field(factory=Counter, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for number, change in enumerate(self.interventions):
+        for number, change in enumerate(self.changes.interventions):
             if change.faults is not None:
                 self._faults[number] = FaultDraw(change.faults, self.info)
             if change.results in ("scrambled", "shuffled"):
@@ -135,7 +115,8 @@ class TrialChanges:
 
     def server_name(self, name: str) -> str | None:
         """Return the server's name of a tool that is offered; `None` for a tool that is not."""
-        return name if self.names is None else self.names.get(name)
+        is_changed = self.changes.interventions or self.changes.aliases
+        return self.changes.names.get(name) if is_changed else name
 
     async def call(self, name: str, arguments: Arguments, send: Send) -> CallOutcome:
         """Make a call of the agent, if no fault hits it, and return what the agent gets. `send` may raise anything."""
@@ -144,7 +125,7 @@ class TrialChanges:
             return CallOutcome(tool_error(f"Unknown tool: {name}"), name, sent=False)
         self._made[tool] += 1
         number = self._made[tool]
-        for index in reversed(range(len(self.interventions))):
+        for index in reversed(range(len(self.changes.interventions))):
             if (draw := self._faults.get(index)) is not None:
                 failing = draw.fails(tool, arguments or {})
                 await asyncio.sleep(draw.faults.delay_seconds)
@@ -155,14 +136,14 @@ class TrialChanges:
         outcome = CallOutcome(await send(tool, arguments), tool)
         if is_input_required(outcome.result):
             return outcome
-        for index, change in enumerate(self.interventions):
+        for index, change in enumerate(self.changes.interventions):
             if change.results is not None and change.recorded is None:  # what is recorded stands for the server
                 outcome = await self._changed(outcome, index, number)
         return outcome
 
     async def _changed(self, outcome: CallOutcome, index: int, number: int) -> CallOutcome:
         """Return an outcome with other results; an error stays one, without the server's own words in it."""
-        result, change = outcome.result, self.interventions[index].results
+        result, change = outcome.result, self.changes.interventions[index].results
         if result.get("isError"):
             return outcome if change != "scrambled" else attrs.evolve(outcome, result=self._hidden(result, index))
         if isinstance(change, FixedResult):
@@ -175,7 +156,7 @@ class TrialChanges:
             other = await self.shuffled_results.take(key, number)
             if other is not None:
                 return attrs.evolve(outcome, result=other, changed="shuffled")
-        schema = self.tools[outcome.tool].get("outputSchema")
+        schema = {tool["name"]: tool for tool in self.changes.original.tools}[outcome.tool].get("outputSchema")
         made = self._placebos[index].scrambled(result, schema if isinstance(schema, dict) else None)
         return attrs.evolve(outcome, result=made, changed="scrambled")
 
@@ -196,7 +177,7 @@ class TrialChanges:
         of = (self.info.sample.id, self.info.repetition) if self.info else ("", 1)
         text = json.dumps([self.seed, index, *of])
         words = Words(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=32).digest())
-        words.learn(json.dumps(list(self.offered), ensure_ascii=False))
+        words.learn(json.dumps(list(self.changes.listing.tools), ensure_ascii=False))
         if self.info is not None:
             sample = self.info.sample
             for said in (*sample.asked, *(message.text for message in sample.history)):

@@ -200,14 +200,10 @@ def blank_image(data: str) -> dict[str, str]:
     """Return a grey PNG in base64, as wide and high as the image in `data`, with its `mimeType`."""
     width, height = (max(1, min(side, _MOST)) for side in _size(_decoded(data)))
     rows = (b"\0" + b"\x80" * width) * height
-    png = b"\x89PNG\r\n\x1a\n" + b"".join(
-        _chunk(kind, content)
-        for kind, content in (
-            (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
-            (b"IDAT", zlib.compress(rows)),
-            (b"IEND", b""),
-        )
-    )
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n"
+    for kind, content in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        png += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     return {"data": base64.b64encode(png).decode(), "mimeType": "image/png"}
 
 
@@ -225,10 +221,6 @@ def _decoded(data: str) -> bytes:
         return base64.b64decode(data)
     except (binascii.Error, ValueError):
         return b""
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
 def _size(image: bytes) -> tuple[int, int]:

@@ -129,7 +129,12 @@ def marked(
 
     There is a token if there is a `listener`, which gets each notification of progress while the block lasts.
     """
-    marks = {**_custom(params.get("_meta")), **meta}
+    # What the agent itself put into `_meta` is passed on, and to a server without sessions what it can do; the rest
+    # belongs to its connection with the tap.
+    own = ("progressToken", "io.modelcontextprotocol/")
+    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
+    said = (params.get("_meta") or {}).items()
+    marks = {**{name: value for name, value in said if name in passed or not name.startswith(own)}, **meta}
     rest = unmarked(params)
     with ExitStack() as stack:
         if listener is not None:
@@ -151,13 +156,3 @@ def check_writable(params: Mapping[str, Any]) -> None:
     except UnicodeEncodeError as error:
         problem = "a text holds half a character (a surrogate), which JSON in UTF-8 cannot"
         raise MCPError(INVALID_PARAMS, problem) from error
-
-
-def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap.
-
-    What it can do is passed on to a server without sessions.
-    """
-    own = ("progressToken", "io.modelcontextprotocol/")
-    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
-    return {name: value for name, value in (meta or {}).items() if name in passed or not name.startswith(own)}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -14,12 +14,9 @@ from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError, TrafficError
 from keval_mcp.passage.link import AgentRequest, Heard, marked
 from keval_mcp.passage.replayed_link import ReplayedLink
-from keval_mcp.server.audience import Audience
+from keval_mcp.server.audience import Audience, Member
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
-
-if TYPE_CHECKING:
-    from keval_mcp.passage.passage import Passage
 
 
 @attrs.define(eq=False)
@@ -35,7 +32,7 @@ class LiveLink:
     place: ServerUser
     own: bool
     replayed: ReplayedLink | None = None
-    _member: Passage | None = attrs.field(default=None, init=False)
+    _member: Member | None = attrs.field(default=None, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
 
     @property
@@ -53,7 +50,7 @@ class LiveLink:
         """Whether another attempt's call may be why this attempt has just lost the server."""
         return self.place.bystander
 
-    def join(self, member: Passage) -> None:
+    def join(self, member: Member) -> None:
         """Let an attempt hear what the server says, until the link is closed."""
         self._member = member
         self.audience.members.append(member)

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -20,12 +21,12 @@ from keval.records.servers import CallLog
 from keval.records.transcript import Blob, ServerExchange
 from keval.seams.contexts import DynamicTools
 from keval.seams.live_events import EmitEvent
-from keval_mcp.changes import Changes, TrialChanges
+from keval_mcp.changes import TrialChanges
 from keval_mcp.passage.failures import FAILURES, lost_beside, recorded_error
 from keval_mcp.passage.link import AgentRequest, Heard, Inputs, check_writable, is_input_required, unmarked
 from keval_mcp.passage.live_link import LiveLink
 from keval_mcp.passage.replayed_link import ReplayedLink
-from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, note, recorded
+from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
@@ -33,8 +34,6 @@ from keval_mcp.tool_results import ToolResult
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-    from keval_mcp.tap.agent_session import Talk
 
 Link: TypeAlias = LiveLink | ReplayedLink
 """Leads the requests of one attempt to its server, or to what a recording has of it."""
@@ -49,23 +48,24 @@ class Passage:
 
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
     agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request,
-    and `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in
-    which the agent hears of it. `traffic_log` keeps all that passes, if the run is recorded. `admit` is
-    asked before each call, if trials have limits. A `guest` asks beside the attempt's agent, which alone hears the
-    server and closes the link.
+    and `emit` is told of calls: `server_called` and `server_returned`. What else passes than calls is recorded as
+    exchanges; `agents` are the sessions in which the agent hears of it. `traffic_log` keeps all that passes, if the run
+    is recorded. `admit` is asked before each call, if trials have limits. A `guest` asks beside the attempt's agent,
+    which alone hears the server and closes the link.
     """
 
     link: Link
     offered: Offered
     progress_timeout: Callable[[], ProgressTimeout]
-    telling: Telling
+    emit: EmitEvent | None = None
     traffic_log: ServerTrafficLog | None = None
     admit: Callable[[], str | None] | None = None
     guest: bool = False
     log: CallLog = attrs.field(init=False)
-    agents: list[Talk] = attrs.field(factory=list, init=False)
+    agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _inputs: Inputs = attrs.field(init=False)
 
@@ -253,7 +253,7 @@ class Passage:
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
             agent_request = AgentRequest("call", "tools/call", self.progress_timeout())
             try:
-                return await self.telling.told(agent_request, changed, self._asked(agent_request, changed, progressed))
+                return await self._told(agent_request, changed, self._asked(agent_request, changed, progressed))
             finally:
                 call = attrs.evolve(call, executions=int(agent_request.sent))
                 began += agent_request.aside
@@ -299,9 +299,30 @@ class Passage:
             self._record(call, began, result=read.text)
         return outcome.result
 
+    async def _told(
+        self, agent_request: AgentRequest, params: Mapping[str, Any], asked: Awaitable[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Await a call as it is sent, with these parameters of `tools/call`, tell of it, and return its result."""
+        if self.emit is None:
+            return await asked
+        call = {"server": self.name, "tool": params["name"], "call": next(self._numbers)}
+        self.emit("server_called", {**call, "arguments": params.get("arguments") or {}})
+        began = time.perf_counter()
+        error: str | None = "it was given up"
+        try:
+            result = await asked
+            error = ToolResult(result).text if result.get("isError") is True else None
+            return result
+        except (*FAILURES, ReplayMissError) as failure:
+            error = str(failure).partition("\n")[0]  # a trial's failure has the server's standard error
+            raise
+        finally:
+            took = time.perf_counter() - began - agent_request.aside
+            self.emit("server_returned", {**call, "error": error, "duration": took})
+
     def _checked(self, call: ToolCall) -> ToolCall:
         """Return a call that failed with the kind of its error, if that is that its arguments do not fit the tool."""
-        definition = next((tool for tool in self.offered.calls.offered if tool["name"] == call.name), None)
+        definition = next((tool for tool in self.listing.tools if tool["name"] == call.name), None)
         if call.error_kind is not None or definition is None or fit(definition["inputSchema"], call.arguments):
             return call
         return attrs.evolve(call, error_kind=BAD_ARGUMENTS)
@@ -328,7 +349,7 @@ def _is_beside(link: Link, lost: ServerLostError) -> bool:
 
 @attrs.define(eq=False)
 class Offered:
-    """What the server `name` offers to one attempt by now: `changes` of what it lists.
+    """What the server `name` offers to one attempt by now, by the changes in `calls`, the attempt's way through them.
 
     `how` says what it means when the server lists other tools than before the first trial. With `fail`, the attempt
     proves nothing about its condition; `follow` offers the new list, whose SHA-256 is `held`; with `freeze` the first
@@ -337,7 +358,6 @@ class Offered:
 
     name: str
     how: DynamicTools
-    changes: Changes
     calls: TrialChanges
     log: CallLog
     held: str | None = attrs.field(default=None, init=False)
@@ -346,12 +366,12 @@ class Offered:
     _first: Listing = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.listed = self._first = self.changes.original
+        self.listed = self._first = self.calls.changes.original
 
     @property
     def listing(self) -> Listing:
         """What the agent gets."""
-        return self.changes.listing
+        return self.calls.changes.listing
 
     def take(self, listed: Listing) -> bool:
         """Take what the server lists now, and return whether the agent is offered something else by that."""
@@ -361,16 +381,15 @@ class Offered:
                 f"{_difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"
                 " freeze what is to be offered then"
             )
-        if self.how != "follow" or listed.tools == self.changes.original.tools:
+        if self.how != "follow" or listed.tools == self.calls.changes.original.tools:
             return False
         try:
-            self.changes = self.changes.again(listed.tools)
+            self.calls.changes = self.calls.changes.again(listed.tools)
         except InterventionError as error:
             self._contaminate(
                 f"{_difference(self._first, listed)}, which cannot be changed as the config says: {error}"
             )
             return False
-        self.changes.lead(self.calls)
         written = json.dumps({"tools": self.listing.tools, "instructions": self.listing.instructions}, indent=2)
         blob = Blob.of(written.encode(), "application/json")
         self.held = blob.sha256
@@ -397,37 +416,6 @@ def _difference(first: Listing, now: Listing) -> str:
         "with another description of": sorted(described),
     }
     return ", ".join(f"{word} {' and '.join(names)}" for word, names in told.items() if names)
-
-
-@attrs.define(eq=False)
-class Telling:
-    """Tells of the calls of one attempt to one server: `server_called` and `server_returned`, if there is a `tell`."""
-
-    server: str
-    tell: EmitEvent | None = None
-    _calls: int = attrs.field(default=0, init=False)
-
-    async def told(
-        self, agent_request: AgentRequest, params: Mapping[str, Any], asked: Awaitable[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Await a call as it is sent, with these parameters of `tools/call`, and return its result."""
-        if self.tell is None:
-            return await asked
-        self._calls += 1
-        call = {"server": self.server, "tool": params["name"], "call": self._calls}
-        self.tell("server_called", {**call, "arguments": params.get("arguments") or {}})
-        began = time.perf_counter()
-        error: str | None = "it was given up"
-        try:
-            result = await asked
-            error = ToolResult(result).text if result.get("isError") is True else None
-            return result
-        except (*FAILURES, ReplayMissError) as failure:
-            error = str(failure).partition("\n")[0]  # a trial's failure has the server's standard error
-            raise
-        finally:
-            took = time.perf_counter() - began - agent_request.aside
-            self.tell("server_returned", {**call, "error": error, "duration": took})
 
 
 BAD_ARGUMENTS = "bad_arguments"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from mcp import MCPError
@@ -12,11 +12,8 @@ from mcp import MCPError
 from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
 from keval_mcp.passage.failures import error_in, lost_beside, recorded_error
 from keval_mcp.passage.link import AgentRequest, Heard, unmarked
-from keval_mcp.server.audience import PROGRESS, Audience
+from keval_mcp.server.audience import PROGRESS, Audience, Member
 from keval_mcp.server.session import Listing
-
-if TYPE_CHECKING:
-    from keval_mcp.passage.passage import Passage
 
 
 @attrs.define(eq=False)
@@ -30,13 +27,13 @@ class ReplayedLink:
     audience: Audience
     own: bool
     bystander: bool = attrs.field(default=False, init=False)
-    _member: Passage | None = attrs.field(default=None, init=False)
+    _member: Member | None = attrs.field(default=None, init=False)
 
     @property
     def name(self) -> str:
         return self.audience.name
 
-    def join(self, member: Passage) -> None:
+    def join(self, member: Member) -> None:
         self._member = member
         self.audience.members.append(member)
         self.cassette.hear(partial(self._take, None))

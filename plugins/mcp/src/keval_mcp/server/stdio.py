@@ -64,9 +64,7 @@ async def stdio_streams(
 
 
 async def _read(
-    process: ServerProcess,
-    incoming: MemoryObjectSendStream[SessionMessage | Exception],
-    limit: int | None,
+    process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], limit: int | None
 ) -> None:
     line, told = _Line(limit), False
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import attrs
 import httpx2
+from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError
 
@@ -34,7 +34,7 @@ class Junk:
 
 
 @attrs.frozen
-class WatchedStream(Generic[T]):
+class WatchedStream(ObjectReceiveStream[T]):
     """A session's incoming messages; sets `ended` when the server closes them, and notes in `junk` what is no message.
 
     The SDK tells only the callers that are waiting, so without this the death of an idle server goes unnoticed until
@@ -60,23 +60,6 @@ class WatchedStream(Generic[T]):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    def __aiter__(self) -> WatchedStream[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> WatchedStream[T]:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _written(error: ValueError) -> str:

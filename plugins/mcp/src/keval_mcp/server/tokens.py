@@ -176,15 +176,8 @@ class IssuedToken:
     @classmethod
     def by_secret(cls, auth: Auth, url: str) -> IssuedToken:
         """Authenticate the client by its secret."""
-        provider = _BySecret(
-            url,
-            _Memory(),
-            auth.client_id or "",
-            auth.client_secret or "",
-            auth.method,
-            auth.scope,
-            auth.issuer,
-        )
+        client, secret = auth.client_id or "", auth.client_secret or ""
+        provider = _BySecret(url, _Memory(), client, secret, auth.method, auth.scope, auth.issuer)
         provider.scope = auth.scope
         return cls(url, provider)
 
@@ -252,7 +245,8 @@ class IssuedToken:
         token = self._provider.context.current_tokens
         if token is None:
             raise TokenError("the authorization server issued no token")
-        _expire_early(self._provider, token)
+        if token.expires_in is not None:
+            self._provider.context.token_expiry_time = time.time() + EARLY * token.expires_in
         return token.access_token
 
     async def _challenge(self, client: httpx2.AsyncClient) -> httpx2.Response:
@@ -293,11 +287,6 @@ async def _answer(client: httpx2.AsyncClient, asked: httpx2.Request) -> httpx2.R
     except (TimeoutError, httpx2.HTTPError) as error:
         said = str(error) or f"it takes more than {SECONDS:g} s"
         raise TokenError(f"{_shown(asked.url)} cannot be asked: {said}") from error
-
-
-def _expire_early(provider: OAuthClientProvider, token: OAuthToken) -> None:
-    if token.expires_in is not None:
-        provider.context.token_expiry_time = time.time() + EARLY * token.expires_in
 
 
 def _shown(url: httpx2.URL) -> str:

@@ -125,13 +125,11 @@ class Upstream:
             CallTimeoutError: it does not answer in time, and lives.
             ServerLostError: it ended, or what came in place of its answer is an HTTP error or no message.
         """
-        what, progress_timeout, junk = (
-            what or method,
-            progress_timeout or ProgressTimeout(self.server.timeout),
-            self._junk.count,
-        )
+        what, junk = what or method, self._junk.count
+        progress_timeout = progress_timeout or ProgressTimeout(self.server.timeout)
+        schema = self.listing.schemas.get(params["name"]) if method == "tools/call" else None
         with refusals() as refused:  # the task below inherits it
-            request = asyncio.create_task(self._send(method, params))
+            request = asyncio.create_task(self._session.request(method, params, schema=schema))
         kind: str | None = None
         try:
             await progress_timeout.wait({request, self._owner})
@@ -213,10 +211,6 @@ class Upstream:
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification; one that cannot be sent any more is dropped."""
         await self._session.notify(method, params)
-
-    async def _send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        schema = self.listing.schemas.get(params["name"]) if method == "tools/call" else None
-        return await self._session.request(method, params, schema=schema)
 
     async def _asked(
         self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import attrs
+from anyio.abc import ObjectSendStream
 from mcp import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
@@ -69,7 +69,7 @@ async def pipe(passage: Passage) -> AsyncIterator[TransportStreams]:
 
 
 @attrs.frozen(eq=False)
-class _Outgoing:
+class _Outgoing(ObjectSendStream[SessionMessage]):
     """A stream of what the SDK's client sends; it is taken at once."""
 
     _talk: Talk
@@ -79,14 +79,6 @@ class _Outgoing:
 
     async def aclose(self) -> None:
         """Leave the session to the pipe, which ends it."""
-
-    async def __aenter__(self) -> _Outgoing:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _as_json(message: JSONRPCMessage) -> dict[str, Any]:

@@ -6,8 +6,8 @@ It needs nothing of the process that wrote the manifest: samples come with each 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 import attrs
 
@@ -40,11 +40,7 @@ from keval.store.serialization import read_trial
 
 @asynccontextmanager
 async def open_worker(
-    manifest: Manifest,
-    *,
-    sample_ids: Sequence[str] = (),
-    scoring: bool = False,
-    limits: Limits | None = None,
+    manifest: Manifest, *, sample_ids: Sequence[str] = (), scoring: bool = False, limits: Limits | None = None
 ) -> AsyncIterator[CrewWorker]:
     """Bring up the plan of a manifest in this process; for `scoring` only what scores.
 
@@ -78,40 +74,46 @@ async def open_worker(
             ready = await begin_judges(plan, scope, redact, hooks, traffic=traffic, limits=limits)
         planned = [item.plugin for item in plan.askers]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-        spec = _spec(manifest, plan, ready)
-        with _scoring(plan, ready, spec) as scored_with:
-            yield CrewWorker(manifest, plan, ready, redact, scored_with, TrialPacker(redact))
+        worker = CrewWorker(manifest, plan, ready, redact)
+        # The budget of judgements is held where they are asked for.
+        with Grader.of(
+            plan.scorers,
+            ready.judges,
+            plan.evaluation.execution,
+            spec=_spec(manifest, plan, ready),
+            lacks=worker.lacks,
+            exchange=ready.exchange,
+            run_budget=Unbounded(),
+            counterpart=lambda trial, _: worker.against.get(trial.id),
+            keep=worker.keep_judgement,
+        ) as worker.grader:
+            yield worker
     finally:
         await scope.close()
-
-
-@attrs.define(eq=False)
-class _Scoring:
-    """What is wanted of the trials that are being scored, by id, the frames of judgements, and the counterparts."""
-
-    grader: Grader
-    wanted: dict[str, frozenset[WantedScore]]
-    frames: dict[str, list[bytes]]
-    against: dict[str, Trial]
 
 
 @attrs.define(eq=False)
 class CrewWorker:
     """Runs trials, any number concurrently, and scores them. Secrets are replaced in all that it returns.
 
-    `listener` hears the live events of trials while it is set; they still have their secrets.
+    `listener` hears the live events of trials while it is set; they still have their secrets. `wanted` are the scores
+    to make of each trial that is being scored, by its id, and `against` the trials that judges compare these with.
     """
 
     manifest: Manifest
     plan: Plan | ScoringPlan
     ready: Ready
     _redact: Redactor
-    _scoring: _Scoring
-    _packer: TrialPacker
+    grader: Grader = attrs.field(init=False)
+    wanted: dict[str, frozenset[WantedScore]] = attrs.field(factory=dict, init=False)
+    against: dict[str, Trial] = attrs.field(factory=dict, init=False)
+    _judgements: dict[str, list[bytes]] = attrs.field(factory=dict, init=False)
+    _packer: TrialPacker = attrs.field(init=False)
     listener: Callable[[LiveEvent], object] | None = attrs.field(default=None, init=False)
     _worker: PlanWorker | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._packer = TrialPacker(self._redact)
         self._worker = (
             PlanWorker(self.plan, self.ready, rates=Rates.of(self.manifest)) if isinstance(self.plan, Plan) else None
         )
@@ -131,17 +133,25 @@ class CrewWorker:
         self, line: bytes, sample: Sample, wanted: Sequence[WantedScore], against: bytes | None = None
     ) -> PackedScores:
         """Make scores of a trial, given as its line and the sample as it was asked; see `keval.plugin.Crew`."""
-        scoring, trial = self._scoring, self._read(line, sample)
-        scoring.wanted[trial.id] = frozenset(wanted)
+        trial = self._read(line, sample)
+        self.wanted[trial.id] = frozenset(wanted)
         if against is not None:
-            scoring.against[trial.id] = self._read(against, sample)
+            self.against[trial.id] = self._read(against, sample)
         try:
-            scored = await scoring.grader.score(trial)
+            scored = await self.grader.score(trial)
         finally:
-            del scoring.wanted[trial.id]
-            scoring.against.pop(trial.id, None)
+            del self.wanted[trial.id]
+            self.against.pop(trial.id, None)
         lines = tuple(self._redact.lines(scored.written))
-        return PackedScores(lines, b"".join(scoring.frames.pop(trial.id, ())), self._replaced())
+        return PackedScores(lines, b"".join(self._judgements.pop(trial.id, ())), self._replaced())
+
+    def lacks(self, trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
+        """Return whether a score is wanted of a trial."""
+        return (metric, judge, repetition) in self.wanted.get(trial.id, ())
+
+    def keep_judgement(self, trial: str, frame: bytes) -> None:
+        """Keep the traffic of a judgement until its scores are packed."""
+        self._judgements.setdefault(trial, []).append(frame)
 
     def _read(self, line: bytes, sample: Sample) -> Trial:
         agents = self.manifest.agents
@@ -183,33 +193,6 @@ class CrewWorker:
         found = dict(self._redact.replaced)
         self._redact.replaced.clear()
         return found
-
-
-@contextmanager
-def _scoring(plan: Plan | ScoringPlan, ready: Ready, spec: ScoringSpec) -> Iterator[_Scoring]:
-    """Yield what scores trials. The budget of judgements is held where they are asked for."""
-    wanted: dict[str, frozenset[WantedScore]] = {}
-    frames: dict[str, list[bytes]] = {}
-    against: dict[str, Trial] = {}
-
-    def lacks(trial: Trial, metric: str, judge: str | None, repetition: int) -> bool:
-        return (metric, judge, repetition) in wanted.get(trial.id, ())
-
-    def keep(trial: str, frame: bytes) -> None:
-        frames.setdefault(trial, []).append(frame)
-
-    with Grader.of(
-        plan.scorers,
-        ready.judges,
-        plan.evaluation.execution,
-        spec=spec,
-        lacks=lacks,
-        exchange=ready.exchange,
-        run_budget=Unbounded(),
-        counterpart=lambda trial, _: against.get(trial.id),
-        keep=keep,
-    ) as grader:
-        yield _Scoring(grader, wanted, frames, against)
 
 
 def _spec(manifest: Manifest, plan: Plan | ScoringPlan, ready: Ready) -> ScoringSpec:

@@ -23,7 +23,7 @@ from keval.processes import supervised
 from keval.seams.contexts import SandboxedCommand
 from keval_programs.limits import Limits
 from keval_workspace.sandbox.installation import SYSTEM, Installation
-from keval_workspace.sandbox.trying import problem_of
+from keval_workspace.sandbox.prefix import problem_of
 from keval_workspace.sandbox.ways import addresses_of, leading_out
 
 _SETTINGS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,6 @@ import attrs
 
 from keval.errors import PreflightError, suggestion
 from keval.seams.contexts import SandboxedCommand
-from keval_workspace.sandbox.trying import problem_of
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _ENVIRONMENT = "{env}"
@@ -80,6 +80,21 @@ class Prefix:
                     yield from ("--env", name)
             else:
                 yield _PLACEHOLDER.sub(lambda found: values[found[1]], word)
+
+
+_PATIENCE = 20.0
+
+
+def problem_of(command: Sequence[str], env: Mapping[str, str] | None = None) -> str | None:
+    """Run a command, and return what it says if it fails, or `None` if it does not."""
+    try:
+        tried = subprocess.run(  # noqa: S603 - a program that keval or the config names
+            command, env=env, capture_output=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it does not end within {_PATIENCE:g} s"
+    told = " ".join(tried.stderr.decode("utf-8", "replace").split())
+    return (told or f"it ends with exit code {tried.returncode}") if tried.returncode else None
 
 
 async def docker_problem() -> str | None:
