@@ -27,7 +27,9 @@ from keval import Rubric, Score
 from keval.plugin import Judge, JudgeContext, Model
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import Attack, OpenAI, attacks
+from keval_judges import attacks
+from keval_judges.attack import Attack
+from keval_judges.openai_judge import OpenAI
 from keval_loopback.serving import serve
 
 HELD_BACK = Path(__file__).with_name("attacks_held_back.jsonl")

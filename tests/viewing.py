@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from starlette.applications import Starlette
 
-from keval_loopback import listen
+from keval_loopback.loopback import listen
 from keval_viewer.app import Serving, build_app, serving
 from keval_viewer.pages import VIEW_PAGES
 

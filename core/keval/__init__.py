@@ -34,9 +34,9 @@ _own, _, _names = lazily(
     {
         "keval.errors": "KevalError RunError",
         "keval.records.manifest": "Manifest",
-        "keval.records.scores": "Judgement Rubric Scale Score ScoreLine",
+        "keval.records.scores": "Rubric Scale Score ScoreLine",
         "keval.records.transcript": "Message ToolCall Transcript",
-        "keval.records.trial": "Attempt Failure Sample Trial",
+        "keval.records.trial": "Failure Sample Trial",
         "keval.records.usage": "Usage",
         "keval.store.run": "Run open_run",
     },

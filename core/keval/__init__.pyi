@@ -7,7 +7,6 @@ This module has what the author of a metric needs, and what reads a run: `from k
 from keval.errors import KevalError as KevalError, RunError as RunError
 from keval.records.manifest import Manifest as Manifest
 from keval.records.scores import (
-    Judgement as Judgement,
     Rubric as Rubric,
     Scale as Scale,
     Score as Score,
@@ -18,7 +17,7 @@ from keval.records.transcript import (
     ToolCall as ToolCall,
     Transcript as Transcript,
 )
-from keval.records.trial import Attempt as Attempt, Failure as Failure, Sample as Sample, Trial as Trial
+from keval.records.trial import Failure as Failure, Sample as Sample, Trial as Trial
 from keval.records.usage import Usage as Usage
 from keval.store.run import Run as Run, open_run as open_run
 from keval_analysis.findings.summary import Summary as Summary

@@ -25,7 +25,6 @@ from keval.files import (
     read_input as read_input,
     replacing as replacing,
 )
-from keval.records.formats import counted as counted
 from keval.processes import search_path as search_path, supervised as supervised
 from keval.store.serialization import dump as dump
 from keval.store.serialization import to_plain as to_plain
@@ -45,7 +44,6 @@ from keval.seams.interfaces import (
 )
 from keval.dataset.samples import history_of as history_of
 from keval.seams.contexts import (
-    ClientPolicy as ClientPolicy,
     Context as Context,
     Isolation as Isolation,
     JudgeContext as JudgeContext,
@@ -53,17 +51,14 @@ from keval.seams.contexts import (
     ServerSpec as ServerSpec,
     Sandbox as Sandbox,
     TrialInfo as TrialInfo,
-    Workspace as Workspace,
 )
 from keval.seams.workspaces import (
     Check as Check,
     EndOfTrial as EndOfTrial,
     Finding as Finding,
-    TextContext as TextContext,
     WorkspaceProvider as WorkspaceProvider,
 )
 from keval.records.end_state import (
-    CheckResult as CheckResult,
     Conventions as Conventions,
     EndState as EndState,
     GivenText as GivenText,
@@ -78,15 +73,13 @@ from keval.seams.finish_reason import (
 )
 from keval.seams.model_text import split_reasoning as split_reasoning
 from keval.seams.transcript_builder import (
-    JudgementBuilder as JudgementBuilder,
     TranscriptBuilder as TranscriptBuilder,
     report_request as report_request,
     reporting_requests as reporting_requests,
 )
 from keval.seams.live_events import LiveEvent as LiveEvent
-from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey
 
-# MCP servers and the tap
+# MCP servers, what they return, and changes of contexts
 from keval.records.servers import McpServer as McpServer, ServerChannel as ServerChannel, Sharing as Sharing
 from keval.records.transcript import (
     Blob as Blob,
@@ -98,7 +91,7 @@ from keval.records.interventions import (
 )
 from keval.records.cassettes import Volatile as Volatile
 
-# Models, middleware, prices, proxies, datasets, executors, results elsewhere
+# Models, middleware, prices and datasets
 from keval.records.models import (
     API_WIRES as API_WIRES,
     Api as Api,
@@ -111,7 +104,6 @@ from keval.records.models import (
     Wire as Wire,
     retry_after_seconds as retry_after_seconds,
     Price as Price,
-    dollars as dollars,
 )
 from keval.records.usage import sum_of_counts as sum_of_counts
 from keval.execute.models.reply_usage import read_usage as read_usage
@@ -119,10 +111,8 @@ from keval.seams.infrastructure import (
     DatasetRequest as DatasetRequest,
     Middleware as Middleware,
     ModelProvider as ModelProvider,
-    ModelProxy as ModelProxy,
     RawRecord as RawRecord,
     RereadableDataset as RereadableDataset,
-    ServerProxy as ServerProxy,
 )
 
 # Executors and workers
@@ -134,14 +124,8 @@ from keval.seams.distribution import (
     Executor as Executor,
     Job as Job,
     Limits as Limits,
-    Load as Load,
-    Outbox as Outbox,
-    Worker as Worker,
 )
 from keval.execute.limits import RunLimits as RunLimits
-from keval.seams.results import (
-    ResultsMirror as ResultsMirror,
-)
 
 # Metrics, judges and rubrics
 from keval.records.scores import named_band as named_band

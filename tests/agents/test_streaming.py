@@ -15,8 +15,8 @@ from keval.plugin import ModelError, TrialError
 from keval_gateway import ModelFault
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
-from keval_testing import AgentStage, calls_tools, refuses, says
-from keval_testing.agent_stage import QUESTION, Outcome
+from keval_testing import calls_tools, refuses, says
+from keval_testing.agent_stage import QUESTION, AgentStage, Outcome
 from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply, Send
 from keval_testing.scripted_model import Reply
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter

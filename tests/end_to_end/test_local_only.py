@@ -21,8 +21,9 @@ from keval import Sample
 from keval.plugin import Endpoint
 from keval.records.models import Asker
 from keval.seams.infrastructure import ProxyRoute
-from keval_gateway import ChatReply, model_proxy, wire_urls
+from keval_gateway import ChatReply, wire_urls
 from keval_gateway.app import build_app
+from keval_gateway.proxy import model_proxy
 from keval_loopback.serving import serve
 from keval_mcp import Stdio
 from tests.contexts import started

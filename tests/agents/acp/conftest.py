@@ -10,8 +10,7 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval_testing import AgentStage
-from keval_testing.agent_stage import QUESTION, Outcome
+from keval_testing.agent_stage import QUESTION, AgentStage, Outcome
 from keval_testing.scripted_model import Reply
 from tests.agents.stage import OWN_AGENTS, Adapter
 

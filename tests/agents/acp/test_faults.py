@@ -16,8 +16,8 @@ import pytest
 from keval import Message, Sample
 from keval.plugin import Context, McpServer, PreflightError, TranscriptBuilder, TrialError
 from keval_acp import Acp
-from keval_testing import AgentStage, calls_tools, says
-from keval_testing.agent_stage import QUESTION
+from keval_testing import calls_tools, says
+from keval_testing.agent_stage import QUESTION, AgentStage
 from tests.agents.acp.conftest import coder
 from tests.agents.stage import CODER, OWN_AGENTS
 from tests.processes import children

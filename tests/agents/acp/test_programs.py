@@ -12,8 +12,8 @@ import pytest
 from keval import Sample
 from keval.plugin import ModelError
 from keval_command import Session
-from keval_testing import AgentStage, calls_tools, refuses, says
-from keval_testing.agent_stage import INSTRUCTIONS, QUESTION, Outcome
+from keval_testing import calls_tools, refuses, says
+from keval_testing.agent_stage import INSTRUCTIONS, QUESTION, AgentStage, Outcome
 from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
 from keval_testing.scripted_model import offered_name
 from tests.agents.stage import Adapter

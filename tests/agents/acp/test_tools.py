@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from keval import Sample, ToolCall
-from keval_testing import AgentStage, calls_tools, says
-from keval_testing.agent_stage import INSTRUCTIONS
+from keval_testing import calls_tools, says
+from keval_testing.agent_stage import INSTRUCTIONS, AgentStage
 from tests.agents.acp.coder import TITLES
 from tests.agents.acp.conftest import coder
 

@@ -15,7 +15,7 @@ from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
-from keval.plugin import TrialKey
+from keval.records.trial import TrialKey
 from tests.conftest import ON_PATH, Project
 
 CONFIG: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keval import Run, Summary, open_run
-from keval.plugin import TrialKey
+from keval.records.trial import TrialKey
 from keval_analysis.follow import Follower
 from keval_remote.crew.worker import open_worker
 from tests.conftest import Outcome, Project

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from keval.plugin import JudgementBuilder, TranscriptBuilder, TrialError
+from keval.plugin import TranscriptBuilder, TrialError
+from keval.seams.transcript_builder import JudgementBuilder
 from tests.conftest import Project, scale_of
 
 CONFIG = """

@@ -7,20 +7,10 @@ from functools import partial
 import attrs
 import pytest
 
-from keval import (
-    Attempt,
-    Failure,
-    Judgement,
-    Message,
-    Sample,
-    Score,
-    ScoreLine,
-    ToolCall,
-    Transcript,
-    Trial,
-    Usage,
-)
+from keval import Failure, Message, Sample, Score, ScoreLine, ToolCall, Transcript, Trial, Usage
+from keval.records.scores import Judgement
 from keval.records.transcript import Content, ServerExchange
+from keval.records.trial import Attempt
 from keval.store.serialization import read_record, read_score, read_trial, score_line, trial_line
 
 

@@ -9,7 +9,8 @@ from keval import Sample
 from keval.plugin import Blob, CrewOrder, CrewWatcher, Job
 from keval.records.manifest import WorkerEntry
 from keval.seams.distribution import PackedScores, WantedScore
-from keval_remote import CrewWorker, open_worker
+from keval_remote import open_worker
+from keval_remote.crew.worker import CrewWorker
 
 
 @attrs.frozen

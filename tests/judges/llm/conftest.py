@@ -15,11 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keval import Judgement, Message, Rubric, Sample, Score, Transcript, Trial
+from keval import Message, Rubric, Sample, Score, Transcript, Trial
 from keval.plugin import Endpoint, JudgeContext, Model, TrialError
+from keval.records.scores import Judgement
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import Anthropic, OpenAI
+from keval_judges.anthropic_judge import Anthropic
+from keval_judges.openai_judge import OpenAI
 from keval_judges.pairwise import Pairwise
 from keval_loopback.serving import serve
 

@@ -12,7 +12,8 @@ from keval import Score
 from keval.plugin import JudgeContext, TrialError
 from keval.score.rubrics import completeness, factual_adherence
 from keval_gateway import ChatReply, ChatRequest
-from keval_judges import Attack, attacks
+from keval_judges import attacks
+from keval_judges.attack import Attack
 from keval_judges.prompt import shown
 from tests.judges.llm.conftest import Staged, said
 

@@ -14,7 +14,7 @@ from keval import Score
 from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval_gateway import ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import OpenAI
+from keval_judges.openai_judge import OpenAI
 from keval_loopback.serving import serve
 from tests.conftest import Project
 from tests.judges.llm.conftest import GOOD, GRADED, RUBRICS, TRIAL, said

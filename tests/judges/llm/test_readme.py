@@ -10,7 +10,8 @@ from typing import Any
 from keval.plugin import Model
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_judges import OpenAI, attacks
+from keval_judges import attacks
+from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import prompt
 from keval_loopback.serving import serve
 from tests.conftest import Project

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from keval_metrics_basic import Contains, Equals, Regex, Similarity
+from keval_metrics_basic import Contains
+from keval_metrics_basic.answers import Equals, Regex, Similarity
 from tests.metrics.basic.conftest import make_trial as trial
 
 

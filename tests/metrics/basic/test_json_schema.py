@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keval_metrics_basic import JsonSchema
+from keval_metrics_basic.json_schema import JsonSchema
 from tests.metrics.basic.conftest import make_trial as trial
 
 SCHEMA = {

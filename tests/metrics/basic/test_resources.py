@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keval import Scale, Usage
-from keval_metrics_basic import Latency, Tokens, Turns
+from keval_metrics_basic.resources import Latency, Tokens, Turns
 from tests.metrics.basic.conftest import make_trial as trial
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather import ActionPlanning, AmbiguityHandling, ContextRetention, RecommendationQuality
+from keval_metrics_weather.behaviour import AmbiguityHandling
+from keval_metrics_weather.helpfulness import RecommendationQuality
 from keval_metrics_weather.reading.asking import alternatives_offered, asking, assumed
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.retention import ContextRetention
+from keval_metrics_weather.tool_use import ActionPlanning
 from keval_metrics_weather.wording import MISSING
 from tests.metrics.weather.conftest import make_trial as trial
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather import AmbiguityHandling, Repeatability
+from keval_metrics_weather.behaviour import AmbiguityHandling, Repeatability
 from tests.metrics.weather.conftest import make_trial as trial
 from tests.metrics.weather.test_retention import ASKING_BACK
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keval_metrics_weather import Debuggability, ImplementationEffort, IntegrationSimplicity
+from keval_metrics_weather.experience import Debuggability, ImplementationEffort, IntegrationSimplicity
 from tests.metrics.weather.conftest import make_trial as trial
 
 Rated = ImplementationEffort | IntegrationSimplicity | Debuggability

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
-from keval_metrics_weather import ActionPlanning, AdaptationQuality, RecommendationQuality, TaskCompletion
+from keval_metrics_weather.helpfulness import AdaptationQuality, RecommendationQuality, TaskCompletion
+from keval_metrics_weather.tool_use import ActionPlanning
 from tests.metrics.weather.conftest import make_trial as trial
 
 COMPLETE = "The temperature in Helsinki is 15°C with light rain. You should bring an umbrella."

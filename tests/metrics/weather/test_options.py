@@ -9,7 +9,8 @@ import pytest
 
 import keval_metrics_weather
 from keval.records.scores import named_band
-from keval_metrics_weather import Accuracy, ResponseTime, ToolCallCount
+from keval_metrics_weather import Accuracy
+from keval_metrics_weather.tool_use import ResponseTime, ToolCallCount
 from tests.conftest import Project
 
 NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from keval_metrics_weather import Accuracy, ActionPlanning, AmbiguityHandling, RecommendationQuality, TaskCompletion
+from keval_metrics_weather import Accuracy
+from keval_metrics_weather.behaviour import AmbiguityHandling
+from keval_metrics_weather.helpfulness import RecommendationQuality, TaskCompletion
 from keval_metrics_weather.questions import only_asks_back
 from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.tool_use import ActionPlanning
 from keval_metrics_weather.turns import turn_of
 from tests.metrics.weather.conftest import WEATHER, make_trial as trial
 from tests.metrics.weather.test_retention import ASKING_BACK

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from keval import Message, Sample, Transcript, Trial
-from keval_metrics_weather import ContextRetention
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.retention import ContextRetention
 from tests.metrics.weather.conftest import make_trial as trial
 
 History = Sequence[tuple[str, str]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keval import Sample, ToolCall, Transcript, Trial
-from keval_metrics_weather import ActionPlanning, AmbiguityHandling, ErrorRecovery, ResponseTime, ToolCallCount
+from keval_metrics_weather.behaviour import AmbiguityHandling
+from keval_metrics_weather.tool_use import ActionPlanning, ErrorRecovery, ResponseTime, ToolCallCount
 from tests.metrics.weather.conftest import make_trial as trial
 
 PLANNED = "The temperature is 20°C. Based on this, I recommend a walk."

@@ -18,7 +18,12 @@ from keval import Sample, Trial
 from keval.plugin import Check, EndOfTrial, Finding, TrialError
 from keval.records.end_state import FileChange
 from keval.seams.contexts import SandboxedCommand
-from keval_checks import CommandCheck, FileCheck, Golden, McpCheck, PythonCheck, SqliteCheck, UnchangedCheck
+from keval_checks.command import CommandCheck
+from keval_checks.file import FileCheck, Golden
+from keval_checks.mcp import McpCheck
+from keval_checks.python import PythonCheck
+from keval_checks.sqlite import SqliteCheck
+from keval_checks.unchanged import UnchangedCheck
 from keval_mcp import Stdio
 from keval_testing import stub_server
 from keval_workspace.sandbox import sandbox_of

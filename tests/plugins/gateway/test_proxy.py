@@ -28,16 +28,16 @@ from keval.plugin import (
     Endpoint,
     FinishReason,
     Model,
-    ModelProxy,
     ModelRequest,
     ModelResponse,
     Next,
     Wire,
 )
 from keval.records.models import ASKER_HEADER, Asker, Exchange
-from keval.seams.infrastructure import AttemptKey, ProxyRoute
-from keval_gateway import ChatReply, Respond, model_proxy, wire_urls
+from keval.seams.infrastructure import AttemptKey, ModelProxy, ProxyRoute
+from keval_gateway import ChatReply, Respond, wire_urls
 from keval_gateway.app import build_app
+from keval_gateway.proxy import model_proxy
 from keval_loopback.serving import serve
 from tests.plugins.gateway.test_protocols import ASKS, BOTH, EACH_MODE, EACH_WIRE, Script
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from keval.plugin import PluginError, Wire
-from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, make_responder, wire_urls
+from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.responders import GROUP, RespondersByName, installed_responders
+from keval_gateway.responders import GROUP, RespondersByName, installed_responders, make_responder
 from keval_loopback.serving import serve
 
 SCRIPT = (ChatMessage("user", "{script: [{text: 'I am {model}, of seed {seed}.'}]}"),)

@@ -18,7 +18,8 @@ import httpx2
 
 from keval import Sample
 from keval.plugin import PreflightError
-from keval_mcp import Auth, Http
+from keval_mcp import Http
+from keval_mcp.server.options import Auth
 from tests.contexts import started
 
 FOLLOW = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"

@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from keval.plugin import PreflightError
-from keval_mcp import Auth, Http, Sse
+from keval_mcp import Http, Sse
 from keval_mcp.server.login import Login
+from keval_mcp.server.options import Auth
 from tests.contexts import started
 from tests.processes import Listening
 

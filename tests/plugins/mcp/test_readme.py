@@ -14,7 +14,8 @@ import yaml
 
 from keval import Sample
 from keval.plugin import ContextProvider, PreflightError
-from keval_mcp import Auth, Http, Sse, Stdio
+from keval_mcp import Http, Sse, Stdio
+from keval_mcp.server.options import Auth
 from tests.contexts import started
 
 README = (Path(__file__).parents[3] / "plugins" / "mcp" / "README.md").read_text(encoding="utf-8")

@@ -20,7 +20,8 @@ from mcp.types import (
 
 from keval import Sample
 from keval.records.servers import CallLog
-from keval_mcp import Accept, Http, Stdio
+from keval_mcp import Http, Stdio
+from keval_mcp.server.options import Accept
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
 from tests.processes import Listening

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.plugin import CrewOrder, CrewWatcher, TrialKey
+from keval.plugin import CrewOrder, CrewWatcher
 from keval.records.manifest import WorkerEntry
+from keval.records.trial import TrialKey
 from keval_ray.crew import Assigned, RayCrew
 from keval_ray.tasks import RunTask
 

@@ -20,16 +20,8 @@ from keval import Message, Sample, Transcript, Usage
 from keval.plugin import Context, Model, PluginError, TrialError
 from keval.seams import registry
 from keval_openai import OpenAI
-from keval_testing import (
-    AGENT_RULES,
-    BrokenRulesError,
-    Echo,
-    ScriptedModel,
-    calls_tools,
-    check_agent,
-    refuses,
-    says,
-)
+from keval_testing import BrokenRulesError, Echo, ScriptedModel, calls_tools, check_agent, refuses, says
+from keval_testing.agent_rules import AGENT_RULES
 
 pytestmark = pytest.mark.slow
 

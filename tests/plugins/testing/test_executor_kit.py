@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import Job, TrialKey
+from keval.plugin import Job
+from keval.records.trial import TrialKey
 from keval.seams.distribution import PackedScores, WantedScore
 from keval_doubles.executors import Alone, Apart
 from keval_remote.crew.worker import CrewWorker

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keval import Sample
 from keval.plugin import Blob, EndState, TrialInfo
-from keval_workspace import Folder
+from keval_workspace.folder import Folder
 
 TRIAL = TrialInfo("t1", Sample("s1", "Mend it.", "Done."), "agent", "baseline")
 

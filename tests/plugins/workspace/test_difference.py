@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from hypothesis import given, settings, strategies as st
 
-from keval_workspace import Folder
+from keval_workspace.folder import Folder
 from tests.plugins.workspace.attempts import attempt
 
 NAMES = st.sampled_from(["a", "b c", "d/e.py", "d/f g/h", "é.txt", 'q"uote', "tab\there", "-x", "new\nline", "d/ü"])

@@ -16,7 +16,7 @@ import pytest
 
 from keval.plugin import Blob, EndState, TrialError
 from keval.records.end_state import Artifact
-from keval_workspace import Folder
+from keval_workspace.folder import Folder
 from tests.plugins.workspace.attempts import TRIAL, attempt, changes, trial_folders, write
 
 COUNTED = " could not be read; what was there before counts as changed"

@@ -19,7 +19,7 @@ from keval.seams.model_text import written_calls
 
 
 def check(transcript: Transcript, context: Context) -> None:
-    """Raise if a completed trial is not evidence about its condition; see `keval.plugin.ServerProxy.check`."""
+    """Raise if a completed trial is not evidence about its condition; see `ServerProxy.check`."""
     if context.servers:
         server_proxy().check(transcript, context)
     elif transcript.tools:

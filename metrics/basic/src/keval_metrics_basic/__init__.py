@@ -9,10 +9,7 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_metrics_basic.answers": "Contains Equals Regex Similarity",
-        "keval_metrics_basic.calls": "ExpectedCall",
-        "keval_metrics_basic.json_schema": "JsonSchema compiled time_limit",
-        "keval_metrics_basic.resources": "Latency Tokens Turns",
-        "keval_metrics_basic.tools": "ArgumentMatch NoToolErrors ToolCalled ToolChoice ToolSequence",
+        "keval_metrics_basic.answers": "Contains",
+        "keval_metrics_basic.json_schema": "compiled time_limit",
     },
 )

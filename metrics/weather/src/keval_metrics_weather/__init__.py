@@ -10,12 +10,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_metrics_weather.accuracy": "Accuracy",
-        "keval_metrics_weather.behaviour": "AmbiguityHandling Repeatability",
-        "keval_metrics_weather.experience": "Debuggability ImplementationEffort IntegrationSimplicity",
-        "keval_metrics_weather.helpfulness": "AdaptationQuality RecommendationQuality TaskCompletion",
         "keval_metrics_weather.preferences": "KEYS preferences_of",
         "keval_metrics_weather.reading.places": "places_in_answer places_in_question",
-        "keval_metrics_weather.retention": "ContextRetention",
-        "keval_metrics_weather.tool_use": "ActionPlanning ErrorRecovery ResponseTime ToolCallCount",
     },
 )

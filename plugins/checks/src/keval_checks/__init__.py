@@ -5,12 +5,6 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_checks.command": "CommandCheck",
-        "keval_checks.file": "FileCheck Golden",
-        "keval_checks.mcp": "McpCheck",
-        "keval_checks.python": "PythonCheck",
-        "keval_checks.solution": "NothingAgent Solution SolutionAgent SolutionCall",
-        "keval_checks.sqlite": "SqliteCheck",
-        "keval_checks.unchanged": "UnchangedCheck",
+        "keval_checks.solution": "Solution",
     },
 )

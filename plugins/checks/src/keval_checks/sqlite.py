@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import attrs
 from attrs.validators import gt
 
-from keval.plugin import EndOfTrial, Finding, counted
+from keval.plugin import EndOfTrial, Finding
 from keval_checks.expected import shown
 from keval_checks.left_files import MOST_BYTES, UnfitError, cannot_run, check_path, left, of_file, workspace_of
 
@@ -76,7 +76,8 @@ class SqliteCheck:
         except OSError as error:
             raise cannot_run(f"{self.path} cannot be copied: {error.strerror}") from error
         fault = _fault(self.rows, had, self.ordered)
-        return Finding(fault is None, fault or f"the query returns the {counted(len(had), 'expected row')}")
+        rows = "row" if len(had) == 1 else "rows"
+        return Finding(fault is None, fault or f"the query returns the {len(had):,} expected {rows}")
 
     def _asked(self, database: Path) -> Sequence[Row]:
         """Return the rows, and at most one too many. Raises UnfitError, TrialError."""

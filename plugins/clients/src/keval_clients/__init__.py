@@ -10,17 +10,13 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_clients.anthropic": "anthropic_client",
-        "keval_clients.bounds": (
-            "ENCODINGS MOST_REDIRECTS EncodingError RedirectError ReplyTooLargeError Unpacker following origin"
-        ),
+        "keval_clients.bounds": "origin",
         "keval_clients.client": "Client event_data",
-        "keval_clients.http": "MOST_BYTES HttpClient Reply",
+        "keval_clients.http": "HttpClient Reply",
         "keval_clients.network": "Network check_headers check_key check_variables key_problems variable_problems",
         "keval_clients.openai": "openai_client",
         "keval_clients.replies": (
-            "RefusedError broken_off completions_usage messages_usage no_reply quoted read_json responses_usage "
-            "what_failed"
+            "RefusedError broken_off completions_usage messages_usage no_reply quoted read_json responses_usage"
         ),
-        "keval_clients.sender": "Sender model_client",
     },
 )

@@ -6,17 +6,10 @@ replies does not.
 
 from keval_clients.anthropic import anthropic_client as anthropic_client
 from keval_clients.bounds import (
-    ENCODINGS as ENCODINGS,
-    MOST_REDIRECTS as MOST_REDIRECTS,
-    EncodingError as EncodingError,
-    RedirectError as RedirectError,
-    ReplyTooLargeError as ReplyTooLargeError,
-    Unpacker as Unpacker,
-    following as following,
     origin as origin,
 )
 from keval_clients.client import Client as Client, event_data as event_data
-from keval_clients.http import MOST_BYTES as MOST_BYTES, HttpClient as HttpClient, Reply as Reply
+from keval_clients.http import HttpClient as HttpClient, Reply as Reply
 from keval_clients.network import (
     Network as Network,
     check_headers as check_headers,
@@ -35,6 +28,4 @@ from keval_clients.replies import (
     quoted as quoted,
     read_json as read_json,
     responses_usage as responses_usage,
-    what_failed as what_failed,
 )
-from keval_clients.sender import Sender as Sender, model_client as model_client

@@ -13,15 +13,9 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_gateway.admission": "admit read_body",
         "keval_gateway.app": "build_app",
-        "keval_gateway.chat": (
-            "ChatCall ChatMessage ChatReply ChatRequest ChatTool MakeResponder ModelFault Observe Respond wire_urls"
-        ),
+        "keval_gateway.chat": "ChatCall ChatMessage ChatReply ChatRequest ChatTool ModelFault Respond wire_urls",
         "keval_gateway.process": "run_gateway",
-        "keval_gateway.protocols": "PROTOCOLS",
-        "keval_gateway.protocols.protocol": "frame",
-        "keval_gateway.proxy": "model_proxy",
-        "keval_gateway.responders": "find_responder make_responder",
+        "keval_gateway.responders": "find_responder",
     },
 )

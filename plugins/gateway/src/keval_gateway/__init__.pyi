@@ -8,7 +8,6 @@ A name is imported when it is used, so that naming a model stays cheap: `build_a
 server.
 """
 
-from keval_gateway.admission import admit as admit, read_body as read_body
 from keval_gateway.app import build_app as build_app
 from keval_gateway.chat import (
     ChatCall as ChatCall,
@@ -16,14 +15,9 @@ from keval_gateway.chat import (
     ChatReply as ChatReply,
     ChatRequest as ChatRequest,
     ChatTool as ChatTool,
-    MakeResponder as MakeResponder,
     ModelFault as ModelFault,
-    Observe as Observe,
     Respond as Respond,
     wire_urls as wire_urls,
 )
 from keval_gateway.process import run_gateway as run_gateway
-from keval_gateway.protocols import PROTOCOLS as PROTOCOLS
-from keval_gateway.protocols.protocol import frame as frame
-from keval_gateway.proxy import model_proxy as model_proxy
-from keval_gateway.responders import find_responder as find_responder, make_responder as make_responder
+from keval_gateway.responders import find_responder as find_responder

@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import attrs
 
-from keval import Judgement, Manifest, Run, Transcript, Trial
+from keval import Manifest, Run, Transcript, Trial
 from keval.config.evaluation import Budget
-from keval.plugin import Price, dollars
 from keval.records.manifest import Rates
+from keval.records.models import Price, dollars
+from keval.records.scores import Judgement
 
 _Told: TypeAlias = tuple[Transcript | Judgement, float | None]
 Group: TypeAlias = tuple[str, ...]

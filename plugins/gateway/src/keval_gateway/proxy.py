@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LoopbackProxy:
-    """Serves all routes on one port of 127.0.0.1, in the loop that is running; see `keval.plugin.ModelProxy`."""
+    """Serves all routes on one port of 127.0.0.1, in the loop that is running; see `ModelProxy`."""
 
     @asynccontextmanager
     async def open(self, routes: Sequence[ProxyRoute]) -> AsyncIterator[Sequence[Endpoint]]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from keval import Transcript, Usage
-from keval.plugin import Price, TrialError, dollars
+from keval.errors import TrialError
+from keval.records.models import Price, dollars
 
 _BILLIONTHS = 10**9
 """Of a US dollar: as whole numbers, sums are exact."""

@@ -12,16 +12,11 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_mcp.ablation": "ablating with_ablations",
         "keval_mcp.changes.words": "Words",
-        "keval_mcp.facts": "Facts",
         "keval_mcp.loop": "Call Chat Conversation Reply Result open_conversation",
         "keval_mcp.nesting": "MOST_NESTED is_too_deep",
         "keval_mcp.providers": "Http Sse Stdio planned_sharing",
-        "keval_mcp.served_context": "ServedContext",
-        "keval_mcp.server.options": "Accept Auth",
-        "keval_mcp.sessions": "Sessions Tool open_sessions",
-        "keval_mcp.tool_listings": "read_tool_listings",
+        "keval_mcp.sessions": "Tool",
         "keval_mcp.tool_results": "Media ToolResult",
     },
 )

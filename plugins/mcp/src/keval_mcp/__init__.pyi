@@ -7,9 +7,7 @@ A call of an agent goes through `tap`, its `passage` and the `changes` of the co
 comes back the same way. `proxy` puts these together for a condition; `loop` is for agents that run tools themselves.
 """
 
-from keval_mcp.ablation import ablating as ablating, with_ablations as with_ablations
 from keval_mcp.changes.words import Words as Words
-from keval_mcp.facts import Facts as Facts
 from keval_mcp.loop import (
     Call as Call,
     Chat as Chat,
@@ -20,8 +18,5 @@ from keval_mcp.loop import (
 )
 from keval_mcp.nesting import MOST_NESTED as MOST_NESTED, is_too_deep as is_too_deep
 from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing
-from keval_mcp.served_context import ServedContext as ServedContext
-from keval_mcp.server.options import Accept as Accept, Auth as Auth
-from keval_mcp.sessions import Sessions as Sessions, Tool as Tool, open_sessions as open_sessions
-from keval_mcp.tool_listings import read_tool_listings as read_tool_listings
+from keval_mcp.sessions import Tool as Tool
 from keval_mcp.tool_results import Media as Media, ToolResult as ToolResult

@@ -42,7 +42,7 @@ _log = logging.getLogger("keval_mcp")
 
 @attrs.frozen
 class McpProxy:
-    """Connects to servers over stdio, streamable HTTP and SSE; see `keval.plugin.ServerProxy`."""
+    """Connects to servers over stdio, streamable HTTP and SSE; see `keval.seams.infrastructure.ServerProxy`."""
 
     _starter: Starter = attrs.field(factory=Starter, init=False)
 

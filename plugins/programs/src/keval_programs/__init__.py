@@ -8,12 +8,11 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_programs.confining": "Confinement confinement inside needed",
         "keval_programs.environments": "environment find_program whole_path words",
         "keval_programs.folder": "FOLDER_PATHS OF_PROGRAMS FolderConventions TrialFolder open_folder",
-        "keval_programs.limits": "Limits",
         "keval_programs.placeholders": (
             "PLACEHOLDERS SERVERS_REFUSED Placeholders TextTemplate check_models check_placeholders placeholders_in"
         ),
         "keval_programs.process": "Process StandardError running",
-        "keval_programs.shielding": "in_thread to_the_end",
-        "keval_programs.tree": "GIT Entry LedOutError Tree",
+        "keval_programs.shielding": "to_the_end",
+        "keval_programs.tree": "Entry LedOutError Tree",
     },
 )

@@ -19,7 +19,6 @@ from keval_programs.folder import (
     TrialFolder as TrialFolder,
     open_folder as open_folder,
 )
-from keval_programs.limits import Limits as Limits
 from keval_programs.placeholders import (
     PLACEHOLDERS as PLACEHOLDERS,
     SERVERS_REFUSED as SERVERS_REFUSED,
@@ -30,5 +29,5 @@ from keval_programs.placeholders import (
     placeholders_in as placeholders_in,
 )
 from keval_programs.process import Process as Process, StandardError as StandardError, running as running
-from keval_programs.shielding import in_thread as in_thread, to_the_end as to_the_end
-from keval_programs.tree import GIT as GIT, Entry as Entry, LedOutError as LedOutError, Tree as Tree
+from keval_programs.shielding import to_the_end as to_the_end
+from keval_programs.tree import Entry as Entry, LedOutError as LedOutError, Tree as Tree

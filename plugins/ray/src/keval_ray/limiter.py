@@ -25,7 +25,7 @@ Where: TypeAlias = tuple[str, tuple[str, ...]]
 
 @attrs.frozen
 class EndedRequest:
-    """How a request to an endpoint ended; see `keval.plugin.Load`."""
+    """How a request to an endpoint ended; see `keval.seams.distribution.Load`."""
 
     endpoint: Where
     ending: Ending
@@ -145,7 +145,7 @@ class RemoteLimits:
 
 @attrs.frozen(eq=False)
 class RemoteLoad:
-    """The load of an endpoint, asked of the limiter; see `keval.plugin.Load`. `own` says what counts."""
+    """The load of an endpoint, asked of the limiter; see `keval.seams.distribution.Load`. `own` says what counts."""
 
     limiter: Any
     worker: str

@@ -3,5 +3,8 @@
 from keval import lazily
 
 __getattr__, __dir__, __all__ = lazily(
-    __name__, {"keval_remote.crew.worker": "CrewWorker open_worker", "keval_remote.remote": "Remote"}
+    __name__,
+    {
+        "keval_remote.crew.worker": "open_worker",
+    },
 )

@@ -1,22 +1,15 @@
 """What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
 
 from keval_testing.agent_kit import check_agent as check_agent
-from keval_testing.agent_rules import AGENT_RULES as AGENT_RULES, broken_by as broken_by
-from keval_testing.agent_stage import AgentStage as AgentStage
-from keval_testing.broken_rules import BrokenRule as BrokenRule, BrokenRulesError as BrokenRulesError
+from keval_testing.broken_rules import BrokenRulesError as BrokenRulesError
 from keval_testing.context_kit import check_context as check_context
 from keval_testing.dataset_kit import check_dataset as check_dataset
-from keval_testing.echo import Echo as Echo, Words as Words
+from keval_testing.echo import Echo as Echo
 from keval_testing.executor_kit import check_executor as check_executor
 from keval_testing.exporter_kit import check_exporter as check_exporter
-from keval_testing.judge_kit import OTHER_ANSWER as OTHER_ANSWER, check_judge as check_judge
+from keval_testing.judge_kit import check_judge as check_judge
 from keval_testing.metric_kit import check_metric as check_metric
-from keval_testing.project import CommandOutcome as CommandOutcome, Project as Project
-from keval_testing.scripted_endpoint import (
-    ReceivedMessage as ReceivedMessage,
-    ReceivedRequest as ReceivedRequest,
-    ScriptedReply as ScriptedReply,
-)
+from keval_testing.project import Project as Project
 from keval_testing.scripted_model import (
     ScriptedModel as ScriptedModel,
     calls_tools as calls_tools,
@@ -24,4 +17,4 @@ from keval_testing.scripted_model import (
     says as says,
 )
 from keval_testing.stubs import stub_server as stub_server
-from keval_testing.unusual_trials import failed_trials as failed_trials, odd_trials as odd_trials
+from keval_testing.unusual_trials import odd_trials as odd_trials

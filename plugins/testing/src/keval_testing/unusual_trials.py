@@ -6,7 +6,8 @@ import copy
 
 import attrs
 
-from keval import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
+from keval import Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
+from keval.records.trial import Attempt
 
 _QUESTION, _ANSWER = "What is the capital of Finland?", "Helsinki"
 _LONG = "Helsinki is the capital of Finland. " * 3_000

@@ -9,7 +9,5 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_viewer.interactive.interactive_run": "InteractiveRun",
-        "keval_viewer.interactive.served_model": "ServedModel",
-        "keval_viewer.interactive.tried_agents": "try_agents",
     },
 )

@@ -4,5 +4,3 @@ How a page is added is in the package's README.
 """
 
 from keval_viewer.interactive.interactive_run import InteractiveRun as InteractiveRun
-from keval_viewer.interactive.served_model import ServedModel as ServedModel
-from keval_viewer.interactive.tried_agents import try_agents as try_agents

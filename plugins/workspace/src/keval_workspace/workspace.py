@@ -21,7 +21,7 @@ from keval_workspace.start import Start
 
 @attrs.define(eq=False)
 class TrialWorkspace:
-    """See `keval.plugin.Workspace`. `parent` is the descriptor of the folder that the workspace is in.
+    """See `keval.seams.contexts.Workspace`. `parent` is the descriptor of the folder that the workspace is in.
 
     By that the workspace is found also if the agent has put a link in place of a folder above it.
     """
@@ -43,7 +43,7 @@ class TrialWorkspace:
             raise failed(error) from error
 
     async def end(self, keep: Callable[[Blob], object]) -> EndState:
-        """Return what has changed since the begin; see `keval.plugin.Workspace`."""
+        """Return what has changed since the begin; see `keval.seams.contexts.Workspace`."""
         start = self._start
         if start is None:
             raise RuntimeError("the workspace has not begun")

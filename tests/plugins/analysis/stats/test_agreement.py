@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from keval import Judgement, Score, ScoreLine
+from keval import Score, ScoreLine
 from keval.records.manifest import ScorerEntry
+from keval.records.scores import Judgement
 from keval.store.serialization import to_plain
 from keval_analysis.stats.judge_agreement import JudgeAgreement
 

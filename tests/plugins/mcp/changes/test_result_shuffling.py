@@ -12,8 +12,8 @@ from typing import Any
 from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plan.build import make_plan
-from keval.plugin import TrialKey
 from keval.records.interventions import ShuffledResults
+from keval.records.trial import TrialKey
 from keval_mcp.changes.result_shuffling import ResultShuffling, TrialResults
 from tests.conftest import Project
 

@@ -7,8 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Attempt, Failure, Message, ToolCall, Transcript, Trial
+from keval import Failure, Message, ToolCall, Transcript, Trial
 from keval.plugin import Volatile
+from keval.records.trial import Attempt
 from keval_replay.recorded_times import with_recorded_times
 
 LATE = Failure("agent", "timeout", "no answer within 2 s")
