@@ -37,7 +37,7 @@ def read_evaluation(source: Source) -> Evaluation:
 def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:
     """Read an evaluation that is written in keval's own words; `problems` are those known already."""
     reader = SectionReader(source, [*problems])
-    return attrs.evolve(reader.evaluation(), problems=tuple(reader.problems))
+    return attrs.evolve(reader.evaluation(), problems=tuple(reader.problems), lacks=reader.lacks)
 
 
 def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:

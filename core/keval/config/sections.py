@@ -52,6 +52,7 @@ class SectionReader:
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self.source = source
         self.problems = problems
+        self.lacks: dict[str, Problem] = {}
 
     def evaluation(self) -> Evaluation:
         data = self.source.data
@@ -59,19 +60,21 @@ class SectionReader:
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
         header = self._record(Header, headers, ()) or Header()
         if "dataset" not in data:
-            self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
+            told = "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`"
+            self.lacks["dataset"] = self.source.problem((), told)
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
         prices = self._prices(data.get("prices"))
-        spoiled = bool(self.problems)
+        spoiled = bool(self.problems or self.lacks)
         agents, judges = self._named("agents"), self._named("judges")
         contexts = self._contexts()
         conditions = self._conditions()
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
-            self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
+            told = "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`"
+            self.lacks["agents"] = self.source.problem((), told)
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         added += self._added(data.get("execution"), attrs.fields_dict(Execution), ("execution",))
         evaluation = Evaluation(

@@ -39,7 +39,7 @@ def make_plan(
 
     Raises ConfigError with every problem.
     """
-    constructor = Constructor(evaluation, list(evaluation.problems))
+    constructor = Constructor(evaluation, evaluation.all_problems)
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents)
     contexts = contexts_of(constructor, played=played)
@@ -105,7 +105,7 @@ def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
-    constructor = Constructor(evaluation, list(evaluation.problems))
+    constructor = Constructor(evaluation, evaluation.all_problems)
     scorers = constructor.scorers(checks=manifest.dataset.checks)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])

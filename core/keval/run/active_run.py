@@ -12,7 +12,6 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
     nullcontext,
-    suppress,
 )
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,28 +80,6 @@ class RunBackend:
     is_live: bool = True
 
 
-@attrs.frozen
-class WorkingTime:
-    """Measures from when it is made; `earlier` are the seconds that the run was worked on before, `None` if unknown."""
-
-    earlier: float | None = 0.0
-    _began: float = attrs.field(factory=time.perf_counter)
-
-    def total(self) -> float | None:
-        """Return the seconds that the run was worked on until now."""
-        return None if self.earlier is None else round(self.earlier + time.perf_counter() - self._began, 3)
-
-    @contextmanager
-    def kept(self, writer: RunWriter) -> Iterator[None]:
-        """Write the total into the manifest as it stands if the block is interrupted or fails."""
-        try:
-            yield
-        except BaseException:
-            with suppress(RunError):  # what ended the work is told, and not that its time could not be kept
-                writer.write_manifest(attrs.evolve(writer.run.manifest, elapsed=self.total()))
-            raise
-
-
 @attrs.define(eq=False)
 class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
@@ -110,7 +87,8 @@ class ActiveRun:
     `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
     servers that a run that goes on had started. `recording` writes the traffic that is kept. `crew` are the workers
     elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a run that
-    may end early needs no further trial.
+    may end early needs no further trial. `earlier` are the seconds that the run was worked on before; `None` if that is
+    unknown.
     """
 
     plan: Plan | ScoringPlan
@@ -121,7 +99,7 @@ class ActiveRun:
     budget: Budget
     limits: RunLimits
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
-    working: WorkingTime = attrs.field(factory=WorkingTime)
+    earlier: float | None = 0.0
     samples: dict[str, Sample] = attrs.field(factory=dict)
     starts_before: tuple[ServerStartsEntry, ...] = ()
     backend: RunBackend = RunBackend()
@@ -135,6 +113,7 @@ class ActiveRun:
     manifest: Manifest = attrs.field(init=False)
     run_budget: RunBudget = attrs.field(init=False)
     recording: FrameWriter | None = attrs.field(default=None, init=False)
+    _began: float = attrs.field(factory=time.perf_counter, init=False)
 
     @classmethod
     @asynccontextmanager
@@ -163,6 +142,11 @@ class ActiveRun:
     def run(self) -> Run:
         """The run, for reading; it has what was written until now."""
         return self.writer.run
+
+    @property
+    def elapsed(self) -> float | None:
+        """The seconds that the run was worked on until now."""
+        return None if self.earlier is None else round(self.earlier + time.perf_counter() - self._began, 3)
 
     def trial_begins(self, key: TrialKey) -> None:
         """Tell who watches the run that a trial begins."""

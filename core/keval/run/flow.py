@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
@@ -65,7 +63,7 @@ async def resume_run(
         async with run.writing():
             before, frozen = run.run.manifest, run.run.samples
             check_resumable(earlier.path, before, extended=resumption.extended)
-            run.working = attrs.evolve(run.working, earlier=before.elapsed)
+            run.earlier = before.elapsed
             recorded = options.record or before.recording is not None
             done = run.run.known_trials
             looked_at = len(frozen.ids) if len(done) >= before.trials else None

@@ -21,33 +21,15 @@ from keval.store.serialization import read_sample, sample_line, to_plain
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
-_FREE = (
-    "name",
-    "version",
-    "description",
-    "baseline",
-    "neutral",
-    "metrics",
-    "judges",
-    "rubrics",
-    "budget",
-    "prices",
-    "gates",
-    "ablate",
-    "ablated",
-)
+_FREE = {
+    *("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics", "budget", "prices"),
+    *("gates", "ablate", "ablated"),
+}
 """Keys of a config that change no trial. Scores have digests of their own."""
-_FREE_EXECUTION = (
-    "num_repetitions",
-    "judge_repetitions",
-    "max_concurrent",
-    "max_failures",
-    "until",
-    "grace_seconds",
-    "executor",
-    "rates",
-    "seed",
-)
+_FREE_EXECUTION = {
+    *("num_repetitions", "judge_repetitions", "max_concurrent", "max_failures", "until", "grace_seconds", "executor"),
+    *("rates", "seed"),
+}
 """Keys of `execution` that change no trial, or that are compared by themselves."""
 
 
@@ -155,7 +137,7 @@ def _is_same(frozen: Sample, sample: Sample) -> bool:
 
 
 def _config_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for key in sorted(before.keys() - {*_FREE, "dataset", "execution"}):
+    for key in sorted(before.keys() - _FREE - {"dataset", "execution"}):
         there = now.get(key)
         if key in _GROWING and isinstance(there, Mapping):
             there = {label: there[label] for label in before[key] if label in there}

@@ -38,7 +38,8 @@ class Selection:
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
     wanted = [renamed("agents", name) for name in selection.agents]
-    problems = [each for each in evaluation.problems if not (wanted and "key 'agents' is missing" in each.message)]
+    evaluation = evaluation.needing_no("agents") if wanted else evaluation
+    problems = [*evaluation.problems]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)

@@ -7,13 +7,14 @@ finished run can be scored again by the same steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
 
 from keval.config.evaluation import Budget, failure_limit
 from keval.config.secrets import learn_endpoints
+from keval.errors import RunError
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import RunDescriber, describe_starts, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
@@ -116,10 +117,14 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
     run.hooks.step("keval_run_begins", run=run)
     with keep_recording(run):
         begin(run)
-        with run.working.kept(run.writer):
-            written = run.run  # one for all steps, as it keeps the samples that it has read
+        written = run.run  # one for all steps, as it keeps the samples that it has read
+        try:
             await execute_and_score(run, written, plan, done, missing=missing)
             return summarise(run)
+        except BaseException:
+            with suppress(RunError):  # what ended the work is told, and not that its time could not be kept
+                run.writer.write_manifest(attrs.evolve(run.run.manifest, elapsed=run.elapsed))
+            raise
 
 
 def begin(run: ActiveRun) -> None:
@@ -171,7 +176,7 @@ async def execute_and_score(
             await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
         await run.hooks.finish_trials(run, missing=missing)
-        _end(run, told, run.working.total())
+        _end(run, told, run.elapsed)
 
 
 async def score(run: ActiveRun, *, missing: bool = False) -> None:

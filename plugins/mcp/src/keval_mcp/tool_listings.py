@@ -67,8 +67,7 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
 
     What else an evaluation needs may be missing.
     """
-    missing = ("the key 'dataset' is missing", "the key 'agents' is missing")
-    problems = [each for each in evaluation.problems if not each.message.startswith(missing)]
+    problems = [*evaluation.problems]
     known = [spec.label for spec in evaluation.contexts]
     for label in labels:
         if label not in known:

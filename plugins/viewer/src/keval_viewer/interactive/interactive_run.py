@@ -319,12 +319,10 @@ def _interactive_plan(evaluation: Evaluation) -> Plan:
     A missing dataset and missing scorers are not problems. A person decides how often something is asked, and a
     person's questions are no test, so that repetitions, gates and `ablate` are left out. Raises ConfigError.
     """
-    lacking = "the key 'dataset' is missing"
     asked = attrs.evolve(
-        evaluation,
+        evaluation.needing_no("dataset"),
         sections=(attrs.evolve(evaluation.section(Wanted), gates=()),),
         execution=attrs.evolve(evaluation.execution, num_repetitions=1),
-        problems=tuple(problem for problem in evaluation.problems if not problem.message.startswith(lacking)),
     )
     plan = make_plan(asked, None if evaluation.dataset is not None else NO_DATASET, scored=False)
     return attrs.evolve(plan, samples=Samples.of(()))

@@ -171,22 +171,18 @@ class _Listening:
         """Nothing is recorded."""
 
 
-_MISSING = "the key 'dataset' is missing"
-
-
 def _plan_of(evaluation: Evaluation) -> Plan:
     """Construct what a session needs: agents, contexts, middleware, prompts.
 
     Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
     """
     needed = attrs.evolve(
-        evaluation,
+        evaluation.needing_no("dataset"),
         dataset=None,
         metrics=(),
         judges=(),
         rubrics=(),
         plugins=(),
         sections=(),
-        problems=tuple(each for each in evaluation.problems if not each.message.startswith(_MISSING)),
     )
     return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())
