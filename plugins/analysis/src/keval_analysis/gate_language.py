@@ -309,14 +309,17 @@ def _check_effect(gate: Gate, names: Names) -> None:
         raise ValueError(f"{told}, and keval estimates none on {gate.metric!r}; remove the sign")
 
 
-def check_wanted(
-    check: PlanCheck, primary: Sequence[str], written: Sequence[tuple[str, str]], scales: Mapping[Scorer, Scale]
-) -> None:
-    """Check the names of primary metrics, and gates, each given with its place."""
+def check_primary(check: PlanCheck, primary: Sequence[str]) -> None:
+    """Check the names of primary metrics."""
+    known = names_of(check.evaluation, check.scorers, check.scorers.scales()).metrics
+    for position, name in enumerate(primary):
+        if name not in known:
+            check.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, known)}")
+
+
+def check_gates(check: PlanCheck, written: Sequence[tuple[str, str]], scales: Mapping[Scorer, Scale]) -> None:
+    """Check gates, each given with its place; `scales` are those of the scorers, with their margins."""
     names = names_of(check.evaluation, check.scorers, scales)
-    for position, name in enumerate(primary if check.manifest is None else ()):
-        if name not in names.metrics:
-            check.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, names.metrics)}")
     if check.manifest is not None:  # of a run that is scored again
         run = Names.of(check.manifest)
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)

@@ -115,9 +115,9 @@ def _apply(call: CommandCall, **given: Any) -> None:
 
 def with_more_gates(evaluation: Evaluation, gates: tuple[str, ...]) -> Evaluation:
     """Return an evaluation with further gates."""
-    from keval_analysis.sections import Wanted
+    from keval_analysis.sections import Gates
 
-    return evaluation.with_section(evaluation.section(Wanted).with_gates(gates))
+    return evaluation.with_section(evaluation.section(Gates).with_gates(gates))
 
 
 deciding = CommandOptions(_OPTIONS, _apply)

@@ -29,57 +29,16 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 
 @attrs.frozen
 class Wanted:
-    """What the results are to show.
+    """What the results are to decide.
 
     `primary` names the metrics and rubrics that the run is to decide; the others are explored.
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
     `margin` maps one to the smallest difference that matters, in points of the scale, or as a share of it such as 5%.
-    `gates` are what the results must show, such as `basic/contains >= 0.8`.
     """
 
     primary: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = attrs.field(factory=dict)
     margin: Mapping[str, float | str] = attrs.field(factory=dict)
-    gates: Any = attrs.field(default=(), metadata={"schema": {"type": "array", "items": {"type": "string"}}})
-    _flags: tuple[str, ...] = attrs.field(default=(), init=False)
-
-    def with_gates(self, flags: Sequence[str]) -> Wanted:
-        """Return what is wanted with the gates of flags, too."""
-        found = attrs.evolve(self)
-        object.__setattr__(found, "_flags", (*dict.fromkeys(flags),))
-        return found
-
-    @property
-    def written(self) -> Mapping[str, Any]:
-        """The gates, with their variables filled in, and those of flags."""
-        return {"gates": [*self.all_gates]} if self.all_gates else {}
-
-    @property
-    def all_gates(self) -> tuple[str, ...]:
-        """The gates of the config and of flags, each once."""
-        return (*(gate for _, gate in self._own if gate not in self._flags), *self._flags)
-
-    @property
-    def _own(self) -> list[tuple[int, str]]:
-        """The gates of the config, each with its position."""
-        listed = self.gates if isinstance(self.gates, list | tuple) else ()
-        return [(at, gate) for at, gate in enumerate(listed) if isinstance(gate, str)]
-
-    def check_config(self, evaluation: Evaluation) -> Iterator[Problem]:
-        """Yield what is no gate. What gates say is checked with the plan."""
-        example = "such as `basic/contains >= 0.8`"
-        if not isinstance(self.gates, list | tuple):
-            yield evaluation.source.problem(("gates",), f"expected a list of gates, {example}")
-            return
-        for at, gate in enumerate(self.gates):
-            if not isinstance(gate, str):
-                yield evaluation.source.problem(("gates", at), f"expected a gate, {example}, got {gate!r}")
-
-    def unchecked(self, evaluation: Evaluation) -> list[tuple[str, str]]:
-        """Return the gates whose names were not checked when the run began, each with its place."""
-        own = [] if evaluation.is_reread else self._own
-        places = [(gate, evaluation.source.place(("gates", at))) for at, gate in own if gate not in self._flags]
-        return places + [(gate, f"--fail-under {gate}") for gate in self._flags]
 
     @hookimpl
     def keval_check_plan(self, check: PlanCheck) -> None:
@@ -97,11 +56,10 @@ class Wanted:
                     _margin(written, scales[name])
                 except ValueError as error:
                     check.problem(("margin", name), str(error))
-        unchecked = self.unchecked(check.evaluation)
-        if unchecked or self.primary:
-            from keval_analysis.gate_language import check_wanted
+        if self.primary and is_new:
+            from keval_analysis.gate_language import check_primary
 
-            check_wanted(check, self.primary, unchecked, scales_of(check.evaluation, check.scorers))
+            check_primary(check, self.primary)
 
     @hookimpl
     def keval_run_described(self, run: ActiveRun) -> None:
@@ -152,6 +110,66 @@ def _is_scorer(check: PlanCheck, key: str, name: str, scales: Mapping[str, Scale
         hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
         check.problem((key, name), f"no metric or rubric named {name!r}{hint}", at_key=True)
     return name in known
+
+
+_SCHEMA = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "what the results must show, such as basic/contains >= 0.8",
+}
+
+
+@attrs.frozen
+class Gates:
+    """`gates` are what the results must show, such as `basic/contains >= 0.8`."""
+
+    gates: Any = attrs.field(default=(), metadata={"schema": _SCHEMA})
+    _flags: tuple[str, ...] = attrs.field(default=(), init=False)
+
+    def with_gates(self, flags: Sequence[str]) -> Gates:
+        """Return the gates with those of flags, too."""
+        found = attrs.evolve(self)
+        object.__setattr__(found, "_flags", (*dict.fromkeys(flags),))
+        return found
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """The gates, with their variables filled in, and those of flags."""
+        return {"gates": [*self.all_gates]} if self.all_gates else {}
+
+    @property
+    def all_gates(self) -> tuple[str, ...]:
+        """The gates of the config and of flags, each once."""
+        return (*(gate for _, gate in self._own if gate not in self._flags), *self._flags)
+
+    @property
+    def _own(self) -> list[tuple[int, str]]:
+        """The gates of the config, each with its position."""
+        listed = self.gates if isinstance(self.gates, list | tuple) else ()
+        return [(at, gate) for at, gate in enumerate(listed) if isinstance(gate, str)]
+
+    def check_config(self, evaluation: Evaluation) -> Iterator[Problem]:
+        """Yield what is no gate. What gates say is checked with the plan."""
+        example = "such as `basic/contains >= 0.8`"
+        if not isinstance(self.gates, list | tuple):
+            yield evaluation.source.problem(("gates",), f"expected a list of gates, {example}")
+            return
+        for at, gate in enumerate(self.gates):
+            if not isinstance(gate, str):
+                yield evaluation.source.problem(("gates", at), f"expected a gate, {example}, got {gate!r}")
+
+    def unchecked(self, evaluation: Evaluation) -> list[tuple[str, str]]:
+        """Return the gates whose names were not checked when the run began, each with its place."""
+        own = [] if evaluation.is_reread else self._own
+        places = [(gate, evaluation.source.place(("gates", at))) for at, gate in own if gate not in self._flags]
+        return places + [(gate, f"--fail-under {gate}") for gate in self._flags]
+
+    @hookimpl
+    def keval_check_plan(self, check: PlanCheck) -> None:
+        if unchecked := self.unchecked(check.evaluation):
+            from keval_analysis.gate_language import check_gates
+
+            check_gates(check, unchecked, scales_of(check.evaluation, check.scorers))
 
 
 @attrs.define(eq=False)

@@ -17,7 +17,7 @@ from keval.records.formats import counted, number, percent, short_number, time_s
 from keval.records.models import dollars
 from keval.records.servers import Sharing
 from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
-from keval_analysis.sections import Wanted
+from keval_analysis.sections import Gates
 from keval_report.server_starts import LESS
 from keval_report.terminal.tools import sharing_text
 
@@ -57,7 +57,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],
         "executor": plan.executor.component.name,
-        "gates": [*plan.evaluation.section(Wanted).all_gates],
+        "gates": [*plan.evaluation.section(Gates).all_gates],
         "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,

@@ -321,7 +321,7 @@ def _interactive_plan(evaluation: Evaluation) -> Plan:
     """
     asked = attrs.evolve(
         evaluation.needing_no("dataset"),
-        sections=(attrs.evolve(evaluation.section(Wanted), gates=()),),
+        sections=(evaluation.section(Wanted),),
         execution=attrs.evolve(evaluation.execution, num_repetitions=1),
     )
     plan = make_plan(asked, None if evaluation.dataset is not None else NO_DATASET, scored=False)
