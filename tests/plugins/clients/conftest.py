@@ -6,12 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import attrs
 import pytest
 
+import keval_clients
 from keval.plugin import Endpoint
 from keval_clients.client import Client
 
@@ -76,7 +76,7 @@ class Vendor:
     name: str
 
     def client(self, url: str) -> Client:
-        client: Client = import_module(f"keval_clients.{self.name}").build(url, Endpoint("the-model", {}, "s3cret"))
+        client: Client = getattr(keval_clients, f"{self.name}_client")(url, Endpoint("the-model", {}, "s3cret"))
         return client
 
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Sequence
-from importlib import import_module
 from typing import Any
 
 import attrs
 import pytest
 
+import keval_clients
 from keval.errors import MiddlewareError
 from keval.plugin import Endpoint, ModelError, ModelRequest, ModelResponse, Next, TrialError
 from keval.records.models import Exchange
@@ -45,7 +45,7 @@ async def passing(request: ModelRequest, send: Next) -> ModelResponse:
 
 def client(vendor: Vendor, url: str, exchange: Exchange | None) -> Client:
     endpoint = Endpoint("the-model", {}, "s3cret", exchange=exchange)
-    made: Client = import_module(f"keval_clients.{vendor.name}").build(url, endpoint)
+    made: Client = getattr(keval_clients, f"{vendor.name}_client")(url, endpoint)
     return made
 
 

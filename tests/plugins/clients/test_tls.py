@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 
 ASK = """
 import asyncio, ssl, sys
-from importlib import import_module
+import keval_clients
 from keval.plugin import Endpoint, ModelError
 
 async def main(vendor, folder):
@@ -32,7 +32,7 @@ async def main(vendor, folder):
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        client = import_module(f"keval_clients.{vendor}").build(url, Endpoint("the-model", {}, "s3cret"))
+        client = getattr(keval_clients, f"{vendor}_client")(url, Endpoint("the-model", {}, "s3cret"))
         try:
             print(await client.post("/ask", {}, {}))
         except ModelError as error:
