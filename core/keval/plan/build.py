@@ -21,7 +21,7 @@ from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
-from keval.seams.workspaces import TextContext
+from keval.seams.workspaces import Tasks, TextContext
 
 
 def make_plan(
@@ -52,12 +52,8 @@ def make_plan(
     _check_characteristics(constructor, agents, scorers.metrics)
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, () if samples_checked else samples)
-    tasks = None
-    asking = next(_asks_for_tasks(evaluation, dataset, contexts.values()), None)
-    if asking is not None and (maker := constructor.task_maker(asking)) is not None:
-        checked = () if samples_checked else samples
-        tasks = maker.tasks(DraftPlan(constructor, dataset, checked, agents, arms, contexts))
-    unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
+    tasks = _tasks(DraftPlan(constructor, dataset, () if samples_checked else samples, agents, arms, contexts))
+    constructor.notices += _check_recordings(evaluation, agents, dataset, samples, problems)
     problems += _expectation_problems(evaluation, dataset)
     found = registry.components("keval.plan_reviews") if not samples_checked else ()
     reviews: list[PlanReview] = [registry.load(component)() for component in found]
@@ -77,26 +73,28 @@ def make_plan(
         hooks=hooks,
         scorers=scorers,
         executor=executors[0],
-        notices=(
-            *evaluation.notices,
-            *constructor.notices,
-            *unanswered,
-            *check.notices,
-            *secret_notices(evaluation),
-        ),
+        notices=(*evaluation.notices, *constructor.notices, *check.notices, *secret_notices(evaluation)),
         tasks=tasks,
     )
     return attrs.evolve(plan, notices=(*plan.notices, *(told for review in reviews for told in review.notices(plan))))
 
 
-def _asks_for_tasks(evaluation: Evaluation, dataset: Dataset, contexts: Iterable[ResolvedPlugin]) -> Iterator[KeyPath]:
+def _tasks(draft: DraftPlan) -> Tasks | None:
+    """Return the workspaces and checks of a plan, if anything asks for them."""
+    asking = next(_asking_for_tasks(draft), None)
+    maker = None if asking is None else draft.constructor.task_maker(asking)
+    return None if maker is None else maker.tasks(draft)
+
+
+def _asking_for_tasks(draft: DraftPlan) -> Iterator[KeyPath]:
     """Yield where checks, a workspace, or a server or a text that may be in one are asked for."""
+    evaluation, dataset = draft.constructor.evaluation, draft.dataset
     header = evaluation.header
     asked = {"verify": header.verify, "workspace": header.workspace is not None, "sandbox": header.sandbox != "none"}
     yield from ((key,) for key, is_asked in asked.items() if is_asked)
     conditions = evaluation.conditions.items()
     yield from (("conditions", label, "workspace") for label, each in conditions if each.workspace is not None)
-    for item in contexts:
+    for item in draft.contexts.values():
         if isinstance(item.plugin, TextContext) or works_in_workspace(item.plugin):
             yield item.path
     if dataset.checks or dataset.workspaces:
