@@ -1,8 +1,9 @@
-"""An agent's process, and the connection to it."""
+"""An agent's process, the connection to it, and the lines that pass by that."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
@@ -25,13 +26,13 @@ from acp.schema import (
     McpServerStdio,
     NewSessionResponse,
     PromptResponse,
+    SessionNotification,
     SseMcpServer,
 )
 from pydantic import ValidationError
 
 from keval.plugin import McpServer, ModelError, TrialError, suggestion
 from keval_acp.client import Client
-from keval_acp.lines import Lines
 from keval_programs import Process
 
 _T = TypeVar("_T")
@@ -42,6 +43,8 @@ _WANTS_LOGIN = -32000
 
 _GOODBYE = 1.0
 """Seconds for an agent that is gone to have ended, and for one that is cancelled to end its turn."""
+_NOISE = 500
+"""Characters that are kept of what is no message."""
 
 
 @attrs.define
@@ -187,3 +190,55 @@ class Agent:
         if 400 <= error.code < 600:  # some tell the status of the model's endpoint
             raise ModelError(f"{name}: {details}", status=error.code) from error
         raise TrialError(f"{name} answered with error {error.code}: {details}", kind="agent_error") from error
+
+
+@attrs.define
+class Lines:
+    """JSON-RPC messages over a process's standard input and output, a line each.
+
+    What an agent may tell and the SDK cannot read is left out: lines that are no message, which `noise` has the
+    beginning of, and notifications of later protocols or of the agent's own. The SDK would write each of them to the
+    terminal.
+    """
+
+    process: Process
+    noise: str = ""
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Write a message. An agent that is gone does not read it; the SDK learns that from `receive`."""
+        try:
+            await self.process.write(json.dumps(message) + "\n")
+        except TrialError:
+            return
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next message, or `None` when the agent has closed its output, or wrote too much."""
+        while line := await self.process.readline():
+            message = _message(line)
+            if message is None:
+                self.noise = (self.noise + line.decode("utf-8", "replace"))[:_NOISE]
+            elif _is_readable(message):
+                return message
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: who started the process ends it."""
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) and ("method" in message or "id" in message) else None
+
+
+def _is_readable(message: dict[str, Any]) -> bool:
+    """Return whether it is a request, a response, or an update of the session that the SDK knows."""
+    if "id" in message:
+        return True
+    try:
+        SessionNotification.model_validate(message.get("params"))
+    except ValidationError:
+        return False
+    return bool(message["method"] == "session/update")

@@ -15,8 +15,7 @@ from jmespath.parser import ParsedResult
 
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
-from keval_command.conversation import CommandConversation
-from keval_command.output import Events, expression
+from keval_command.conversation import CommandConversation, Events, expression
 from keval_programs import (
     OF_PROGRAMS,
     SERVERS_REFUSED,

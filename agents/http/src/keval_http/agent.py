@@ -111,16 +111,10 @@ class Http:
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Hold one conversation; see `keval.plugin.Agent`."""
-        async with self._opened(attrs.evolve(context, history=sample.history), sample) as conversation:
+        async with self.open(attrs.evolve(context, history=sample.history), sample) as conversation:
             for text in sample.asked:
                 await conversation.ask(text)
             return conversation.transcript()
-
-    @asynccontextmanager
-    async def open(self, context: Context) -> AsyncIterator[HttpConversation]:
-        """Open a conversation; see `keval.plugin.ConversationalAgent`."""
-        async with self._opened(context, None) as conversation:
-            yield conversation
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""
@@ -129,7 +123,8 @@ class Http:
             await caller.aclose()
 
     @asynccontextmanager
-    async def _opened(self, context: Context, sample: Sample | None) -> AsyncIterator[HttpConversation]:
+    async def open(self, context: Context, sample: Sample | None = None) -> AsyncIterator[HttpConversation]:
+        """Open a conversation; see `keval.plugin.ConversationalAgent`."""
         from keval_http.conversation import HttpConversation
 
         self._check_handed_over(context, sample)

@@ -91,7 +91,7 @@ def gateway(
 
     async def serve() -> None:
         from keval_gateway.app import build_app
-        from keval_loopback.child import serving_until_ended
+        from keval_loopback.serving import serving_until_ended
 
         pause, latency = pause_ms / 1000, latency_ms / 1000
         app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)

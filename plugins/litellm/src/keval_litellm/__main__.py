@@ -12,8 +12,8 @@ from keval_gateway.chat import wire_urls
 from keval_litellm.bounded import bound_replies
 from keval_litellm.provider import KEY_VARIABLE, PROVIDERS
 from keval_litellm.server import build_app
-from keval_loopback.child import serving_until_ended
 from keval_loopback.loopback import inherited, listen
+from keval_loopback.serving import serving_until_ended
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ _INHERITS = os.name == "posix"
 class ServerProgram:
     """A module of Python that serves on loopback: `python -m MODULE OPTIONS --listen-fd=N --child`, or `--port=N`.
 
-    It serves with `keval_loopback.child`. `environ` is what it finds in its environment besides that of
+    It serves with `keval_loopback.serving`. `environ` is what it finds in its environment besides that of
     this process. Messages call it `name`, and say how to try it `by_hand`; `lost` is what is no more when it has ended
     for good.
     """

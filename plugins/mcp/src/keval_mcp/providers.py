@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
+from urllib.parse import quote
 
 import attrs
 from attrs.validators import ge, gt, optional
 
 from keval.errors import PreflightError
 from keval.records.servers import Sharing, Transport
+from keval.records.trial import Sample
 from keval.seams.contexts import (
     WORKSPACE,
     BringUp,
+    ClientPolicy,
     DynamicTools,
     Isolation,
     Provision,
@@ -27,8 +31,7 @@ from keval.seams.contexts import (
 )
 from keval.seams.interfaces import ContextSource
 from keval_clients.network import check_headers, check_variables
-from keval_mcp.facts import Facts, as_texts, no_facts
-from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command, is_url
+from keval_mcp.server.options import Accept, Auth, Elicitation, check_roots, find_command, is_url
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
@@ -75,6 +78,19 @@ def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None
         )
 
 
+Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
+"""What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier.
+
+A name such as `preferences` is `keval/preferences` in the `_meta` of every call behind the tap, and in a session that
+belongs to one trial the header `x-keval-preferences` or the variable `KEVAL_PREFERENCES`.
+"""
+
+
+def no_facts(sample: Sample) -> Mapping[str, Any]:
+    """Tell the server nothing but the trial's id."""
+    return {}
+
+
 @attrs.frozen(kw_only=True)
 class _Server:
     """The options of every server."""
@@ -97,6 +113,7 @@ class _Server:
         return planned_sharing(self._spec(""))
 
     def _spec(self, label: str) -> ServerSpec:
+        answer = self.elicitation.accept if isinstance(self.elicitation, Accept) else self.elicitation
         return ServerSpec(
             name=label,
             transport=self._transport,
@@ -108,7 +125,7 @@ class _Server:
             isolation=self.isolation,
             max_clients=self.max_clients,
             server_instructions=self.server_instructions,
-            policy=client_policy(self.elicitation, self.roots),
+            policy=ClientPolicy(answer, tuple(str(root.absolute()) for root in self.roots)),
         )
 
 
@@ -245,8 +262,22 @@ class ServerSource:
         """Give the server to one attempt at a trial."""
         # Each attempt has an id of its own, so that a retry need not find what a failed attempt left behind.
         told = {"trial": trial.id, "attempt": secrets.token_hex(8), **self.facts(trial.sample)}
+        # Headers and variables can hold a text as it is, and any other value as JSON.
+        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
         meta = {f"keval/{name}": value for name, value in told.items()}
-        yield Provision(self.instructions, (attrs.evolve(self.server, meta=meta, trial_facts=as_texts(told)),))
+        yield Provision(self.instructions, (attrs.evolve(self.server, meta=meta, trial_facts=texts),))
+
+
+def tell(server: ServerSpec) -> ServerSpec:
+    """Return `server` as one trial connects to it, with what it is `told` in its environment or its headers.
+
+    Headers hold no more than ASCII, so there the text is percent-encoded.
+    """
+    if server.transport == "stdio":
+        env = {f"KEVAL_{name.upper()}": text for name, text in server.trial_facts.items()}
+        return attrs.evolve(server, env={**server.env, **env})
+    headers = {f"x-keval-{name}": quote(text, safe="") for name, text in server.trial_facts.items()}
+    return attrs.evolve(server, headers={**server.headers, **headers})
 
 
 _NAMED = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 
 import attrs
@@ -12,6 +12,9 @@ from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.records.servers import McpServer
 from keval.records.transcript import given_arguments
 from keval.seams.contexts import Context
+
+_OF_TAPS = ("result", "error", "duration", "server", "error_kind", "changed", "tool", "content", "listing")
+"""What a tap tells of a call in place of the framework."""
 
 
 def check(transcript: Transcript, context: Context) -> None:
@@ -39,7 +42,8 @@ def check(transcript: Transcript, context: Context) -> None:
     ]
     # Where the tap tells of the calls, one that the agent gave up at the end may have been recorded since.
     observed = _observed(context) if transcript.tool_calls_by == "agent" else []
-    unreported = _unreported(transcript.tool_calls, observed)
+    reported = [call for call in transcript.tool_calls if not call.own]
+    unreported = [seen for seen in observed if not any(_same(call, seen) for call in reported)]
     if unseen or unreported:
         parts = [f"the framework reports {_names(unseen)}, which no server ran"] if unseen else []
         parts += [f"the servers ran {_names(unreported)}, which the framework does not report"] if unreported else []
@@ -73,21 +77,8 @@ def as_observed(transcript: Transcript, context: Context) -> Transcript:
             again = [seen for seen in observed if _same(call, seen)]
             observed = [seen for seen in observed if not _same(call, seen)]
             executions = sum(1 if seen.executions is None else seen.executions for seen in (run, *again))
-            merged.append(
-                attrs.evolve(
-                    call,
-                    result=run.result,
-                    error=run.error,
-                    duration=run.duration,
-                    server=run.server,
-                    error_kind=run.error_kind,
-                    changed=run.changed,
-                    tool=run.tool,
-                    executions=executions,
-                    content=run.content,
-                    listing=run.listing,
-                )
-            )
+            seen_by_tap = {name: getattr(run, name) for name in _OF_TAPS}
+            merged.append(attrs.evolve(call, **seen_by_tap, executions=executions))
         else:
             merged.append(call if call.name in direct or call.own else attrs.evolve(call, executions=0))
     passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
@@ -107,10 +98,6 @@ def _ever_offered(server: McpServer) -> set[str]:
 
 def _observed(context: Context) -> list[ToolCall]:
     return [call for server in context.servers if server.log is not None for call in server.log.calls]
-
-
-def _unreported(reported: Sequence[ToolCall], observed: Iterable[ToolCall]) -> list[ToolCall]:
-    return [seen for seen in observed if not any(_same(call, seen) for call in reported if not call.own)]
 
 
 def _same(call: ToolCall, seen: ToolCall) -> bool:

@@ -8,6 +8,8 @@ import stat
 import time
 import uuid
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -52,26 +54,17 @@ def _remove(path: Path) -> None:
         path.unlink()
         return
     _let_in(str(path), None, path.lstat().st_mode)
-    root = _opened(str(path), None)
     heap_name = uuid.uuid4().hex
-    try:
+    with _opened(str(path), None) as root:
         os.mkdir(heap_name, dir_fd=root)
-        heap = _opened(heap_name, root)
-        try:
+        with _opened(heap_name, root) as heap:
             moved = _emptied(root, heap, 0, but=heap_name)
             while names := os.listdir(heap):
                 for name in names:
-                    folder = _opened(name, heap)
-                    try:
+                    with _opened(name, heap) as folder:
                         moved = _emptied(folder, heap, moved)
-                    finally:
-                        os.close(folder)
                     os.rmdir(name, dir_fd=heap)
-        finally:
-            os.close(heap)
         os.rmdir(heap_name, dir_fd=root)
-    finally:
-        os.close(root)
     path.rmdir()
 
 
@@ -91,8 +84,13 @@ def _emptied(folder: int, heap: int, moved: int, but: str = "") -> int:
                 os.unlink(entry.name, dir_fd=folder)
 
 
-def _opened(name: str, folder: int | None) -> int:
-    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+@contextmanager
+def _opened(name: str, folder: int | None, flags: int = os.O_RDONLY) -> Iterator[int]:
+    descriptor = os.open(name, flags | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _let_in(name: str, folder: int | None, mode: int) -> None:
@@ -102,8 +100,5 @@ def _let_in(name: str, folder: int | None, mode: int) -> None:
     if not hasattr(os, "O_PATH"):
         os.chmod(name, stat.S_IRWXU, dir_fd=folder, follow_symlinks=False)
         return
-    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-    try:
+    with _opened(name, folder, os.O_PATH) as descriptor:
         os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IRWXU)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -93,11 +94,9 @@ class Placebo:
     def _text(self, text: str) -> str:
         """Scramble a text; of one that is JSON, the keys and the layout stay."""
         if text.lstrip()[:1] in ("{", "["):
-            try:
+            with suppress(ValueError, RecursionError):  # no JSON, or nested too deeply
                 data = json.loads(text)
                 return _written_like(text, data, self._value(data, ""))
-            except (ValueError, RecursionError):  # no JSON, or nested too deeply
-                return self.words.scramble(text)
         return self.words.scramble(text)
 
     def _value(self, value: Any, key: str) -> Any:

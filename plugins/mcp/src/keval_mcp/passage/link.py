@@ -1,4 +1,4 @@
-"""What goes with a request of an agent on its way by a link, which leads to a live server or to a recording.
+"""What goes with a request of an agent on its way by a link, to a live server or to a recording, and what it raises.
 
 A server without sessions (MCP 2026-07-28) asks nothing by itself: it returns what it needs (`InputRequiredResult`), and
 the request is made again with the answers.
@@ -17,10 +17,13 @@ import attrs
 from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY
 
+from keval.errors import ServerLostError
+from keval.records.cassettes import TrafficError
 from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
 from keval_mcp.nesting import MOST_NESTED, is_too_deep
 from keval_mcp.server.audience import NEEDED, Audience, note
+from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
 
 Heard: TypeAlias = Callable[[Mapping[str, Any]], object]
@@ -156,3 +159,43 @@ def check_writable(params: Mapping[str, Any]) -> None:
     except UnicodeEncodeError as error:
         problem = "a text holds half a character (a surrogate), which JSON in UTF-8 cannot"
         raise MCPError(INVALID_PARAMS, problem) from error
+
+
+FAILURES = (MCPError, CallTimeoutError, ServerLostError, ValueError)
+"""What a request to a server raises."""
+
+
+def recorded_error(error: Exception, *, sent: bool = True, bystander: bool = False) -> TrafficError:
+    """Return what a recording keeps of one of `FAILURES`.
+
+    `sent` says whether the server got the request, and `bystander` whether another attempt's call may be why it was
+    lost.
+    """
+    if isinstance(error, MCPError):
+        return TrafficError("refused", error.message, code=error.code, data=error.data)
+    if isinstance(error, CallTimeoutError):
+        return TrafficError("timeout", str(error))
+    if isinstance(error, ServerLostError):
+        by_itself = isinstance(error, CallLostError)
+        details = {"sent": sent, "bystander": bystander and not by_itself}
+        return TrafficError("call_lost" if by_itself else "lost", str(error), failure=error.kind, details=details)
+    return TrafficError("no_result", str(error))
+
+
+def error_in(error: TrafficError) -> Exception:
+    """Return what a recorded request raised."""
+    match error.kind:
+        case "refused":
+            return MCPError(INTERNAL_ERROR if error.code is None else error.code, error.message, error.data)
+        case "timeout":
+            return CallTimeoutError(error.message)
+        case "call_lost":
+            return CallLostError(error.message, kind=error.failure)
+        case "lost":
+            return ServerLostError(error.message, kind=error.failure)
+    return ValueError(error.message)
+
+
+def lost_beside(error: TrafficError) -> bool:
+    """Return whether another attempt's call may be why a recorded attempt lost its server."""
+    return error.details.get("bystander") is True

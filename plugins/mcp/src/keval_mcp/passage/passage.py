@@ -22,8 +22,17 @@ from keval.records.transcript import Blob, ServerExchange
 from keval.seams.contexts import DynamicTools
 from keval.seams.live_events import EmitEvent
 from keval_mcp.changes import TrialChanges
-from keval_mcp.passage.failures import FAILURES, lost_beside, recorded_error
-from keval_mcp.passage.link import AgentRequest, Heard, Inputs, check_writable, is_input_required, unmarked
+from keval_mcp.passage.link import (
+    FAILURES,
+    AgentRequest,
+    Heard,
+    Inputs,
+    check_writable,
+    is_input_required,
+    lost_beside,
+    recorded_error,
+    unmarked,
+)
 from keval_mcp.passage.live_link import LiveLink
 from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded

@@ -10,8 +10,7 @@ import attrs
 from mcp import MCPError
 
 from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
-from keval_mcp.passage.failures import error_in, lost_beside, recorded_error
-from keval_mcp.passage.link import AgentRequest, Heard, unmarked
+from keval_mcp.passage.link import AgentRequest, Heard, error_in, lost_beside, recorded_error, unmarked
 from keval_mcp.server.audience import PROGRESS, Audience, Member
 from keval_mcp.server.session import Listing
 

@@ -93,17 +93,15 @@ class Audience:
         # The attempts that it may be about: those that wait for the server, or all.
         concerned = [member for member in self.members if member.busy] or [*self.members]
         traffic_logs = [(log, log.begin("asked", method, params)) for each in concerned if (log := each.traffic_log)]
-        result: dict[str, Any] | None = None
-        error: TrafficError | None = None
         try:
             result = await self._answer([member.log for member in concerned], method, params)
         except MCPError as refused:
             error = TrafficError("refused", refused.message, code=refused.code, data=refused.data)
+            for log, number in traffic_logs:
+                log.end(number, error=error)
             raise
-        finally:
-            if result is not None or error is not None:  # it was not cancelled
-                for log, number in traffic_logs:
-                    log.end(number, result, error)
+        for log, number in traffic_logs:
+            log.end(number, result)
         return result
 
     async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,12 +122,6 @@ Elicitation: TypeAlias = Literal["decline", "defaults"] | Accept
 """What becomes of a form: it is declined, or filled in with its schema's defaults, or with values given."""
 
 
-def client_policy(elicitation: Elicitation, roots: tuple[Path, ...]) -> ClientPolicy:
-    """Return the policy that the options of a context say."""
-    answer = elicitation.accept if isinstance(elicitation, Accept) else elicitation
-    return ClientPolicy(answer, tuple(str(root.absolute()) for root in roots))
-
-
 def check_roots(label: str, roots: tuple[Path, ...]) -> None:
     """Raise PreflightError when a root of the server `label` is no folder."""
     for root in roots:

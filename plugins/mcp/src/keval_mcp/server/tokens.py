@@ -162,16 +162,12 @@ class _ByKey(_Scoped, PrivateKeyJWTOAuthProvider):
     pass
 
 
-class _ByPerson(_Scoped):
-    pass
-
-
 @attrs.define
 class IssuedToken:
     """A token for the server at `url`, by one of the SDK's providers: for client credentials, or for a person."""
 
     url: str
-    _provider: _BySecret | _ByKey | _ByPerson
+    _provider: _Scoped
 
     @classmethod
     def by_secret(cls, auth: Auth, url: str) -> IssuedToken:
@@ -217,7 +213,7 @@ class IssuedToken:
                 {**about, **credentials, "token_endpoint_auth_method": method}
             )
         described = OAuthClientMetadata.model_validate({**about, "client_name": "keval", "response_types": ["code"]})
-        provider = _ByPerson(url, described, _Memory(None, known), browser.open, browser.returned, auth.client_metadata)
+        provider = _Scoped(url, described, _Memory(None, known), browser.open, browser.returned, auth.client_metadata)
         provider.scope = auth.scope
         return cls(url, provider)
 

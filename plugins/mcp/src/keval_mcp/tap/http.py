@@ -129,11 +129,7 @@ class Route:
 
 def session_of(scope: Scope) -> str | None:
     """Return the id of the session that a request is part of."""
-    for name, value in scope["headers"]:
-        if name == b"mcp-session-id":
-            found: str = value.decode("latin-1")
-            return found
-    return None
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"mcp-session-id"), None)
 
 
 _WAITING = 256

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import attrs
 
 from keval.errors import TrialError
-from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.plan.plan import ResolvedPlugin
 from keval.records.scores import Judgement
 from keval.records.trial import Trial
 from keval.run.active_run import ActiveRun
-from keval.score.judging import Counterpart, unscored
+from keval.score.judging import unscored
 from keval.score.scoring import Lacks, ScoredTrial, score_of, written_score
-from keval.seams.distribution import Crew, PackedScores, WantedScore
+from keval.seams.distribution import Crew, WantedScore
 from keval.seams.interfaces import ComparingJudge
-from keval.seams.use_meter import RunBudget
-from keval.store.scores import ScoringSpec
 from keval.store.serialization import read_score, trial_line
 
 
 @attrs.frozen
 class CrewGrader:
-    """Scores trials as `Grader` does, any number of them concurrently.
+    """Scores trials of a run as `Grader` does, any number of them concurrently."""
 
-    `keep` is told of what a worker packed beside the lines: frames of the recording, and the secrets that it replaced.
-    `counterpart` finds what a judge that compares is handed.
-    """
-
+    run: ActiveRun
     crew: Crew
-    scorers: Scorers
-    spec: ScoringSpec
     lacks: Lacks
-    run_budget: RunBudget
-    keep: Callable[[PackedScores], object]
-    counterpart: Counterpart
-
-    @classmethod
-    def of(cls, run: ActiveRun, crew: Crew, lacks: Lacks) -> CrewGrader:
-        """Return the grader of a run that has a crew."""
-        counterpart = run.run.counterpart  # judges that compare read it after the last trial
-        return cls(crew, run.plan.scorers, run.spec, lacks, run.run_budget, run.keep_scores, counterpart)
 
     async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
         """Make the scores that a trial lacks; see `TrialGrader`."""
@@ -58,30 +42,32 @@ class CrewGrader:
         self, trial: Trial, without: Container[str]
     ) -> Iterator[tuple[ResolvedPlugin | None, list[WantedScore]]]:
         """Yield what metrics score at once, then what each judge grades at once."""
-        metrics = [(item.label, None, 1) for item in self.scorers.metrics if self.lacks(trial, item.label, None, 1)]
+        scorers = self.run.plan.scorers
+        metrics = [(item.label, None, 1) for item in scorers.metrics if self.lacks(trial, item.label, None, 1)]
         if metrics:
             yield None, [*metrics]
-        rubrics = [rubric.name for rubric in self.scorers.rubrics]
-        for judge in (item for item in self.scorers.judges if item.label not in without):
+        rubrics = [rubric.name for rubric in scorers.rubrics]
+        for judge in (item for item in scorers.judges if item.label not in without):
             label = judge.label
-            times = max((self.spec.repetitions.get((name, label), 0) for name in rubrics), default=0)
+            times = max((self.run.spec.repetitions.get((name, label), 0) for name in rubrics), default=0)
             for repetition in range(1, times + 1):
                 wanted = [(name, label, repetition) for name in rubrics if self.lacks(trial, name, label, repetition)]
                 if wanted:
                     yield judge, [*wanted]
 
     async def _judged(self, trial: Trial, judge: ResolvedPlugin, wanted: Sequence[WantedScore]) -> Sequence[bytes]:
-        if not await self.run_budget.begin_judgement(judge.label):
+        if not await self.run.run_budget.begin_judgement(judge.label):
             error = TrialError("the budget of the run is used up", kind="budget")
             return self._unscored(trial, wanted, error)
         lines_made: Sequence[bytes] = ()
         try:
             compares = isinstance(judge.plugin, ComparingJudge) and trial.condition != judge.plugin.against
-            against = self.counterpart(trial, judge.plugin.against) if compares else None
+            # Judges that compare read it after the last trial.
+            against = self.run.run.counterpart(trial, judge.plugin.against) if compares else None
             lines_made = await self._made(trial, wanted, against)
             return lines_made
         finally:
-            self.run_budget.end_judgement(judge.label, read_score(lines_made[0]).judgement if lines_made else None)
+            self.run.run_budget.end_judgement(judge.label, read_score(lines_made[0]).judgement if lines_made else None)
 
     async def _made(self, trial: Trial, wanted: Sequence[WantedScore], against: Trial | None = None) -> Sequence[bytes]:
         other = None if against is None else trial_line(against)
@@ -89,7 +75,7 @@ class CrewGrader:
             packed = await self.crew.score(trial_line(trial), trial.sample, wanted, other)
         except TrialError as error:
             return self._unscored(trial, wanted, error)
-        self.keep(packed)
+        self.run.keep_scores(packed)
         return packed.lines
 
     def _unscored(self, trial: Trial, wanted: Sequence[WantedScore], error: TrialError) -> Sequence[bytes]:
@@ -97,6 +83,6 @@ class CrewGrader:
         verdict, lines = unscored(error), list[bytes]()
         for name, judge, repetition in wanted:
             judgement = None if judge is None else Judgement(repetition, model_calls=0)
-            score = score_of(trial, self.spec, name, verdict, judge=judge, judgement=judgement)
+            score = score_of(trial, self.run.spec, name, verdict, judge=judge, judgement=judgement)
             lines.append(written_score(score)[1])
         return lines

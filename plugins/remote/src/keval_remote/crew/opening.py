@@ -33,7 +33,7 @@ async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) 
             if is_new:
                 run.writer.remove()
             raise
-        run.crew, run.crew_grader = workers, partial(CrewGrader.of, run, workers)
+        run.crew, run.crew_grader = workers, partial(CrewGrader, run, workers)
         yield
 
 
