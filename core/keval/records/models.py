@@ -175,7 +175,7 @@ class Endpoint:
 
     `urls` has a base URL for each wire protocol that it speaks, in the form that the vendor's own SDK takes. With
     `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
-    its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`). A reply of more than
+    its requests through the middleware itself (see `keval.seams.interfaces.Flag`). A reply of more than
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
     With `attempt_keys` it is keval's proxy: `api_key` is for code in keval's own process, and a program is given the
     key of its attempt by `Model.access`.

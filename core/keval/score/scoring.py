@@ -30,7 +30,7 @@ from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Sco
 from keval.records.trial import Trial
 from keval.redaction import Redactor
 from keval.score.judging import Counterpart, JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
-from keval.seams.interfaces import AgentRater, Judge, Metric
+from keval.seams.interfaces import AgentRater, Judge, Metric, has_flag
 from keval.seams.registry import Component
 from keval.seams.use_meter import RunBudget
 from keval.store.scores import ScoringSpec
@@ -194,7 +194,7 @@ class Grader:
 @contextmanager
 def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor | None]:
     """Yield threads for metrics that block, or `None` if there are none."""
-    if not any(_blocks(item) for item in metrics):
+    if not any(has_flag(item.plugin, "blocks") for item in metrics):
         yield None
         return
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric")
@@ -202,10 +202,6 @@ def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor |
         yield threads
     finally:
         threads.shutdown(wait=False, cancel_futures=True)  # one that was late may never return
-
-
-def _blocks(item: ResolvedPlugin) -> bool:
-    return getattr(item.plugin, "blocks", False) is True
 
 
 class _Measure:
@@ -216,7 +212,7 @@ class _Measure:
         self._metric: Metric = item.plugin
         self._scale = getattr(item.plugin, "scale", Scale())
         self._seconds = seconds
-        self._threads = threads if _blocks(item) else None
+        self._threads = threads if has_flag(item.plugin, "blocks") else None
         self._origin = f"{item.component.distribution} {item.component.version}"
         self._warned = False
         # Whether it is done when it returns, without a thread or an await.

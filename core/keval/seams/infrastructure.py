@@ -77,36 +77,6 @@ class PriceTable(Protocol):
         ...
 
 
-@runtime_checkable
-class AppliesMiddleware(Protocol):
-    """An agent or judge that passes its model requests through `Endpoint.exchange` itself, without a proxy.
-
-    If a run has middleware, any other agent or judge is given the endpoint of a proxy, and a placeholder for the key.
-    """
-
-    applies_middleware: bool
-
-
-@runtime_checkable
-class RequestsByProxy(Protocol):
-    """An agent whose model requests only a proxy can see, as a program of the framework's own sends them.
-
-    keval's proxy then always stands between it and its model, and reports the trial's first request in its place.
-    """
-
-    requests_by_proxy: bool
-
-
-@runtime_checkable
-class UsageByProxy(Protocol):
-    """An agent whose model calls and tokens only a proxy can count, as nobody tells the adapter.
-
-    If it is `RequestsByProxy`, too, keval's proxy counts them. What the adapter reports of model calls replaces that.
-    """
-
-    usage_by_proxy: bool
-
-
 @attrs.frozen
 class AttemptKey:
     """The key of one attempt, with which its programs ask the proxy.

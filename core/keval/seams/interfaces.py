@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -21,13 +21,38 @@ from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial
 from keval.seams.contexts import Context, JudgeContext, Provision, ServerSpec, TrialInfo
 
+Flag: TypeAlias = Literal[
+    "applies_middleware", "requests_by_proxy", "usage_by_proxy", "shows_server_instructions", "blocks"
+]
+"""What a class attribute that is true says of an agent, a judge or a metric.
+
+`applies_middleware`: an agent or judge passes its model requests through `Endpoint.exchange` itself. If a run has
+middleware, any other is given the endpoint of a proxy, and a placeholder for the key.
+
+`requests_by_proxy`: only a proxy can see an agent's model requests, as a program of the framework's own sends them.
+keval's proxy then always stands between it and its model, and reports the trial's first request in its place.
+
+`usage_by_proxy`: only a proxy can count an agent's model calls and tokens, as nobody tells the adapter. With
+`requests_by_proxy`, keval's proxy counts them. What the adapter reports of model calls replaces that.
+
+`shows_server_instructions`: an agent's framework shows its model the `instructions` of MCP servers by itself. For any
+other agent keval adds them to the system prompt.
+
+`blocks`: a metric's plain `score` is called in a thread, for several trials at once.
+"""
+
+
+def has_flag(plugin: object, flag: Flag) -> bool:
+    """Return whether a plugin says this of itself."""
+    return getattr(plugin, flag, False) is True
+
 
 @runtime_checkable
 class Agent(Protocol):
     """Drives one agent framework. Group `keval.agents`.
 
     A class attribute `characteristics`, a mapping, describes the framework to metrics. A config can override single
-    keys. One named `flag_option` names the option that the text of `--agent acme/parrot:TEXT` sets.
+    keys. One named `flag_option` names the option that the text of `--agent acme/parrot:TEXT` sets. See also `Flag`.
     """
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
@@ -155,16 +180,6 @@ class RefusesServers(Protocol):
 
 
 @runtime_checkable
-class ShowsServerInstructions(Protocol):
-    """An agent whose framework shows its model the `instructions` of MCP servers by itself.
-
-    For any other agent keval adds them to the system prompt.
-    """
-
-    shows_server_instructions: bool
-
-
-@runtime_checkable
 class DeclaresVolatile(Protocol):
     """An agent or judge whose model requests differ from run to run although nothing has changed."""
 
@@ -232,8 +247,7 @@ class Metric(Protocol):
     """Scores a trial without a model. Group `keval.metrics`.
 
     A class attribute `scale` of type `Scale` is the range of its scores, by default 0 to 1, and `category` the heading
-    under which tables list it. With a class attribute `blocks` that is true, a plain `score` is called in a thread, for
-    several trials at once.
+    under which tables list it. See also `Flag`.
     """
 
     def score(self, trial: Trial) -> Score | float | Awaitable[Score | float]:

@@ -57,6 +57,27 @@ class TextLog(Protocol):
 
 
 @attrs.define
+class _ModelUse:
+    """The replies of models that one side told of, the agent or the proxy; `usage` is `None` before the first."""
+
+    calls: int = 0
+    usage: Usage | None = None
+    replies: list[float] = attrs.field(factory=list)
+    by_model: dict[str, Usage] = attrs.field(factory=dict)
+
+    def add(self, usage: Usage | None, at: float | None = None, model: str | None = None) -> Usage:
+        """Count a reply, which came `at` seconds after the first turn began; returns what it is taken to have used."""
+        spent = (usage or Usage()).of_reply
+        self.calls += 1
+        self.usage = spent if self.usage is None else self.usage + spent
+        if model is not None:
+            self.by_model[model] = self.by_model[model] + spent if model in self.by_model else spent
+        if at is not None:
+            self.replies.append(at)
+        return spent
+
+
+@attrs.define
 class TranscriptBuilder:
     """Collects the transcript of one attempt at a trial.
 
@@ -75,22 +96,18 @@ class TranscriptBuilder:
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
-    _usage: Usage | None = attrs.field(default=None, init=False)
-    _model_calls: int | None = attrs.field(default=None, init=False)
+    _told: _ModelUse = attrs.field(factory=_ModelUse, init=False)
+    _seen: _ModelUse = attrs.field(factory=_ModelUse, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
     _refusals: list[Refusal] = attrs.field(factory=list, init=False)
     _turn: int = attrs.field(default=-1, init=False)
     _began: float | None = attrs.field(default=None, init=False)
     _wall: float | None = attrs.field(default=None, init=False)
-    _replies: list[float] = attrs.field(factory=list, init=False)
     _request: Blob | None = attrs.field(default=None, init=False)
     _is_relayed: bool = attrs.field(default=False, init=False)
     _carried: int = attrs.field(default=0, init=False)
     _truncated: bool = attrs.field(default=False, init=False)
-    _metered: Usage | None = attrs.field(default=None, init=False)
-    _metered_replies: list[float] = attrs.field(factory=list, init=False)
-    _by_model: dict[str, Usage] = attrs.field(factory=dict, init=False)
     _denied: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
     _denial: TrialError | None = attrs.field(default=None, init=False)
     _model_fault: TrialError | None = attrs.field(default=None, init=False)
@@ -175,7 +192,8 @@ class TranscriptBuilder:
         self._started[len(self._calls)] = self._clock() - ago
         turn, elapsed = max(self._turn, 0), self._elapsed()
         at = None if elapsed is None else max(0.0, elapsed - ago)
-        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, own=own, at=at))
+        call = ToolCall(name, arguments, id=id, turn=turn, model_call=self._told.calls or None, own=own, at=at)
+        self._calls.append(call)
         self._tell("tool_called", name=name, arguments=arguments, id=id)
         if self._meter is not None:
             self._meter.called(own=own)
@@ -218,12 +236,8 @@ class TranscriptBuilder:
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the trial's usage is unknown."""
-        self._model_calls = (self._model_calls or 0) + 1
-        if (at := self._elapsed()) is not None:
-            self._replies.append(at)
         self._model_fault = None
-        spent = (usage or Usage()).of_reply
-        self._usage = self._usage + spent if self._usage else spent
+        spent = self._told.add(usage, self._elapsed())
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
         if self._meter is not None:
             self._meter.replied(spent)
@@ -235,12 +249,9 @@ class TranscriptBuilder:
         there is none. `model` is `provider/name`.
         """
         self._model_fault, self._finish = None, finish
-        self._metered_replies.append(self._elapsed() or 0.0)
-        usage = usage.of_reply
-        self._metered = usage if self._metered is None else self._metered + usage
-        self._by_model[model] = self._by_model[model] + usage if model in self._by_model else usage
+        spent = self._seen.add(usage, self._elapsed() or 0.0, model)
         if self._meter is not None:
-            self._meter.replied(usage, model, to_proxy=True)
+            self._meter.replied(spent, model, to_proxy=True)
 
     def passed(self, tokens: int) -> None:
         """Be told about how many tokens a request and its reply had, before the reply is reported."""
@@ -322,11 +333,9 @@ class TranscriptBuilder:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
-        self._usage = self._model_calls = self._request = self._metered = None
-        self._metered_replies, self._by_model, self._passed = [], {}, 0
-        self._denied, self._denial = {}, None
-        self._is_relayed = False
-        self._refusals, self._replies = [], []
+        self._told, self._seen, self._passed = _ModelUse(), _ModelUse(), 0
+        self._request, self._is_relayed = None, False
+        self._denied, self._denial, self._refusals = {}, None, []
 
     def transcript(self) -> Transcript:
         """Return what was reported so far, and hand the first model request over."""
@@ -337,15 +346,15 @@ class TranscriptBuilder:
         told = Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
-            usage=self._usage or Usage(),
-            model_calls=self._model_calls,
+            usage=self._told.usage or Usage(),
+            model_calls=self._told.calls or None,
             duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
             request=self._request.sha256 if self._request else None,
             started=self._wall,
-            replies=tuple(self._replies),
+            replies=tuple(self._told.replies),
             unlisted_calls=0 if self._all_tapped else None,
             carried=self._carried,
             truncated=self._truncated,
@@ -368,24 +377,25 @@ class TranscriptBuilder:
         if self._denied:
             listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
             transcript = attrs.evolve(transcript, denied=listed)
-        if self._metered is None:
+        seen = self._seen
+        if seen.usage is None:
             return transcript
-        if len(self._metered_replies) <= (transcript.model_calls or 0):
+        if seen.calls <= (transcript.model_calls or 0):
             # A vendor's SDK may have made a count of what is none.
-            return attrs.evolve(transcript, usage=self._metered) if self._metered.impossible else transcript
-        by_model = tuple(itertools.starmap(ModelUsage, self._by_model.items())) if len(self._by_model) > 1 else ()
+            return attrs.evolve(transcript, usage=seen.usage) if seen.usage.impossible else transcript
+        by_model = tuple(itertools.starmap(ModelUsage, seen.by_model.items())) if len(seen.by_model) > 1 else ()
         return attrs.evolve(
             transcript,
-            usage=self._metered,
-            model_calls=len(self._metered_replies),
-            replies=tuple(self._metered_replies),
+            usage=seen.usage,
+            model_calls=seen.calls,
+            replies=tuple(seen.replies),
             model_calls_by="proxy",
             usage_by_model=by_model,
         )
 
     @property
     def _refusal(self) -> TrialError | None:
-        return self._denial if self._metered is None else None
+        return None if self._seen.calls else self._denial
 
     @property
     def _silence(self) -> FinishReason:
@@ -398,7 +408,7 @@ class TranscriptBuilder:
         for index, (log, seen) in enumerate(logs):
             for call in log.calls[seen:]:
                 at = None if call.at is None or self._wall is None else max(0.0, call.at - self._wall)
-                before = 0 if at is None else sum(reply <= at for reply in self._metered_replies)
+                before = 0 if at is None else sum(reply <= at for reply in self._seen.replies)
                 taken.append(attrs.evolve(call, turn=max(self._turn, 0), model_call=before or None, at=at))
             logs[index] = log, len(log.calls)
         taken.sort(key=lambda call: call.at or 0.0)
@@ -418,8 +428,7 @@ class TranscriptBuilder:
 class JudgementBuilder:
     """Collects what one judgement took, over all attempts at it."""
 
-    _model_calls: int | None = attrs.field(default=None, init=False)
-    _usage: Usage = attrs.field(factory=Usage, init=False)
+    _use: _ModelUse = attrs.field(factory=_ModelUse, init=False)
     _refusals: int = attrs.field(default=0, init=False)
     _passed: int = attrs.field(default=0, init=False)
     _rejected: list[str] = attrs.field(factory=list, init=False)
@@ -427,9 +436,7 @@ class JudgementBuilder:
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
-        spent = (usage or Usage()).of_reply
-        self._usage = spent if self._model_calls is None else self._usage + spent
-        self._model_calls = (self._model_calls or 0) + 1
+        self._use.add(usage)
 
     def passed(self, tokens: int) -> None:
         """Be told about how many tokens a request and its reply had."""
@@ -462,8 +469,8 @@ class JudgementBuilder:
         return Judgement(
             repetition=repetition,
             unverified_claims=self._claims,
-            model_calls=self._model_calls,
-            usage=_estimated(self._usage, self._passed),
+            model_calls=self._use.calls or None,
+            usage=_estimated(self._use.usage or Usage(), self._passed),
             rejected=tuple(self._rejected),
             attempts=tuple(attempts),
             refusals=self._refusals,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -28,19 +28,9 @@ from keval.records.usage import BYTES_PER_TOKEN, Usage
 from keval.seams import registry
 from keval.seams.distribution import Limits
 from keval.seams.finish_reason import FinishReason
-from keval.seams.infrastructure import (
-    AppliesMiddleware,
-    AttemptKey,
-    Middleware,
-    ProxyRoute,
-    RequestsByProxy,
-    UsageByProxy,
-)
+from keval.seams.infrastructure import AttemptKey, Middleware, ProxyRoute
+from keval.seams.interfaces import has_flag
 from keval.seams.traffic import AttemptTraffic, RunTraffic
-
-if TYPE_CHECKING:  # few runs have limits
-    pass
-
 
 MakeGate: TypeAlias = Callable[[], Gate]
 """Makes what stands in front of an endpoint."""
@@ -53,21 +43,6 @@ _UNKNOWN_KEY = (
     "its key is of no attempt that is under way; a program may have outlived its attempt, or uses a key that it was not"
     " given"
 )
-
-
-def applies_middleware(plugin: object) -> bool:
-    """Return whether an agent or judge passes its requests through the middleware itself."""
-    return isinstance(plugin, AppliesMiddleware) and plugin.applies_middleware
-
-
-def needs_proxy(plugin: object) -> bool:
-    """Return whether only a proxy can see an agent's model requests."""
-    return isinstance(plugin, RequestsByProxy) and plugin.requests_by_proxy
-
-
-def needs_meter(plugin: object) -> bool:
-    """Return whether only a proxy can count an agent's model calls and tokens."""
-    return isinstance(plugin, UsageByProxy) and plugin.usage_by_proxy
 
 
 @attrs.define(eq=False)
@@ -382,11 +357,11 @@ async def lead(
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
             endpoint = attrs.evolve(endpoint, max_reply_bytes=most)
-            if exchange.leads(endpoint) or needs_proxy(item.plugin):
-                sole = needs_meter(item.plugin)
-                metered = sole or needs_proxy(item.plugin)
-                route = exchange.route(asker, endpoint, str(model), metered=metered, sole=sole)
-                if applies_middleware(item.plugin):
+            by_proxy = has_flag(item.plugin, "requests_by_proxy")
+            if exchange.leads(endpoint) or by_proxy:
+                sole = has_flag(item.plugin, "usage_by_proxy")
+                route = exchange.route(asker, endpoint, str(model), metered=sole or by_proxy, sole=sole)
+                if has_flag(item.plugin, "applies_middleware"):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)
                 else:
                     proxied[asker, field] = route

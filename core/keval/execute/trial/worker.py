@@ -35,7 +35,7 @@ from keval.seams.contexts import Context, Provision, ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ResultShuffling
-from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
+from keval.seams.interfaces import ConcurrencyLimited, has_flag
 from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
 from keval.seams.use_meter import UseMeter
@@ -447,7 +447,7 @@ def system_prompt(prompts: Iterable[str], servers: Iterable[McpServer], agent: o
     Servers are left out if the agent's framework shows their instructions to its model itself.
     """
     parts, sections = [*prompts], [*_sections(servers)]
-    if sections and not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
+    if sections and not has_flag(agent, "shows_server_instructions"):
         parts += sections
     return "\n\n".join(part.strip() for part in parts if part.strip())
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.execute.models.exchange import ModelExchange, needs_meter, needs_proxy
+from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import check, merge
 from keval.plan.plan import models_of
@@ -20,7 +20,7 @@ from keval.records.models import Asker, Model
 from keval.seams import registry
 from keval.seams.contexts import Context, ServerSpec
 from keval.seams.infrastructure import ConnectedServer, ModelProxy, ServerProxy
-from keval.seams.interfaces import Agent, Closable, Preparable
+from keval.seams.interfaces import Agent, Closable, Preparable, has_flag
 from keval.seams.live_events import EmitEvent
 from keval.seams.transcript_builder import TranscriptBuilder
 from keval_replay.played_gate import PlayedGate
@@ -154,9 +154,9 @@ class AgentStage:
         # An adapter's test may have given the model another name, for a program that knows its own only.
         endpoint = next((model.endpoint for model in models_of(agent).values()), None)
         async with AsyncExitStack() as stack:
-            if needs_proxy(agent) and endpoint is not None:
+            if has_flag(agent, "requests_by_proxy") and endpoint is not None:
                 proxy: ModelProxy = registry.load(registry.find("keval.proxies", "models"))()
-                route = exchange.route(_ASKER, endpoint, metered=True, sole=needs_meter(agent))
+                route = exchange.route(_ASKER, endpoint, metered=True, sole=has_flag(agent, "usage_by_proxy"))
                 (proxied,) = await stack.enter_async_context(proxy.open([route]))
                 agent = make(attrs.evolve(script.model, endpoint=proxied))
             if isinstance(agent, Closable):
