@@ -16,8 +16,7 @@ import pytest
 from keval import Run
 from keval.plugin import missing_module
 from keval.seams.exporters import Exporter
-from keval_exports.data_frames import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
-from keval_exports.tables import Csv, Parquet
+from keval_exports.tables import SCORE_COLUMNS, TRIAL_COLUMNS, Csv, Parquet, score_row, trial_row
 from keval_testing import check_exporter
 from tests.conftest import Project
 from tests.plugins.exports.conftest import CONFIG, FORMULAS, prepare
@@ -66,7 +65,7 @@ def test_duckdb_reads_the_tables(hostile: Run, tmp_path: Path, exporter: Exporte
         found = duckdb.read_parquet(str(tmp_path / f"{table}.parquet"))
 
     assert [*columns] == found.columns
-    assert [tuple(row.values()) for row in rows] == found.fetchall()
+    assert [tuple(row[name] for name in columns) for row in rows] == found.fetchall()
 
 
 def test_duckdb_finds_the_types_of_columns(hostile: Run, tmp_path: Path) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal
 from xml.sax.saxutils import escape as _escape
 
 import attrs
 
-from keval import Failure, Manifest, Run, Score, ScoreLine, Trial
+from keval import Failure, Manifest, Run, ScoreLine, Trial
 from keval.plugin import Exported
 from keval_analysis import GateResult
 from keval_exports.files import exported_file
@@ -55,19 +56,19 @@ class Junit:
                 for gate in gates:
                     suites["", ""].add(_gate(run.manifest, gate))
             _write(file, run.manifest, suites.values())
-        left_out = [f"{suite.name} is left out: it has no trial" for suite in suites.values() if not suite.tests]
+        left_out = [
+            f"{suite.name} is left out: it has no trial" for suite in suites.values() if not suite.counts["tests"]
+        ]
         return Exported((path,), tuple(left_out))
 
 
 @attrs.frozen
 class _Case:
-    """A test case: its element, its time in seconds, and how it ended."""
+    """A test case: its element, its time in seconds, and what it counts as in its suite, if it did not pass."""
 
     xml: str
     time: float = 0.0
-    error: bool = False
-    failure: bool = False
-    skipped: bool = False
+    ended: Literal["errors", "failures", "skipped"] | None = None
 
 
 @attrs.define
@@ -76,35 +77,29 @@ class _Suite:
 
     name: str
     cases: IO[bytes]
-    tests: int = attrs.field(default=0, init=False)
-    failures: int = attrs.field(default=0, init=False)
-    errors: int = attrs.field(default=0, init=False)
-    skipped: int = attrs.field(default=0, init=False)
+    counts: Counter[str] = attrs.field(factory=Counter, init=False)
     time: float = attrs.field(default=0.0, init=False)
 
     def add(self, case: _Case) -> None:
         self.cases.write(case.xml.encode())
-        self.tests += 1
-        self.failures += case.failure
-        self.errors += case.error
-        self.skipped += case.skipped
+        self.counts.update(filter(None, ("tests", case.ended)))
         self.time += case.time
 
 
 def _write(file: IO[bytes], manifest: Manifest, suites: Iterable[_Suite]) -> None:
-    told = [suite for suite in suites if suite.tests]
-    total = {name: sum(getattr(suite, name) for suite in told) for name in ("tests", "failures", "errors")}
+    told = [suite for suite in suites if suite.counts["tests"]]
+    total = {name: sum(suite.counts[name] for suite in told) for name in ("tests", "failures", "errors")}
     time = _seconds(sum(suite.time for suite in told))
     file.write((_HEAD + open_tag("testsuites", name=manifest.evaluation, time=time, **total)).encode())
     for suite in told:
-        counts = {name: getattr(suite, name) for name in ("tests", "failures", "errors", "skipped")}
+        counts = {name: suite.counts[name] for name in ("tests", "failures", "errors", "skipped")}
         named = {"name": f"{manifest.evaluation} {suite.name}", "time": _seconds(suite.time)}
         file.write(open_tag("testsuite", **named, **counts, timestamp=manifest.started).encode())
         file.write(element("properties", "".join(_properties(manifest))).encode())
         suite.cases.seek(0)
         copyfileobj(suite.cases, file)
-        file.write(close_tag("testsuite").encode())
-    file.write(close_tag("testsuites").encode())
+        file.write(b"</testsuite>\n")
+    file.write(b"</testsuites>\n")
 
 
 def _properties(manifest: Manifest) -> Iterator[str]:
@@ -123,7 +118,7 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
     duration = trial.transcript.duration if trial.transcript else None
     failed = [line for line in scores if line.failure is not None]
     valued = any(line.score.value is not None for line in scores)
-    skipped = trial.failure is None and not failed and not valued
+    passed = trial.failure is None and not failed
     parts: list[str] = []
     if trial.failure is not None:
         parts.append(_error(trial.failure))
@@ -139,7 +134,7 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
                 message=f"{len(failed)} scores failed" if len(failed) > 1 else "1 score failed",
             )
         )
-    elif skipped:
+    elif not valued:
         reasons = "\n".join(f"{_scorer(line)}: {line.score.reason}" for line in scores)
         parts.append(element("skipped", reasons, escape=True, message="no scorer gave a value"))
     # Surefire's words for an attempt that was repeated: flaky if a later one passed.
@@ -153,8 +148,7 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
         classname=f"{manifest.evaluation}.{trial.agent}.{trial.condition}",
         time=None if duration is None else _seconds(duration),
     )
-    error = trial.failure is not None or bool(failed)
-    return _Case(xml, duration or 0.0, error=error, skipped=skipped)
+    return _Case(xml, duration or 0.0, "errors" if not passed else None if valued else "skipped")
 
 
 def _error(failure: Failure, name: str = "error") -> str:
@@ -169,18 +163,15 @@ def _told(trial: Trial, scores: Iterable[ScoreLine]) -> Iterator[str]:
     yield f"question: {trial.question}"
     yield f"answer: {trial.output}"
     for line in scores:
-        yield f"{_scorer(line)}: {_verdict(line.score)}"
+        score = line.score
+        value = "unscored" if score.value is None else f"{score.value:g}{' (neutral)' if score.neutral else ''}"
+        yield f"{_scorer(line)}: {value}{f', {score.reason}' if score.reason else ''}"
 
 
 def _scorer(line: ScoreLine) -> str:
     repetition = line.judgement.repetition if line.judgement else 1
     judge = f" by {line.judge}" if line.judge else ""
     return f"{line.metric}{judge}{f' (grading {repetition})' if repetition > 1 else ''}"
-
-
-def _verdict(score: Score) -> str:
-    value = "unscored" if score.value is None else f"{score.value:g}{' (neutral)' if score.neutral else ''}"
-    return f"{value}, {score.reason}" if score.reason else value
 
 
 def _gate(manifest: Manifest, gate: GateResult) -> _Case:
@@ -192,7 +183,7 @@ def _gate(manifest: Manifest, gate: GateResult) -> _Case:
         "undecided": element("skipped", told, escape=True, message="undecided"),
     }[gate.verdict]
     xml = element("testcase", parts, name=gate.gate, classname=f"{manifest.evaluation}.gates")
-    return _Case(xml, failure=gate.verdict == "failed", skipped=gate.verdict == "undecided")
+    return _Case(xml, 0.0, None if gate.verdict == "held" else "failures" if gate.verdict == "failed" else "skipped")
 
 
 def _seconds(value: float) -> str:
@@ -211,11 +202,6 @@ def element(name: str, content: str = "", /, *, escape: bool = False, **attribut
 def open_tag(name: str, /, **attributes: object) -> str:
     """Return a start tag with a line break after it."""
     return f"{_tag(name, attributes)}\n"
-
-
-def close_tag(name: str) -> str:
-    """Return an end tag with a line break after it."""
-    return f"</{name}>\n"
 
 
 def _tag(name: str, attributes: dict[str, object]) -> str:

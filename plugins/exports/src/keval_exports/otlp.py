@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,18 @@ _BUSY = {429, 502, 503, 504}
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
 _TIMEOUT = 30.0
+_JSON = {"content-type": "application/json"}
 
 
 def _web_address(exporter: object, attribute: attrs.Attribute[str], value: str) -> None:
-    if value:
-        check_endpoint(value)
+    """Raise ValueError if a URL is not that of an OTLP/HTTP server."""
+    try:
+        parts = httpx2.URL(value)
+        usable = not value or (parts.scheme in ("http", "https") and bool(parts.host))
+    except (httpx2.InvalidURL, ValueError):
+        usable = False
+    if not usable:
+        raise ValueError(f"'endpoint' must be the URL of an OTLP/HTTP server, such as http://localhost:4318: {value}")
 
 
 @attrs.frozen
@@ -63,11 +69,8 @@ class Otlp:
         told = _Told()
         if not self.endpoint:
             traces, logs = to / "traces.jsonl", to / "logs.jsonl"
-            with ExitStack() as stack:
-                files = {
-                    "traces": stack.enter_context(exported_file(traces)),
-                    "logs": stack.enter_context(exported_file(logs)),
-                }
+            with exported_file(traces) as of_traces, exported_file(logs) as of_logs:
+                files = {"traces": of_traces, "logs": of_logs}
                 for signal, body in self._bodies(run, told, largest=0):
                     files[signal].write(body + b"\n")
             return Exported((traces, logs), tuple(told.left_out()))
@@ -156,30 +159,10 @@ def _request(manifest: Manifest, signal: str, records: Sequence[bytes]) -> bytes
     return dump({resources: [{"resource": {"attributes": attributes(resource)}, scopes: [scoped]}]})
 
 
-def check_endpoint(url: str) -> None:
-    """Raise ValueError if a URL is not that of an OTLP/HTTP server."""
-    try:
-        parts = httpx2.URL(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.host)
-    except (httpx2.InvalidURL, ValueError):
-        usable = False
-    if not usable:
-        raise ValueError(f"'endpoint' must be the URL of an OTLP/HTTP server, such as http://localhost:4318: {url}")
-
-
 def environment_headers() -> dict[str, str]:
     """Return the headers that OTEL_EXPORTER_OTLP_HEADERS has: `name=value` pairs, separated by commas, URL-encoded."""
     pairs = (pair.partition("=") for pair in os.environ.get(_HEADERS, "").split(",") if pair.strip())
     return {unquote(name).strip(): unquote(value).strip() for name, _, value in pairs}
-
-
-@attrs.frozen
-class _Fault:
-    """Why a request failed, whether the fault may pass, and for how many seconds the server said to wait."""
-
-    problem: str
-    passing: bool
-    wait: float | None = None
 
 
 @attrs.define(eq=False)
@@ -202,29 +185,25 @@ class Delivery:
 
     def send(self, signal: str, body: bytes) -> None:
         """Send one request for `traces` or `logs`. Raises RunError: the server cannot be reached, or refuses it."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            fault = self._attempt(signal, body)
-            if fault is None:
-                return
-            if not fault.passing or attempt == _ATTEMPTS:
-                told = f"{self.place}/v1/{signal} {fault.problem}"
-                raise RunError(f"{told}; check --endpoint, and the headers in {_HEADERS}")
-            self.sleep(min(2.0 ** (attempt - 1) if fault.wait is None else fault.wait, _LONGEST_WAIT))
-
-    def _attempt(self, signal: str, body: bytes) -> _Fault | None:
         url = f"{self.endpoint.rstrip('/')}/v1/{signal}"
-        try:
-            answer = self.client.post(url, content=body, headers={"content-type": "application/json"}, timeout=_TIMEOUT)
-        except httpx2.HTTPError as error:
-            told = f"cannot be reached: {str(error) or type(error).__name__}"
-            return _Fault(told, passing=not isinstance(error, httpx2.ConnectError))
-        if not answer.is_success:
-            told = f"answered {answer.status_code}: {answer.text[:200].strip() or answer.reason_phrase}"
-            return _Fault(
-                told, passing=answer.status_code in _BUSY, wait=retry_after_seconds(answer.headers.get("retry-after"))
-            )
-        self._note(answer)
-        return None
+        for attempt in range(1, _ATTEMPTS + 1):
+            asked: float | None = None
+            try:
+                answer = self.client.post(url, content=body, headers=_JSON, timeout=_TIMEOUT)
+            except httpx2.HTTPError as error:
+                problem = f"cannot be reached: {str(error) or type(error).__name__}"
+                passing = not isinstance(error, httpx2.ConnectError)
+            else:
+                if answer.is_success:
+                    self._note(answer)
+                    return
+                problem = f"answered {answer.status_code}: {answer.text[:200].strip() or answer.reason_phrase}"
+                passing = answer.status_code in _BUSY
+                asked = retry_after_seconds(answer.headers.get("retry-after"))
+            if not passing or attempt == _ATTEMPTS:
+                told = f"{self.place}/v1/{signal} {problem}"
+                raise RunError(f"{told}; check --endpoint, and the headers in {_HEADERS}")
+            self.sleep(min(2.0 ** (attempt - 1) if asked is None else asked, _LONGEST_WAIT))
 
     def _note(self, answer: httpx2.Response) -> None:
         """Keep what the server did not take: OTLP specification, "Partial Success"."""

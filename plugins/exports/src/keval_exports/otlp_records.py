@@ -58,7 +58,9 @@ class Trace:
     def end(self) -> float:
         """When the agent had answered, as far as durations tell, in seconds of Unix time."""
         transcript = self.trial.transcript
-        return self.start + (0.0 if transcript is None else max(transcript.duration or 0.0, *_ends(transcript)))
+        if transcript is None:
+            return self.start
+        return self.start + max(transcript.duration or 0.0, 0.0, *transcript.replies, *_call_ends(transcript))
 
     def spans(self) -> Iterator[dict[str, Any]]:
         """Yield the spans, the agent's first and the others as they began."""
@@ -101,9 +103,11 @@ class Trace:
             "keval.model_calls": transcript and transcript.model_calls,
         }
         if self.content:
-            told["gen_ai.system_instructions"] = instructions(transcript)
-            told["gen_ai.input.messages"] = asked_messages(trial)
-            told["gen_ai.output.messages"] = said_messages(trial)
+            if transcript is not None and transcript.instructions:
+                told["gen_ai.system_instructions"] = dump([_part(transcript.instructions)]).decode()
+            told["gen_ai.input.messages"] = _messages([*trial.history, Message("user", trial.question)])
+            if trial.output:
+                told["gen_ai.output.messages"] = _messages([Message("assistant", trial.output)])
         status = {} if trial.failure is None else {**_ERROR, "message": trial.failure.message}
         span = self._span(
             part="agent",
@@ -204,13 +208,6 @@ class Trace:
         return hex_id(8, self.manifest.run, self.trial.id, part)
 
 
-def _ends(transcript: Transcript) -> Iterator[float]:
-    """Yield when calls of models and tools had ended, in seconds after the start."""
-    yield 0.0
-    yield from transcript.replies
-    yield from _call_ends(transcript)
-
-
 def _call_ends(transcript: Transcript) -> Iterator[float]:
     yield from (call.at + (call.duration or 0.0) for call in transcript.tool_calls if call.at is not None)
 
@@ -258,24 +255,6 @@ def _label(score: Score, scale: Scale | None) -> str | None:
     if score.neutral:
         return "neutral"
     return named_band(scale.bands, score.value) if scale is not None else None
-
-
-def instructions(transcript: Transcript | None) -> str | None:
-    """Return the system prompt as `gen_ai.system_instructions`; `None` where there is none or it is unknown."""
-    if transcript is None or not transcript.instructions:
-        return None
-    return dump([_part(transcript.instructions)]).decode()
-
-
-def asked_messages(trial: Trial) -> str:
-    """Return what the agent was told and what it said before its answer, as `gen_ai.input.messages`."""
-    earlier = [*trial.history, Message("user", trial.question)]
-    return _messages(earlier)
-
-
-def said_messages(trial: Trial) -> str | None:
-    """Return the final answer as `gen_ai.output.messages`; `None` where there is none."""
-    return _messages([Message("assistant", trial.output)]) if trial.output else None
 
 
 def _messages(messages: Iterable[Message]) -> str:

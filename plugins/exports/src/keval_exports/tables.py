@@ -2,16 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from keval import Run, RunError
-from keval.plugin import Exported
-from keval_exports.data_frames import SCORE_COLUMNS, TRIAL_COLUMNS, record_batch, score_row, trial_row
+from keval import Run, RunError, ScoreLine, Trial
+from keval.plugin import Exported, dump, missing_module
 from keval_exports.files import exported_file
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pandas import DataFrame
+
+TRIAL_COLUMNS: Mapping[str, str] = {
+    "id": "string", "sample": "string", "agent": "string", "model": "string", "condition": "string",
+    "repetition": "int64", "question": "string", "answer": "string", "output": "string", "failed": "bool",
+    "failure": "string", "message": "string", "attempts": "int64", "complied": "bool", "duration": "float64",
+    "model_calls": "int64", "tool_calls": "int64", "input_tokens": "int64", "output_tokens": "int64",
+    "metadata": "string", "cached_tokens": "int64", "reasoning_tokens": "int64", "started": "float64",
+    "instructions": "string", "asked": "string", "history": "string", "calls": "string", "truncated": "bool",
+}  # fmt: skip
+"""The columns of a table of trials, with the Arrow type of each."""
+SCORE_COLUMNS: Mapping[str, str] = {
+    "trial": "string", "sample": "string", "agent": "string", "condition": "string", "repetition": "int64",
+    "metric": "string", "judge": "string", "judge_repetition": "int64", "value": "float64", "neutral": "bool",
+    "reason": "string", "failure": "string", "details": "string", "message": "string",
+    "unverified_claims": "string",
+}  # fmt: skip
+"""The columns of a table of scores, with the Arrow type of each."""
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Return a trial's values by column. Lists and mappings are JSON texts; what is unknown is `None`."""
+    transcript, failure, sample = trial.transcript, trial.failure, trial.sample
+    calls = None
+    if transcript is not None and transcript.unlisted_calls is not None:
+        calls = len(transcript.own_calls) + transcript.unlisted_calls
+    return {
+        **_fields(trial, "id", "agent", "model", "condition", "repetition", "question", "output", "complied"),
+        **_fields(transcript, "duration", "model_calls", "started", "instructions"),
+        **_fields(transcript and transcript.usage, "input_tokens", "output_tokens"),
+        **_fields(transcript and transcript.usage, "cached_tokens", "reasoning_tokens"),
+        "sample": sample.id,
+        "answer": sample.answer,
+        "failed": failure is not None,
+        "failure": failure and failure.kind,
+        "message": failure and failure.message,
+        "attempts": len(trial.attempts) + 1,
+        "tool_calls": calls,
+        "metadata": _json(sample.metadata),
+        "asked": _json(sample.asked),
+        "history": _json(sample.history),
+        "calls": transcript and _json(transcript.tool_calls),
+        "truncated": trial.truncated,
+    }
+
+
+def score_row(line: ScoreLine) -> dict[str, Any]:
+    """Return a score's values by column. Lists and mappings are JSON texts; what is unknown is `None`."""
+    claims = line.judgement and line.judgement.unverified_claims
+    return {
+        **_fields(line, "trial", "sample", "agent", "condition", "repetition", "metric", "judge"),
+        **_fields(line.score, "value", "neutral", "reason"),
+        "judge_repetition": line.judgement and line.judgement.repetition,
+        "failure": line.failure and line.failure.kind,
+        "details": _json(line.score.details),
+        "message": line.failure and line.failure.message,
+        "unverified_claims": None if claims is None else _json(claims),
+    }
+
+
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    """Return the columns that have the names of a record's fields; without a record they are unknown."""
+    return {name: None if record is None else getattr(record, name) for name in names}
+
+
+def _json(value: Any) -> str:
+    return dump(value).decode()
+
+
+_BATCH = 1_000
+
+
+def arrow(run: Run, table: str) -> pyarrow.Table:
+    """Return the trials or scores of a run as a table. Raises RunError: pyarrow is not installed."""
+    if table == "trials":
+        return _table(map(trial_row, run.trials()), TRIAL_COLUMNS)
+    if table == "scores":
+        return _table(map(score_row, run.scores()), SCORE_COLUMNS)
+    raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
+
+
+def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pyarrow.Table:
+    try:
+        import pyarrow  # takes a tenth of a second to import
+    except ImportError as error:
+        raise RunError(f"tables need {missing_module('pyarrow')}") from error
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
+    batches = iter(lambda: [*islice(rows, _BATCH)], [])
+    return pyarrow.Table.from_batches([record_batch(batch, schema) for batch in batches], schema)
+
+
+def record_batch(rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return rows of a table as an Arrow record batch. Raises RunError: a value is not of its column's type."""
+    import pyarrow
+
+    try:
+        return pyarrow.RecordBatch.from_pylist([*rows], schema)
+    except (pyarrow.ArrowException, OverflowError):
+        for row in rows:
+            try:
+                pyarrow.RecordBatch.from_pylist([row], schema)
+            except (pyarrow.ArrowException, OverflowError) as error:
+                whose = f"the score of {row['trial']!r}" if "trial" in row else f"the trial {row['id']!r}"
+                told = f"{whose} has a value that does not fit its column: {error}; correct its line in the run"
+                raise RunError(told) from error
+        raise
+
+
+def pandas(run: Run, table: str) -> DataFrame:
+    """Return the trials or scores of a run as a data frame. Raises RunError: pyarrow or pandas is not installed."""
+    rows = arrow(run, table)
+    try:
+        import_module("pandas")  # pyarrow's own error would not say what to do
+    except ImportError as error:
+        raise RunError(f"data frames need {missing_module('pandas')}") from error
+    return rows.to_pandas()
+
 
 Row: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Mapping[str, str]
@@ -64,8 +185,6 @@ class Parquet:
             import pyarrow  # takes a tenth of a second to import
             from pyarrow import parquet
         except ImportError as error:
-            from keval.plugin import missing_module
-
             raise RunError(f"Parquet files need {missing_module('pyarrow')}") from error
         schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:

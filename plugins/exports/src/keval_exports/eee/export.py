@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from io import BufferedWriter
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +18,7 @@ from keval.plugin import Exported, dump, replacing
 from keval_exports.eee.record import Record
 from keval_exports.eee.results import aggregate, results
 from keval_exports.eee.rows import row, trial_part
+from keval_exports.files import exported_file
 
 _LINE_BREAKS = {char.encode(): f"\\u{ord(char):04x}".encode() for char in "\x85\u2028\u2029"}
 """What Unicode takes for line breaks, as readers may that split text into lines; JSON need not escape it."""
@@ -56,7 +57,8 @@ class Eee:
             raise RunError(f"{run.path} has no score with a value, so there is nothing to export; see `keval report`")
         try:
             with ExitStack() as stack:
-                rows = {agent: stack.enter_context(_rows(to / record.rows_path)) for agent, record in told.items()}
+                opened = {agent: exported_file(to / record.rows_path) for agent, record in told.items()}
+                rows = {agent: _Rows(stack.enter_context(file)) for agent, file in opened.items()}
                 _write_rows(run, told, rows, threshold)
             for agent, record in told.items():
                 digest = rows[agent].digest.hexdigest()
@@ -123,10 +125,3 @@ def _trial(run: Run, id: str) -> Trial:
         return run.trial(id)
     except RunError as error:
         raise RunError(f"{error}; it has scores: restore the file") from error
-
-
-@contextmanager
-def _rows(path: Path) -> Iterator[_Rows]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        yield _Rows(file)

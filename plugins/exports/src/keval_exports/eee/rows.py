@@ -19,6 +19,8 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
     """What the rows of a trial have in common."""
     sample = trial.sample
     asked, reference = _asked(sample), [*sample.answers]
+    # As other writers of the format hash a sample, so that the same one is found in their files.
+    hashed = json.dumps({"raw": asked, "reference": reference}, sort_keys=True, separators=(",", ":"))
     kind, messages = _kind(trial), conversation(trial)
     single = kind == "single_turn"
     prompt = trial.transcript.instructions if trial.transcript else None
@@ -29,7 +31,7 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
         "model_id": record.model_id,
         "evaluation_name": record.evaluation_name(trial.condition),
         "sample_id": sample.id,
-        "sample_hash": _hash(asked, reference),
+        "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
         "interaction_type": kind,
         "input": {"raw": asked, "reference": reference},
         "output": {"raw": [trial.output]} if single else None,
@@ -99,12 +101,6 @@ def _asked(sample: Sample) -> str:
         return sample.question
     said = [*((message.role, message.text) for message in sample.history), *(("user", text) for text in sample.asked)]
     return "\n".join(f"{role}: {text}" for role, text in said)
-
-
-def _hash(asked: str, reference: list[str]) -> str:
-    """Hash a sample as other writers of the format do, so that the same one is found in their files."""
-    text = json.dumps({"raw": asked, "reference": reference}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _attribution(output: str, messages: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
