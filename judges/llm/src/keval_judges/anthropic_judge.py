@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 from attrs.validators import ge
@@ -14,10 +13,6 @@ from keval_clients import messages_usage, no_reply
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet
-from keval_judges.refusals import Refusals
-
-if TYPE_CHECKING:
-    from keval_clients import Client
 
 
 @attrs.define
@@ -58,13 +53,8 @@ _CUT_SHORT = {
 
 
 @attrs.frozen
-class Messages:
-    """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have."""
-
-    client: Client
-    structured: Literal["json_schema", "tool"]
-    settings: Mapping[str, Any]
-    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
+class Messages(Api):
+    """Anthropic's Messages."""
 
     async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         body = {
@@ -86,9 +76,6 @@ class Messages:
             headers=context.model_headers,
         )
         return attrs.evolve(_reply(data), refused=refused)
-
-    async def aclose(self) -> None:
-        await self.client.aclose()
 
 
 def _reply(data: dict[str, Any]) -> Reply:

@@ -176,7 +176,9 @@ class ClaimsRequest:
         for name, keys in self.lists.items():
             rubrics = [self.sheet.rubrics[key] for key in keys]
             try:
-                entries = _objects(data.get(name))
+                entries = data.get(name)
+                if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                    raise ValueError("there is no list of objects")
                 if rubrics[0].share == "covered":
                     found = self._covered(entries, rubrics)
                 else:
@@ -310,12 +312,6 @@ def _instructions(
     texts = f"the question, {', '.join(known)} and the response, and what was said before, if anything was"
     opening = _OPENING.format(texts=texts, sources=" and against ".join(known)) + (_ON_RESULTS if results else "")
     return "\n\n".join([opening, "# Claims", *sections, CLOSING.format(keys="\n".join(keys))])
-
-
-def _objects(found: object) -> list[Mapping[str, Any]]:
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ValueError("there is no list of objects")
-    return found
 
 
 def _said(entry: Mapping[str, Any], key: str, number: int) -> str:

@@ -1,18 +1,84 @@
-"""The grader: one judgement, asked for once more where the reply cannot be used, and the verdict that a reply gives."""
+"""Grading: one judgement, asked for once more where the reply cannot be used, and the verdict that a reply gives."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Rubric, Score, Trial, Usage
-from keval.plugin import JudgeContext, TrialError, split_reasoning
-from keval_judges.prompt import CLAIMS, Sheet, prompt
+from keval import Rubric, Score, Usage
+from keval.plugin import JudgeContext, ModelError, TrialError, split_reasoning
+from keval_judges.prompt import CLAIMS, Sheet, Structured
+
+if TYPE_CHECKING:
+    from keval_clients import Client
+
+_REFUSED = {400, 422}
+"""HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""
+
+_SAID = {"output_config": r"output[_ ](?:config|format)"}
+"""Patterns of what endpoints call a field, where that is not its name alone."""
+
+
+@attrs.define
+class Refusals:
+    """Sends requests, without the fields that the model has refused.
+
+    A refusal is remembered when the request without that field was answered, as an error may name one by chance.
+    """
+
+    _known: frozenset[str] = attrs.field(default=frozenset(), init=False)
+
+    async def post(
+        self,
+        client: Client,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        instead: Mapping[str, Mapping[str, Any]],
+        headers: Mapping[str, str],
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Send a request and return the reply, and which fields of the body the model refused.
+
+        `instead` has the fields that may be left out, each with those that then take its place.
+
+        Raises:
+            TrialError: as `Client.post` does, but for what leaving a field out cures.
+        """
+        refused = self._known
+        while True:
+            sent = dict(body)
+            for name in refused & body.keys():
+                del sent[name]
+                sent.update(instead[name])
+            try:
+                reply = await client.post(path, sent, headers)
+            except ModelError as error:
+                named = _first_named(error, instead.keys() & sent.keys())
+                if named is None:
+                    raise
+                refused = refused | {named}
+            else:
+                self._known |= refused
+                return reply, tuple(name for name in instead if name in refused & body.keys())
+
+
+def _first_named(error: ModelError, fields: Iterable[str]) -> str | None:
+    """Return the field that a refusal is about: the first, as a message may go on to the fields that are taken."""
+    if error.status not in _REFUSED:
+        return None
+    places = {}
+    for name in fields:
+        found = re.search(rf"\b{_SAID.get(name, name)}\b", str(error), re.IGNORECASE)
+        if found is not None:
+            places[name] = found.start()
+    return min(places, key=places.__getitem__, default=None)
+
 
 _WHOLE = re.compile(r"-?\d{1,4}")
 
@@ -38,10 +104,10 @@ def read_verdict(reply: str, sheet: Sheet) -> Verdict:
     except ValueError as error:
         return Verdict.unusable(str(error), sheet)
     scores, faults = read_scores(data, sheet, _score)
-    claims = _claims(data.get(CLAIMS))
-    if claims is None:
-        faults[CLAIMS] = "it is no list of texts"
-    return Verdict(scores, faults, claims)
+    claims = data.get(CLAIMS)
+    if isinstance(claims, list) and all(isinstance(claim, str) for claim in claims):
+        return Verdict(scores, faults, tuple(encodable(claim) for claim in claims if claim.strip()))
+    return Verdict(scores, {**faults, CLAIMS: "it is no list of texts"})
 
 
 def read_scores(
@@ -153,12 +219,6 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) else value
 
 
-def _claims(found: object) -> tuple[str, ...] | None:
-    if not isinstance(found, list) or not all(isinstance(claim, str) for claim in found):
-        return None
-    return tuple(encodable(claim) for claim in found if claim.strip())
-
-
 def encodable(text: str) -> str:
     """Replace lone surrogates, which JSON can carry and no file in UTF-8 can hold."""
     return text.encode("utf-8", "replace").decode()
@@ -187,78 +247,62 @@ class Reply:
     refused: tuple[str, ...] = ()
 
 
-class Api(Protocol):
-    """A vendor's API."""
+@attrs.frozen
+class Api(ABC):
+    """A vendor's API; `settings` are the fields that all its requests have."""
 
+    client: Client
+    structured: Structured
+    settings: Mapping[str, Any]
+    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
+
+    @abstractmethod
     async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         """Send the sheet's instructions and a user message; raises TrialError when no reply comes."""
-        ...
 
     async def aclose(self) -> None:
         """Close its connections."""
-        ...
+        await self.client.aclose()
 
 
-@attrs.define
-class Grader:
-    """Grades trials over one API; what does not vary between them is made once."""
+async def ask_for_scores(
+    api: Api, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
+) -> dict[str, Score | TrialError]:
+    """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
 
-    api: Api
-    _sheets: dict[Hashable, Sheet] = attrs.field(factory=dict, init=False, repr=False)
+    The second request says what was wrong with the first reply, as the same request would get the same reply. When it
+    fails, the scores of the first reply stand.
 
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
-    ) -> dict[str, Score | TrialError]:
-        """Return a score per rubric, or why it has none; see `asked`."""
-        sheet = self._sheet(rubrics, answered=trial.sample.answer is not None)
-        return await self.asked(sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
-
-    async def asked(
-        self, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
-    ) -> dict[str, Score | TrialError]:
-        """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
-
-        The second request says what was wrong with the first reply, as the same request would get the same reply. When
-        it fails, the scores of the first reply stand.
-
-        Raises:
-            TrialError: a request failed, and there is no score.
-        """
-        message = asked
-        scores: dict[str, Score] = {}
-        faults: Mapping[str, str] = {}
-        claims: tuple[str, ...] | None = None
-        failed: TrialError | None = None
-        for _ in range(_ASKINGS):
-            try:
-                reply = await self.api.ask(sheet, message, context)
-            except TrialError as error:
-                if not scores:
-                    raise
-                failed = error
-                break
-            context.builder.model_called(reply.usage)
-            verdict = (
-                Verdict.unusable(reply.fault, sheet) if reply.fault else read(without_quotations(reply.text, asked))
-            )
-            # The first score stands: one must not be rolled again because another could not be read.
-            scores = {**_with_refused(verdict.scores, reply.refused), **scores}
-            if claims is None and verdict.claims is not None:
-                claims = verdict.claims
-                context.builder.unverified(claims)
-            faults = verdict.faults
-            if not faults:
-                break
-            context.builder.rejected(encodable(reply.text))
-            message = asked + _AGAIN.format(faults="\n".join(f"- {key}: {fault}" for key, fault in faults.items()))
-        return {rubric.name: scores.get(key) or _unscored(faults[key], failed) for key, rubric in sheet.rubrics.items()}
-
-    def _sheet(self, rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
-        # By what they say, as rubrics hold mappings and have no hash.
-        key = (answered, *((r.name, r.instructions, *sorted(r.levels.items())) for r in rubrics))
-        if key not in self._sheets:
-            self._sheets[key] = Sheet.of(rubrics, answered=answered)
-        return self._sheets[key]
+    Raises:
+        TrialError: a request failed, and there is no score.
+    """
+    message = asked
+    scores: dict[str, Score] = {}
+    faults: Mapping[str, str] = {}
+    claims: tuple[str, ...] | None = None
+    failed: TrialError | None = None
+    for _ in range(_ASKINGS):
+        try:
+            reply = await api.ask(sheet, message, context)
+        except TrialError as error:
+            if not scores:
+                raise
+            failed = error
+            break
+        context.builder.model_called(reply.usage)
+        said = without_quotations(reply.text, asked)
+        verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(said)
+        # The first score stands: one must not be rolled again because another could not be read.
+        scores = {**_with_refused(verdict.scores, reply.refused), **scores}
+        if claims is None and verdict.claims is not None:
+            claims = verdict.claims
+            context.builder.unverified(claims)
+        faults = verdict.faults
+        if not faults:
+            break
+        context.builder.rejected(encodable(reply.text))
+        message = asked + _AGAIN.format(faults="\n".join(f"- {key}: {fault}" for key, fault in faults.items()))
+    return {rubric.name: scores.get(key) or _unscored(faults[key], failed) for key, rubric in sheet.rubrics.items()}
 
 
 def _with_refused(scores: Mapping[str, Score], refused: tuple[str, ...]) -> Mapping[str, Score]:

@@ -13,13 +13,13 @@ from attrs.validators import ge
 
 from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, StructuredRequest, TrialError
-from keval_judges.grader import Api, Grader, encodable
-from keval_judges.prompt import Sheet
+from keval_judges.grader import Api, ask_for_scores, encodable, read_verdict
+from keval_judges.prompt import Sheet, prompt
 
 
 @attrs.define
 class LlmJudge(ABC):
-    """What the judges of both vendors have in common: a grader, made when it is first needed.
+    """What the judges of both vendors have in common: an API, connected when it is first needed.
 
     Of a tool result that is longer than `longest_result` characters, a judge of claims sees the beginning.
     """
@@ -31,7 +31,7 @@ class LlmJudge(ABC):
     """The module of the vendor's client, which imports an HTTP client: checking a config need not."""
 
     longest_result: int = attrs.field(default=20_000, kw_only=True, validator=ge(1))
-    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    _api: Api | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     async def prepare(self) -> None:
         """Import the HTTP client, beside the event loop, and build the model's."""
@@ -45,8 +45,10 @@ class LlmJudge(ABC):
 
         If the latter fails, the scores of the former stand.
         """
-        levels = [rubric for rubric in rubrics if rubric.kind == "levels"]
-        graded = await self.ready().grade(trial, levels, context) if levels else {}
+        api, graded = self.ready(), dict[str, Score | TrialError]()
+        if levels := [rubric for rubric in rubrics if rubric.kind == "levels"]:
+            sheet = Sheet.of(levels, answered=trial.sample.answer is not None)
+            graded = await ask_for_scores(api, sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
         if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
             from keval_judges.claims import ClaimsRequest  # only such rubrics need it
 
@@ -54,7 +56,7 @@ class LlmJudge(ABC):
             graded |= asked.unscored
             try:
                 if asked.sheet.rubrics:
-                    graded |= await self.ready().asked(asked.sheet, asked.message, asked.read, context)
+                    graded |= await ask_for_scores(api, asked.sheet, asked.message, asked.read, context)
             except TrialError as error:
                 if not levels:
                     raise
@@ -64,7 +66,7 @@ class LlmJudge(ABC):
     async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
         """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""
         sheet = Sheet({}, request.schema, request.instructions, tool="reply")
-        reply = await self.ready().api.ask(sheet, request.message, context)
+        reply = await self.ready().ask(sheet, request.message, context)
         context.builder.model_called(reply.usage)
         if reply.fault is not None:
             raise TrialError(f"the model's reply cannot be used: {reply.fault}", stage="model", kind="bad_reply")
@@ -72,15 +74,15 @@ class LlmJudge(ABC):
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.api.aclose()
+        api, self._api = self._api, None
+        if api is not None:
+            await api.aclose()
 
-    def ready(self) -> Grader:
-        """Return the grader, and connect it if it is not."""
-        if self._grader is None:
-            self._grader = Grader(self._connect())
-        return self._grader
+    def ready(self) -> Api:
+        """Return the API, connected."""
+        if self._api is None:
+            self._api = self._connect()
+        return self._api
 
     @abstractmethod
     def _connect(self) -> Api:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 from attrs.validators import ge, optional
@@ -14,10 +14,6 @@ from keval_clients import check_key, completions_usage, no_reply
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
-from keval_judges.refusals import Refusals
-
-if TYPE_CHECKING:
-    from keval_clients import Client
 
 _NO_KEY = "none"
 """What is sent as the key to a server that wants none, as a request has one."""
@@ -82,14 +78,10 @@ _CUT_SHORT = {
 
 
 @attrs.frozen
-class Completions:
-    """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have, and a seed, if `seeded`."""
+class Completions(Api):
+    """Chat Completions; requests have a seed, if `seeded`."""
 
-    client: Client
-    structured: Structured
-    settings: Mapping[str, Any]
     seeded: bool
-    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
 
     async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         body = {
@@ -121,9 +113,6 @@ class Completions:
                 }
             case "prompt":
                 return {}
-
-    async def aclose(self) -> None:
-        await self.client.aclose()
 
 
 def _reply(data: dict[str, Any]) -> Reply:

@@ -11,7 +11,7 @@ from attrs.validators import ge, optional
 from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, Model, TrialError
 from keval_judges.anthropic_judge import Anthropic
-from keval_judges.grader import Verdict, encodable, read_object, read_scores
+from keval_judges.grader import Verdict, ask_for_scores, encodable, read_object, read_scores
 from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import (
     CLOSING,
@@ -78,9 +78,9 @@ class Pairwise:
         """Compare with `context.against` by all rubrics, in one request for each order; see `keval.plugin.Judge`."""
         if context.against is None:
             raise TrialError("there is no response to compare with", stage="score", kind="no_comparison")
-        grader, sheet = self._judge.ready(), comparison_sheet(rubrics, answered=trial.sample.answer is not None)
+        api, sheet = self._judge.ready(), comparison_sheet(rubrics, answered=trial.sample.answer is not None)
         orders = [
-            await grader.asked(sheet, comparison(*pair), lambda reply: read_preferences(reply, sheet), context)
+            await ask_for_scores(api, sheet, comparison(*pair), lambda reply: read_preferences(reply, sheet), context)
             for pair in ((trial, context.against), (context.against, trial))
         ]
         return {rubric.name: _agreed(*(order[rubric.name] for order in orders)) for rubric in rubrics}
