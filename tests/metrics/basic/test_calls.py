@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keval_metrics_basic.calls import Comparison, agree
+from keval_metrics_basic.tools import Comparison, agree
 
 
 @pytest.mark.parametrize(

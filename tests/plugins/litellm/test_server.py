@@ -29,8 +29,8 @@ from keval.plugin import Endpoint, Wire
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from keval_gateway.protocols.protocol import frame
 from keval_litellm import PROVIDERS
-from keval_litellm.message_events import message_events
 from keval_litellm.provider import _QUIET
+from keval_litellm.server import message_events
 from tests.end_to_end.servers.model import served
 from tests.plugins.litellm.standins import AWS, bedrock, private_key, service_account, vertex_ai
 

@@ -153,13 +153,7 @@ def _text(value: Any) -> str | None:
 
 def no_reference(sample: Sample, place: str, wanted: str, options: str) -> Score:
     """Return the unscored score of a trial that there is nothing to compare with, with the remedy."""
-    missing = f"the sample has no {place}"
-    if not _blank(value_at(sample, place)):
-        missing = f"{place} of the sample is not {wanted}"
+    value = value_at(sample, place)
+    is_blank = not value.strip() if isinstance(value, str) else value is None or value in ((), [])
+    missing = f"the sample has no {place}" if is_blank else f"{place} of the sample is not {wanted}"
     return Score(None, f"nothing to compare with: {missing}; give it {wanted}, or the metric {options}")
-
-
-def _blank(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, list | tuple) and not value)

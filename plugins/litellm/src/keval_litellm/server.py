@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -25,35 +25,14 @@ from keval_gateway.chat import ModelFault, wire_urls
 from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_litellm.bounded import UnusableReplyError
-from keval_litellm.message_events import message_events
 from keval_litellm.provider import ANY
 
-_MESSAGES_FIELDS = frozenset(
-    {
-        "cache_control",
-        "container",
-        "context_management",
-        "inference_geo",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "output_format",
-        "service_tier",
-        "speed",
-        "stop_sequences",
-        "stream",
-        "system",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_p",
-    }
-)
+_MESSAGES = """
+    cache_control container context_management inference_geo max_tokens mcp_servers messages metadata model
+    output_config output_format service_tier speed stop_sequences stream system temperature thinking tool_choice tools
+    top_k top_p
+"""
+_MESSAGES_FIELDS = frozenset(_MESSAGES.split())
 """The fields of a request of Anthropic's Messages API, of which there is no list in a package that LiteLLM requires."""
 _FOR_THE_VENDOR = frozenset({"metadata", "store"})
 """Fields about what OpenAI keeps of a request; LiteLLM has another meaning for the first."""
@@ -248,3 +227,30 @@ async def _disconnected(request: Request) -> None:
     """Wait until the client hangs up; the request's body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream that bring a whole message, each block in one piece."""
+    begun = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 0}}
+    yield {"type": "message_start", "message": begun}
+    for index, block in enumerate(message["content"]):
+        start: Mapping[str, Any] = block
+        deltas: list[dict[str, Any]] = []
+        match block:
+            case {"type": "text", "text": text}:
+                start, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": text}]
+            case {"type": "tool_use", "input": given}:
+                partial = {"type": "input_json_delta", "partial_json": orjson.dumps(given).decode()}
+                start, deltas = {**block, "input": {}}, [partial]
+            case {"type": "thinking", "thinking": thought, **others}:
+                start = {"type": "thinking", "thinking": "", "signature": ""}
+                deltas = [{"type": "thinking_delta", "thinking": thought}]
+                if signature := others.get("signature"):
+                    deltas.append({"type": "signature_delta", "signature": signature})
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ending = {name: message.get(name) for name in ("stop_reason", "stop_sequence")}
+    yield {"type": "message_delta", "delta": ending, "usage": message["usage"]}
+    yield {"type": "message_stop"}
