@@ -17,7 +17,7 @@ from tests.agents.bookkeeper import OverA2A, OverHttp
 
 @attrs.frozen
 class Adapter:
-    """An adapter with its options, and why it cannot keep rules of `keval_testing.agent_rules.AGENT_RULES`."""
+    """An adapter with its options, and why it cannot keep rules of `keval_testing.agent_kit.AGENT_RULES`."""
 
     module: str
     name: str

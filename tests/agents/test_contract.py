@@ -7,7 +7,7 @@ import asyncio
 import attrs
 import pytest
 
-from keval_testing.agent_rules import AGENT_RULES, broken_by
+from keval_testing.agent_kit import AGENT_RULES, broken_by
 from keval_testing.agent_stage import AgentStage
 from keval_testing.broken_rules import Checklist
 from keval_testing.subject import OPTIONS_RULES, Subject, model_options

@@ -20,7 +20,7 @@ dataset: {path: questions.jsonl}
 agents:
   mine: AGENT
 contexts:
-  sums: {type: stdio, command: python, args: [-m, keval_testing.sums_server]}
+  sums: {type: stdio, command: python, args: [-m, keval_testing.stubs, sums]}
 conditions:
   tools: {contexts: [sums]}
 metrics: [basic/contains]

@@ -11,7 +11,7 @@ from tests.conftest import Project
 CONFIG = """
 dataset: {path: questions.jsonl}
 agents: {mine: {type: testing/echo}}
-contexts: {sums: {type: stdio, command: python, args: [-m, keval_testing.sums_server]}}
+contexts: {sums: {type: stdio, command: python, args: [-m, keval_testing.stubs, sums]}}
 conditions: {tools: {contexts: [sums]}}
 metrics: [basic/contains]
 """

@@ -58,7 +58,7 @@ AGENTS = {
 }
 TOOLS = """
 contexts:
-  sums: {type: stdio, command: python, args: [-m, keval_testing.sums_server]}
+  sums: {type: stdio, command: python, args: [-m, keval_testing.stubs, sums]}
 conditions:
   tools: {contexts: [sums]}
 """
@@ -154,7 +154,7 @@ def test_results_that_are_nested_too_deeply_end_in_an_explained_failure(
     project.write(server_py=SERVER.replace("DEPTH", str(depth)))
     vendor = Vendor(calls=lambda number: int(number == 1), arguments='{"a": 2, "b": 3}')
 
-    attacked(project, AGENTS[agent], vendor, conditions=TOOLS.replace("-m, keval_testing.sums_server", "server.py"))
+    attacked(project, AGENTS[agent], vendor, conditions=TOOLS.replace("-m, keval_testing.stubs, sums", "server.py"))
 
     (trial,) = project.lines("trials.jsonl")
     failure = trial["failure"]

@@ -20,7 +20,7 @@ from keval.plugin import (
 from keval_gateway import ModelFault
 from keval_testing import check_judge, says
 from keval_testing.judge_kit import OTHER_ANSWER
-from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
+from keval_testing.scripted_model import ReceivedRequest, ScriptedReply
 from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged
 
 VENDORS = ["openai", "anthropic"]

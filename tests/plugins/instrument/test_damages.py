@@ -15,7 +15,7 @@ from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.name_damage import Known, Vocabulary, damaged
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = ("weather/questions", "weather/conversations", "context-ab/questions", "kuberay/questions")

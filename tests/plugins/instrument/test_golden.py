@@ -16,7 +16,7 @@ from keval_instrument.findings import Examined
 from keval_instrument.golden import examine, unnoticed
 from keval_instrument.material import Material
 from keval_instrument.modelled import modelled_answers
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 

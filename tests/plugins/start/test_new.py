@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keval.seams.installation import Installation
-from keval_start.new.package import KINDS, Package
+from keval_start.new.command import KINDS, Package
 from tests.conftest import Project
 
 

@@ -21,7 +21,7 @@ from keval.plugin import Context, Model, PluginError, TrialError
 from keval.seams import registry
 from keval_openai import OpenAI
 from keval_testing import BrokenRulesError, Echo, ScriptedModel, calls_tools, check_agent, refuses, says
-from keval_testing.agent_rules import AGENT_RULES
+from keval_testing.agent_kit import AGENT_RULES
 
 pytestmark = pytest.mark.slow
 

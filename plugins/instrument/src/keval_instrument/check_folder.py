@@ -15,7 +15,7 @@ from keval import Run, RunError, Sample
 from keval.files import explained, read_kept, replacing
 from keval.store.serialization import dump
 from keval_instrument.material import RUNS, Material, RunName
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 
 _RECORD = "check.json"
 

@@ -26,7 +26,7 @@ from keval_instrument.examinations import EXAMINATIONS, VERIFY, examine, figures
 from keval_instrument.findings import Checked, Examined
 from keval_instrument.making import RunMaker
 from keval_instrument.material import RUNS, Material
-from keval_instrument.runs import checked_folder
+from keval_instrument.making import checked_folder
 from keval_instrument.settings import settings_of
 from keval_report.terminal.progress import Progress
 

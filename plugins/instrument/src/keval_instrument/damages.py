@@ -14,7 +14,7 @@ from keval_instrument.fact_damage import added, left_out
 from keval_instrument.name_damage import Known, Vocabulary
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts, padded, reworded
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 
 GOLDEN = "golden"
 """The condition of golden answers as they are."""

@@ -14,9 +14,9 @@ from keval.config.evaluation import Budget
 from keval.plan.plan import Plan
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName
-from keval_instrument.runs import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
+from keval_instrument.making import WrittenFiles, asked_plan, budget_left, draw_samples, written_plan
 from keval_instrument.settings import settings_of
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 from keval_viewer.interactive.served_model import ServedModel
 
 

@@ -17,7 +17,7 @@ from keval_instrument.damages import CONDITIONS, is_valid
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
 from keval_instrument.rewording import keeps_facts
-from keval_instrument.written import WrittenAnswer
+from keval_instrument.material import WrittenAnswer
 from keval_judges import fence, fence_code, read_object, shown
 from keval_viewer.interactive.served_model import ServedModel
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from keval.config.evaluation import Evaluation
 from keval.run.active_run import RunOptions
 from keval_instrument.findings import Defect, Examined, Figure, share_figure
-from keval_instrument.oracle import Row, narrowed, oracle
+from keval_instrument.verify import Row, narrowed, oracle
 
 FIGURES: Mapping[str, str] = {
     "solutions": "The share of samples whose solution passes all checks.",

@@ -26,7 +26,7 @@ from keval.plugin import (
 from keval_programs import Tree
 from keval_skills.changes import changed_skills
 from keval_skills.placing import writing
-from keval_skills.plugin_folder import PluginFolder, PluginReader
+from keval_skills.plugin import PluginFolder, PluginReader
 from keval_skills.skill_folder import SkillFolder
 from keval_skills.text_log import FollowedTexts
 from keval_skills.tree import digest_of

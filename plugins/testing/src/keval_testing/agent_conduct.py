@@ -16,11 +16,10 @@ import attrs
 
 from keval import Sample
 from keval.seams.interfaces import ConcurrencyLimited, DeclaresVolatile
-from keval_replay.request_comparison import ComparableRequest, first_difference, without_volatile
-from keval_testing.agent_trials import ADD, FIVE, BreaksOffError, Trials, error_text, messages_of
+from keval_replay import ComparableRequest, first_difference, without_volatile
+from keval_testing.agent_stage import ADD, FIVE, BreaksOffError, Trials, error_text, messages_of
 from keval_testing.left_behind import Belongings, own_temporary_folder
-from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
-from keval_testing.scripted_model import calls_tools, refuses, says
+from keval_testing.scripted_model import ReceivedRequest, ScriptedReply, calls_tools, refuses, says
 
 _SETTLES, _ENDS, _MEET = 3.0, 10.0, 20.0
 """Seconds for what was told to end, for a trial that is cancelled, and until trials that run at once have all asked."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from keval.seams.interfaces import Closable, Preparable
-from keval_testing.broken_rules import Checklist
+from keval_testing.subject import Subject
 
 _TURNS = (1, 2, 5)
 """After how many turns of the event loop a call is cancelled."""
@@ -28,7 +28,7 @@ async def opened(plugin: Any) -> AsyncIterator[Any]:
             await plugin.aclose()
 
 
-async def check_cancellation(checklist: Checklist, call: Callable[[], Awaitable[object]]) -> None:
+async def check_cancellation(subject: Subject, call: Callable[[], Awaitable[object]]) -> None:
     """Cancel a call while it waits, early and later, and note under `cancellation` if it goes on or hides that."""
     for turns in _TURNS:
         task = asyncio.ensure_future(call())
@@ -40,11 +40,11 @@ async def check_cancellation(checklist: Checklist, call: Callable[[], Awaitable[
         task.cancel()
         await asyncio.wait([task], timeout=_PATIENCE)
         if not task.done():
-            checklist.broken("cancellation", f"a call that was cancelled still ran after {_PATIENCE:g} s")
+            subject.broken("cancellation", f"a call that was cancelled still ran after {_PATIENCE:g} s")
             return
         if not task.cancelled():
             outcome = task.exception() or task.result()
-            checklist.broken("cancellation", f"a call that was cancelled ended with {excerpt(outcome)}")
+            subject.broken("cancellation", f"a call that was cancelled ended with {excerpt(outcome)}")
             return
 
 

@@ -16,7 +16,6 @@ from keval.seams.contexts import Provision, ServerSpec, TrialInfo
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
-from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
 from keval_testing.subject import OPTIONS_RULES, Subject
@@ -47,15 +46,14 @@ def check_context(context: str | type | object, *, options: Mapping[str, Any] | 
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
         PluginError: no such context provider is installed, or `options` do not construct it.
     """
-    subject = Subject.of("keval.contexts", context, options)
-    checklist = Checklist(subject.told, CONTEXT_RULES)
-    if subject.check_options(checklist):
-        check = _Check(subject, checklist)
-        run_to_end(checklist, check.first_use())
-        if not checklist.found:
-            with nothing_left_behind(checklist):
-                run_to_end(checklist, check.run())
-    checklist.finish()
+    subject = Subject.of("keval.contexts", context, options, CONTEXT_RULES)
+    if subject.check_options():
+        check = _Check(subject)
+        run_to_end(subject, check.first_use())
+        if not subject.found:
+            with nothing_left_behind(subject):
+                run_to_end(subject, check.run())
+    subject.finish()
 
 
 def _trials() -> list[TrialInfo]:
@@ -70,21 +68,22 @@ class _RaisedInBlockError(Exception):
 @attrs.frozen
 class _Check:
     subject: Subject
-    checklist: Checklist
 
     async def first_use(self) -> None:
         """Bring it up once with one trial, and what it gives."""
         try:
             async with self.subject.new().start("context") as source:
                 if not isinstance(source, ContextSource):
-                    self.checklist.broken("comes up", f"`start` yields {excerpt(source)}, which is no ContextSource")
+                    self.subject.broken("comes up", f"`start` yields {excerpt(source)}, which is no ContextSource")
                     return
-                self._check_servers(source)
+                names = [server.name for server in source.servers]
+                for name in {name for name in names if names.count(name) > 1}:
+                    self.subject.broken("servers", f"several servers have the name {name!r}")
                 await self._check_tools(source)
                 async with source.open(_trials()[0]):
                     pass
         except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-            self.checklist.broken("comes up", f"it raised {excerpt(error)}")
+            self.subject.broken("comes up", f"it raised {excerpt(error)}")
 
     async def run(self) -> None:
         async with self.subject.new().start("context") as source:
@@ -94,27 +93,22 @@ class _Check:
                 before = _content(trial.sample)
                 given = await _given(source, trial)
                 if _content(trial.sample) != before:
-                    self.checklist.broken("input unchanged", f"it changed the sample with {trial.sample.id}")
+                    self.subject.broken("input unchanged", f"it changed the sample with {trial.sample.id}")
                 self._check_provision(given, names, f"for {trial.sample.id}")
                 alone[trial.id] = _told(given)
-            if self.checklist.found:
+            if self.subject.found:
                 return
             again = [attrs.evolve(trial, attempt=2) for trial in reversed(_trials())]
             for trial in again:
                 told = _told(await _given(source, trial))
                 self._compare("determinism", f"attempt 2 for {trial.sample.id}", alone[trial.id], told)
-            if not self.checklist.found:  # or else what differs would have two names
+            if not self.subject.found:  # or else what differs would have two names
                 together = await asyncio.gather(*(_given(source, trial, others=len(again)) for trial in _trials()))
                 for trial, given in zip(_trials(), together, strict=True):
                     self._compare("concurrency", f"{trial.sample.id}, with others", alone[trial.id], _told(given))
             await self._check_errors(source)
-            await check_cancellation(self.checklist, lambda: _held(source))
-        await check_cancellation(self.checklist, self._started)
-
-    def _check_servers(self, source: ContextSource) -> None:
-        names = [server.name for server in source.servers]
-        for name in {name for name in names if names.count(name) > 1}:
-            self.checklist.broken("servers", f"several servers have the name {name!r}")
+            await check_cancellation(self.subject, lambda: _held(source))
+        await check_cancellation(self.subject, self._started)
 
     async def _check_tools(self, source: ContextSource) -> None:
         """Start each server as a run does, and look at its tools, if the package that does so is installed."""
@@ -128,31 +122,29 @@ class _Check:
                     async with proxy.connect(server) as connected:
                         tools = connected.tool_listing.tools
                 except PreflightError as error:
-                    self.checklist.broken("tools", f"the server {server.name!r} does not come up: {excerpt(error)}")
+                    self.subject.broken("tools", f"the server {server.name!r} does not come up: {excerpt(error)}")
                 else:
                     if not tools:
-                        self.checklist.broken("tools", f"the server {server.name!r} lists no tool")
+                        self.subject.broken("tools", f"the server {server.name!r} lists no tool")
 
     def _check_provision(self, given: object, names: list[str], where: str) -> None:
         if isinstance(given, BaseException):
-            self.checklist.broken("provision", f"{where} it raised {excerpt(given)}")
+            self.subject.broken("provision", f"{where} it raised {excerpt(given)}")
         elif not isinstance(given, Provision) or not isinstance(given.instructions, str):
-            self.checklist.broken("provision", f"{where} it yielded {excerpt(given)}")
+            self.subject.broken("provision", f"{where} it yielded {excerpt(given)}")
         else:
             found = [server.name for server in given.servers]
             if found != names:
-                self.checklist.broken(
-                    "servers", f"{where} the servers are {found}, and those of the source are {names}"
-                )
+                self.subject.broken("servers", f"{where} the servers are {found}, and those of the source are {names}")
             try:
                 if to_plain(given.facts) != given.facts:
-                    self.checklist.broken("provision", f"{where} the facts come back from JSON as others")
+                    self.subject.broken("provision", f"{where} the facts come back from JSON as others")
             except (TypeError, ValueError) as error:
-                self.checklist.broken("provision", f"{where} the facts cannot be written: {error}")
+                self.subject.broken("provision", f"{where} the facts cannot be written: {error}")
 
     def _compare(self, rule: str, what: str, alone: object, told: object) -> None:
         if alone != told:
-            self.checklist.broken(rule, f"{what}, got {excerpt(told)} instead of {excerpt(alone)}")
+            self.subject.broken(rule, f"{what}, got {excerpt(told)} instead of {excerpt(alone)}")
 
     async def _check_errors(self, source: ContextSource) -> None:
         """Check that what is raised in a block passes the context manager around it."""
@@ -163,11 +155,11 @@ class _Check:
             except _RaisedInBlockError:
                 continue
             except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-                self.checklist.broken(
+                self.subject.broken(
                     "errors pass", f"`{where}` raised {excerpt(error)} in place of an error in its block"
                 )
                 continue
-            self.checklist.broken("errors pass", f"`{where}` hides an error that was raised in its block")
+            self.subject.broken("errors pass", f"`{where}` hides an error that was raised in its block")
 
     async def _started(self) -> None:
         async with self.subject.new().start("context"):

@@ -12,10 +12,7 @@ from typing import Any
 import attrs
 
 from keval.dataset.samples import KNOWN_KEYS
-from keval.errors import ConfigError, Problem
-from keval.seams.infrastructure import DatasetRequest, RawRecord, RereadableDataset
-from keval.store.serialization import to_plain
-from keval_testing.broken_rules import Checklist
+from keval.plugin import ConfigError, DatasetRequest, Problem, RawRecord, RereadableDataset, to_plain
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind
 from keval_testing.subject import OPTIONS_RULES, Subject
@@ -44,12 +41,11 @@ def check_dataset(reader: str | type | object, path: Path, *, options: Mapping[s
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
         PluginError: no such reader is installed, or `options` do not construct it.
     """
-    subject = Subject.of("keval.datasets", reader, options)
-    checklist = Checklist(subject.told, DATASET_RULES)
-    if subject.check_options(checklist):
-        with nothing_left_behind(checklist):
-            _Check(subject, checklist, path).run()
-    checklist.finish()
+    subject = Subject.of("keval.datasets", reader, options, DATASET_RULES)
+    if subject.check_options():
+        with nothing_left_behind(subject):
+            _Check(subject, path).run()
+    subject.finish()
 
 
 _Record = RawRecord | Problem | object
@@ -60,7 +56,6 @@ _ENDS = (OSError, UnicodeDecodeError, ConfigError)
 @attrs.frozen
 class _Check:
     subject: Subject
-    checklist: Checklist
     path: Path
 
     def run(self) -> None:
@@ -68,47 +63,47 @@ class _Check:
         try:
             records = [*_read(self.subject.new(), self.path)]
         except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-            self.checklist.broken("records", f"it raised {excerpt(error)} for a file that it is to read")
+            self.subject.broken("records", f"it raised {excerpt(error)} for a file that it is to read")
             return
         self._check_records(records)
-        if not self.checklist.found:
+        if not self.subject.found:
             self._check_rereading(records)
             self._check_otherwise(records)
             self._check_damaged(before)
         if self.path.read_bytes() != before:
-            self.checklist.broken("file unchanged", f"{self.path.name} has other bytes than before")
+            self.subject.broken("file unchanged", f"{self.path.name} has other bytes than before")
 
     def _check_records(self, records: list[_Record]) -> None:
         line = 1
         for record in records:
             if isinstance(record, Problem):
                 told = f"it cannot read its own file: {record.place}: {record.message}"
-                self.checklist.broken("records", told)
+                self.subject.broken("records", told)
             elif not isinstance(record, RawRecord):
-                self.checklist.broken("records", f"it yielded {excerpt(record)}")
+                self.subject.broken("records", f"it yielded {excerpt(record)}")
             else:
                 if record.line < line:
                     told = f"the record after line {line} says that it is in line {record.line}"
-                    self.checklist.broken("places", told)
+                    self.subject.broken("places", told)
                 else:
                     line = record.line
                 self._check_data(record)
         if len(records) < 2:
-            self.checklist.broken("records", f"it found {len(records)} records; give a file with two or more")
+            self.subject.broken("records", f"it found {len(records)} records; give a file with two or more")
 
     def _check_data(self, record: RawRecord) -> None:
         where = f"the record of line {record.line}"
         if not isinstance(record.data, Mapping):
-            self.checklist.broken("plain data", f"{where} is {excerpt(record.data)}, and no mapping")
+            self.subject.broken("plain data", f"{where} is {excerpt(record.data)}, and no mapping")
             return
         try:
             kept = to_plain(record.data)
             pickle.dumps(record.data)
         except Exception as error:  # noqa: BLE001 - what a value raises is what is looked for
-            self.checklist.broken("plain data", f"{where} cannot be written: {excerpt(error)}")
+            self.subject.broken("plain data", f"{where} cannot be written: {excerpt(error)}")
             return
         if kept != record.data:
-            self.checklist.broken("plain data", f"{where}, {excerpt(record.data)}, comes back as {excerpt(kept)}")
+            self.subject.broken("plain data", f"{where}, {excerpt(record.data)}, comes back as {excerpt(kept)}")
 
     def _check_rereading(self, records: list[_Record]) -> None:
         reader = self.subject.new()
@@ -117,7 +112,7 @@ class _Check:
         found = [record for record in _read(reader, self.path) if isinstance(record, RawRecord)]
         for record in reversed(found):
             if record.position is None:
-                self.checklist.broken("read again", f"the record of line {record.line} has no position")
+                self.subject.broken("read again", f"the record of line {record.line} has no position")
                 continue
             try:
                 again: object = reader.read_again(_request(self.path), record.position)
@@ -125,20 +120,20 @@ class _Check:
                 again = error
             if again != record.data:
                 told = f"the record of line {record.line} was read again as {excerpt(again)}"
-                self.checklist.broken("read again", told)
+                self.subject.broken("read again", told)
 
     def _check_otherwise(self, records: list[_Record]) -> None:
         """Check that the records are the same when the file is read again, and while another one reads it, too."""
         reader = self.subject.new()
         for _ in range(2):
             if [*_read(reader, self.path)] != records:
-                self.checklist.broken("determinism", "the file was read again with other records")
+                self.subject.broken("determinism", "the file was read again with other records")
         abandoned = _read(self.subject.new(), self.path)
         next(abandoned)
         both = zip_longest(_read(self.subject.new(), self.path), _read(self.subject.new(), self.path))
         for first, second in both:
             if first != second:
-                self.checklist.broken("concurrency", "two readers of the file at once had different records")
+                self.subject.broken("concurrency", "two readers of the file at once had different records")
         abandoned.close()
 
     def _check_damaged(self, content: bytes) -> None:
@@ -160,13 +155,13 @@ class _Check:
         except _ENDS:
             return
         except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-            self.checklist.broken("damaged files", f"for {what} it raised {excerpt(error)}")
+            self.subject.broken("damaged files", f"for {what} it raised {excerpt(error)}")
             return
         for record in records:
             if isinstance(record, Problem) and not record.place.startswith(str(path)):
-                self.checklist.broken("places", f"for {what} a problem has the place {record.place!r}")
+                self.subject.broken("places", f"for {what} a problem has the place {record.place!r}")
             elif not isinstance(record, Problem | RawRecord):
-                self.checklist.broken("records", f"for {what} it yielded {excerpt(record)}")
+                self.subject.broken("records", f"for {what} it yielded {excerpt(record)}")
 
 
 def _request(path: Path) -> DatasetRequest:

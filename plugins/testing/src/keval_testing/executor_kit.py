@@ -18,7 +18,6 @@ from keval.plan.plan import Plan, ResolvedPlugin
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.registry import Component
-from keval_testing.broken_rules import Checklist
 from keval_testing.calls import excerpt
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
 from keval_testing.subject import OPTIONS_RULES, Subject
@@ -55,22 +54,20 @@ def check_executor(
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
         PluginError: no such executor is installed, or `options` do not construct it.
     """
-    subject = Subject.of("keval.executors", executor, options)
-    checklist = Checklist(subject.told, EXECUTOR_RULES, cannot or {})
-    if subject.check_options(checklist):
+    subject = Subject.of("keval.executors", executor, options, EXECUTOR_RULES, cannot)
+    if subject.check_options():
         with tempfile.TemporaryDirectory() as folder:
-            check = _Check(subject, checklist, Path(folder))
-            run_to_end(checklist, check.first_use())
-            if not checklist.found:
-                with nothing_left_behind(checklist):
-                    run_to_end(checklist, check.run())
-    checklist.finish()
+            check = _Check(subject, Path(folder))
+            run_to_end(subject, check.first_use())
+            if not subject.found:
+                with nothing_left_behind(subject):
+                    run_to_end(subject, check.run())
+    subject.finish()
 
 
 @attrs.frozen
 class _Check:
     subject: Subject
-    checklist: Checklist
     folder: Path
 
     async def first_use(self) -> None:
@@ -82,9 +79,9 @@ class _Check:
         if here is None or there is None:
             return
         self._check_trials(here, there)
-        if not self.checklist.found:
+        if not self.subject.found:
             if [line.score for line in here.scores()] != [line.score for line in there.scores()]:
-                self.checklist.broken("same scores", "the scores differ from those of the executor local")
+                self.subject.broken("same scores", "the scores differ from those of the executor local")
             await self._check_limits()
         await self._check_cancellation()
 
@@ -93,7 +90,7 @@ class _Check:
         try:
             run, _ = await run_plan(self._plan(executor, delay, samples), self.folder / name, RunOptions())
         except Exception as error:  # noqa: BLE001 - what a plugin raises is what is looked for
-            self.checklist.broken("every trial", f"the run ended with {excerpt(error)}")
+            self.subject.broken("every trial", f"the run ended with {excerpt(error)}")
             return None
         return run
 
@@ -120,18 +117,18 @@ class _Check:
     def _check_trials(self, here: Run, there: Run) -> None:
         expected, found = _by_id(here), _by_id(there)
         if missing := sorted(expected.keys() - found.keys()):
-            self.checklist.broken("every trial", f"{len(missing)} of {len(expected)} trials are missing: {missing[0]}")
+            self.subject.broken("every trial", f"{len(missing)} of {len(expected)} trials are missing: {missing[0]}")
         if there.count_trials() > len(found):
-            self.checklist.broken("every trial", "a trial was handed over twice")
+            self.subject.broken("every trial", "a trial was handed over twice")
         for name in sorted(expected.keys() & found.keys()):
             one, other = _outcome(expected[name]), _outcome(found[name])
             if one != other:
-                self.checklist.broken("same trials", f"{name} is {excerpt(other)} instead of {excerpt(one)}")
+                self.subject.broken("same trials", f"{name} is {excerpt(other)} instead of {excerpt(one)}")
 
     async def _check_limits(self) -> None:
         run = await self._run("slow", self.subject.new(), delay=0.1)
         if run is not None and (most := _most_at_once([*run.trials()])) > _AT_ONCE:
-            self.checklist.broken("limits", f"{most} trials ran at once, and {_AT_ONCE} may")
+            self.subject.broken("limits", f"{most} trials ran at once, and {_AT_ONCE} may")
 
     async def _check_cancellation(self) -> None:
         task = asyncio.create_task(self._run("cancelled", self.subject.new(), delay=3600.0))
@@ -139,9 +136,9 @@ class _Check:
         task.cancel()
         await asyncio.wait([task], timeout=_PATIENCE)
         if not task.done():
-            self.checklist.broken("cancellation", f"a run that was cancelled still ran after {_PATIENCE:g} s")
+            self.subject.broken("cancellation", f"a run that was cancelled still ran after {_PATIENCE:g} s")
         elif not task.cancelled():
-            self.checklist.broken("cancellation", "a run that was cancelled ended as if it was not")
+            self.subject.broken("cancellation", "a run that was cancelled ended as if it was not")
 
 
 def _by_id(run: Run) -> dict[str, Trial]:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -18,11 +19,9 @@ from keval.seams.blank_text import is_blank
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge
 from keval.store.serialization import dump, to_plain
-from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.scripted_endpoint import ReceivedRequest, ScriptedReply
-from keval_testing.scripted_model import Reply, Script, ScriptedModel, refuses, says
+from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, ScriptedReply, refuses, says
 from keval_testing.subject import OPTIONS_RULES, Subject, model_options
 from keval_testing.unusual_trials import odd_trials
 
@@ -56,7 +55,7 @@ COMPARISONS = (
 """The rubrics of judges that compare."""
 OTHER_ANSWER = "The answer under another condition."
 """What judges that compare are handed beside each trial."""
-_LEVELS, _NO_LEVEL = (1, 2, 3), 9
+_NO_LEVEL = 9
 _LONG, _PATIENCE = 3600.0, 30.0
 """Seconds for which a model is silent, and in which all trials are graded at once."""
 
@@ -75,20 +74,19 @@ def check_judge(
             model is not installed.
         TypeError: it has a model, and no `judgement` is given.
     """
-    subject = Subject.of("keval.judges", judge, options)
+    subject = Subject.of("keval.judges", judge, options, JUDGE_RULES)
     models = model_options(subject.target)
     if models and judgement is None:
         raise TypeError("give `judgement`, what the judge's model is to say: such as 'level: {level}'")
     subject = attrs.evolve(subject, options={**dict.fromkeys(models, "scripted/model"), **subject.options})
-    checklist = Checklist(subject.told, JUDGE_RULES)
-    if subject.check_options(checklist):
+    if subject.check_options():
         compares = isinstance(subject.new(), ComparingJudge)
-        check = _Check(subject, checklist, tuple(models), judgement or "", compares)
-        run_to_end(checklist, check.served(first_use=True))
-        if not checklist.found:
-            with nothing_left_behind(checklist):
-                run_to_end(checklist, check.served())
-    checklist.finish()
+        check = _Check(subject, tuple(models), judgement or "", compares)
+        run_to_end(subject, check.served(first_use=True))
+        if not subject.found:
+            with nothing_left_behind(subject):
+                run_to_end(subject, check.served())
+    subject.finish()
 
 
 def _no_judgements(says_level: Callable[[int], Reply]) -> Mapping[str, Reply]:
@@ -105,7 +103,6 @@ def _no_judgements(says_level: Callable[[int], Reply]) -> Mapping[str, Reply]:
 @attrs.frozen
 class _Check:
     subject: Subject
-    checklist: Checklist
     models: tuple[str, ...]
     judgement: Judgement
     compares: bool
@@ -113,10 +110,6 @@ class _Check:
     @property
     def _rubrics(self) -> Sequence[Rubric]:
         return COMPARISONS if self.compares else RUBRICS
-
-    @property
-    def _levels(self) -> Sequence[int]:
-        return (-1, 0, 1) if self.compares else _LEVELS
 
     @property
     def _sure(self) -> int:
@@ -129,10 +122,7 @@ class _Check:
 
     async def served(self, *, first_use: bool = False) -> None:
         """Check the judge in front of a scripted model, if it has one."""
-        if not self.models:
-            await (self._first_use(None) if first_use else self._run(None))
-            return
-        async with ScriptedModel.serve() as served:
+        async with ScriptedModel.serve() if self.models else nullcontext() as served:
             await (self._first_use(served) if first_use else self._run(served))
 
     def _new(self, script: Script | None) -> Any:
@@ -149,7 +139,8 @@ class _Check:
 
     def _by_content(self, request: ReceivedRequest) -> ScriptedReply:
         """Return the reply to a request that gives a level by what it asks, so that no two trials are mistaken."""
-        return self._said(request, self._levels[crc32("\n".join(request.texts).encode()) % 3])
+        levels = (-1, 0, 1) if self.compares else (1, 2, 3)
+        return self._said(request, levels[crc32("\n".join(request.texts).encode()) % 3])
 
     async def _first_use(self, served: ScriptedModel | None) -> None:
         """Grade one trial, whose grades show whether the judge reads its model at all."""
@@ -162,13 +153,11 @@ class _Check:
         if script is None:
             return
         wrong = {name: _value(grade) for name, grade in grades.items() if _value(grade) != self._sure}
-        if wrong and not self.checklist.found:
+        if wrong and not self.subject.found:
             told = f"of a model that gives each rubric level {self._sure} it read {wrong}"
-            self.checklist.broken("grades", f"{told}; is `judgement` what it asks for?")
+            self.subject.broken("grades", f"{told}; is `judgement` what it asks for?")
         if not context.builder.judgement(1, []).model_calls:
-            self.checklist.broken(
-                "model calls", f"it asked its model {len(script.requests)} times, and told of no call"
-            )
+            self.subject.broken("model calls", f"it asked its model {len(script.requests)} times, and told of no call")
 
     async def _run(self, served: ScriptedModel | None) -> None:
         script = served.script(itertools.repeat(self._by_content)) if served else None
@@ -176,7 +165,7 @@ class _Check:
             alone: dict[str, object] = {}
             for trial in odd_trials():
                 alone[trial.id] = await self._alone(judge, trial, script)
-            if self.checklist.found:
+            if self.subject.found:
                 return
         await self._check_together(served, alone)
         if served is not None:
@@ -198,7 +187,7 @@ class _Check:
             try:
                 together = await asyncio.wait_for(grading, _PATIENCE)
             except TimeoutError:
-                self.checklist.broken("concurrency", "it does not ask about another trial while it waits for its model")
+                self.subject.broken("concurrency", "it does not ask about another trial while it waits for its model")
                 return
         for trial, outcome in zip(trials, together, strict=True):
             if outcome != alone[trial.id]:
@@ -212,12 +201,12 @@ class _Check:
             return attrs.evolve(self._said(request, self._sure), delay=_LONG if late[0] else 0.0)
 
         async with opened(self._new(served.script(itertools.repeat(answer)))) as judge:
-            await check_cancellation(self.checklist, lambda: judge.grade(trial, self._rubrics, self._context(trial)))
+            await check_cancellation(self.subject, lambda: judge.grade(trial, self._rubrics, self._context(trial)))
             late[0] = False
             outcome = await self._graded(judge, trial, self._context(trial))
             grades = self._valid(outcome, "after a cancelled one", self._rubrics)
             if any(_value(grade) != self._sure for grade in grades.values()):
-                self.checklist.broken("cancellation", f"after a call that was cancelled it gave {excerpt(outcome)}")
+                self.subject.broken("cancellation", f"after a call that was cancelled it gave {excerpt(outcome)}")
 
     async def _alone(self, judge: Any, trial: Trial, script: Script | None) -> object:
         """Grade a trial twice, and return what came of it."""
@@ -228,35 +217,35 @@ class _Check:
             outcomes.append(await self._graded(judge, trial, self._context(trial)))
             asked.append([request.raw for request in script.requests[begun:]] if script else [])
         if dump(to_plain(trial)) != dump(before):
-            self.checklist.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
+            self.subject.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
         elif asked[0] != asked[1]:
-            self.checklist.broken("determinism", f"it asked otherwise when {trial.sample.id} was graded again")
+            self.subject.broken("determinism", f"it asked otherwise when {trial.sample.id} was graded again")
         elif outcomes[0] != outcomes[1]:
             self._differs("determinism", f"{trial.sample.id}, graded again", *outcomes)
         self._valid(outcomes[0], f"for {trial.sample.id}", self._asked_by(trial))
         return outcomes[0]
 
     def _differs(self, rule: str, what: str, first: object, second: object) -> None:
-        self.checklist.broken(rule, f"{what}, got {excerpt(second)} instead of {excerpt(first)}")
+        self.subject.broken(rule, f"{what}, got {excerpt(second)} instead of {excerpt(first)}")
 
     async def _check_replies(self, served: ScriptedModel) -> None:
         trial = odd_trials()[0]
         for what, reply in _no_judgements(self._level).items():
             outcome = await self._asked(served, reply, trial)
             if isinstance(outcome, Exception) and not isinstance(outcome, TrialError):
-                self.checklist.broken("no judgement", f"for {what} it raised {excerpt(outcome)}")
+                self.subject.broken("no judgement", f"for {what} it raised {excerpt(outcome)}")
             for name, grade in outcome.items() if isinstance(outcome, Mapping) else ():
                 if _value(grade) is not None:
-                    self.checklist.broken("no judgement", f"for {what} it gave {name} the value {_value(grade):g}")
+                    self.subject.broken("no judgement", f"for {what} it gave {name} the value {_value(grade):g}")
         for status, again in ((429, True), (500, True), (401, False)):
             outcome = await self._asked(served, refuses(status, retry_after=7 if status == 429 else None), trial)
             errors = [outcome] if not isinstance(outcome, Mapping) else [*outcome.values()]
             for error in errors:
                 if not isinstance(error, TrialError):
-                    self.checklist.broken("failures", f"for HTTP status {status} of its model it gave {excerpt(error)}")
+                    self.subject.broken("failures", f"for HTTP status {status} of its model it gave {excerpt(error)}")
                 elif error.retryable != again:
                     told = f"HTTP status {status} of its model is {'' if error.retryable else 'not '}to be retried"
-                    self.checklist.broken("failures", told)
+                    self.subject.broken("failures", told)
 
     async def _asked(self, served: ScriptedModel, reply: Reply, trial: Trial) -> object:
         async with opened(self._new(served.script(itertools.repeat(reply)))) as judge:
@@ -265,7 +254,7 @@ class _Check:
     def _valid(self, outcome: object, where: str, rubrics: Sequence[Rubric]) -> Mapping[str, object]:
         """Check what a judge returned for a trial, and return the grades by rubric."""
         if not isinstance(outcome, Mapping):
-            self.checklist.broken("grades", f"{where} it gave {excerpt(outcome)}")
+            self.subject.broken("grades", f"{where} it gave {excerpt(outcome)}")
             return {}
         for rubric in rubrics:
             grade = outcome.get(rubric.name, "no score")
@@ -273,9 +262,9 @@ class _Check:
                 continue
             verdict = validate_grade(grade, rubric)
             if verdict.failure is not None:
-                self.checklist.broken("grades", f"{where}, {rubric.name}: {verdict.failure.message}")
+                self.subject.broken("grades", f"{where}, {rubric.name}: {verdict.failure.message}")
             elif verdict.score.value is None and is_blank(verdict.score.reason):
-                self.checklist.broken("reasons", f"{where} {rubric.name} has no value, and no reason")
+                self.subject.broken("reasons", f"{where} {rubric.name} has no value, and no reason")
         return outcome
 
     def _asked_by(self, trial: Trial) -> list[Rubric]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from keval_testing.broken_rules import Checklist
+from keval_testing.subject import Subject
 
 LEFT_BEHIND = "nothing left behind"
 LEFT_BEHIND_RULES = {
@@ -77,7 +77,7 @@ def _descriptors() -> Iterator[str]:
 
 
 @contextmanager
-def nothing_left_behind(checklist: Checklist) -> Iterator[None]:
+def nothing_left_behind(subject: Subject) -> Iterator[None]:
     """Note what the block leaves behind. What is made for good at its first use must be made before the block."""
     with own_temporary_folder() as temporary:
         gc.collect()
@@ -87,7 +87,7 @@ def nothing_left_behind(checklist: Checklist) -> Iterator[None]:
         finally:
             left = [*_settled(before), *temporary()]
         for each in left:
-            checklist.broken(LEFT_BEHIND, each)
+            subject.broken(LEFT_BEHIND, each)
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def _settled(before: Belongings) -> list[str]:
         time.sleep(0.02)
 
 
-def run_to_end(checklist: Checklist, main: Coroutine[Any, Any, None]) -> None:
+def run_to_end(subject: Subject, main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in an event loop of its own, and note the tasks that are left when it is done."""
 
     async def watched() -> None:
@@ -126,6 +126,6 @@ def run_to_end(checklist: Checklist, main: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait(left, timeout=_PATIENCE)  # those that were cancelled need a turn to end
         for task in left:
             if not task.done():
-                checklist.broken(LEFT_BEHIND, f"the task {task.get_coro()} still runs")
+                subject.broken(LEFT_BEHIND, f"the task {task.get_coro()} still runs")
 
     asyncio.run(watched())

@@ -18,7 +18,6 @@ from keval.score.scoring import metric_score, written_score
 from keval.seams.blank_text import is_blank
 from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import dump, read_sample, read_trial, sample_line, to_plain, trial_line
-from keval_testing.broken_rules import Checklist
 from keval_testing.calls import check_cancellation, excerpt, opened
 from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
 from keval_testing.subject import OPTIONS_RULES, Subject
@@ -53,28 +52,26 @@ def check_metric(
         BrokenRulesError: it breaks rules; the message names each one, what was seen, and how to mend it.
         PluginError: no such metric is installed, or `options` do not construct it.
     """
-    subject = Subject.of("keval.metrics", metric, options)
-    checklist = Checklist(subject.told, METRIC_RULES)
-    if subject.check_options(checklist):
-        check = _Check(subject, checklist, [each for each in (*odd_trials(), *trials) if _may_run(subject.new(), each)])
+    subject = Subject.of("keval.metrics", metric, options, METRIC_RULES)
+    if subject.check_options():
+        check = _Check(subject, [each for each in (*odd_trials(), *trials) if _may_run(subject.new(), each)])
         if check.has_scale():
-            run_to_end(checklist, check.first_trial())  # what is imported or made for good at the first use
-            with nothing_left_behind(checklist):
-                run_to_end(checklist, check.run())
-    checklist.finish()
+            run_to_end(subject, check.first_trial())  # what is imported or made for good at the first use
+            with nothing_left_behind(subject):
+                run_to_end(subject, check.run())
+    subject.finish()
 
 
 @attrs.define
 class _Check:
     subject: Subject
-    checklist: Checklist
     trials: Sequence[Trial]
     scale: Scale = attrs.field(factory=Scale, init=False)
 
     def has_scale(self) -> bool:
         self.scale = getattr(self.subject.new(), "scale", Scale())
         if not isinstance(self.scale, Scale):
-            self.checklist.broken("scale", f"its scale is {self.scale!r}, which is no keval.Scale")
+            self.subject.broken("scale", f"its scale is {self.scale!r}, which is no keval.Scale")
             return False
         return True
 
@@ -93,10 +90,10 @@ class _Check:
             answered = [trial for trial in self.trials if trial.id in alone]
             for trial in reversed(answered):
                 self._compare("determinism", "scored again", trial, alone[trial.id], await _outcome(metric, trial))
-            if not self.checklist.found:  # or else what differs would have more than one name
+            if not self.subject.found:  # or else what differs would have more than one name
                 await self._check_otherwise(metric, answered, alone)
             if answered and inspect.iscoroutinefunction(metric.score):
-                await check_cancellation(self.checklist, lambda: _call(metric, answered[0]))
+                await check_cancellation(self.subject, lambda: _call(metric, answered[0]))
             self._check_rating(metric)
 
     async def _check_otherwise(self, metric: Any, trials: Sequence[Trial], alone: Mapping[str, Score]) -> None:
@@ -116,38 +113,38 @@ class _Check:
         before = _content(trial)
         outcome = await _outcome(metric, trial)
         if _content(trial) != before:
-            self.checklist.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
+            self.subject.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
         return self._valid(outcome, f"for {trial.sample.id}", trial.output)
 
     def _valid(self, outcome: object, where: str, answer: str = "") -> Score | None:
         if isinstance(outcome, BaseException):
-            self.checklist.broken("answers every trial", f"{where} it raised {excerpt(outcome)}")
+            self.subject.broken("answers every trial", f"{where} it raised {excerpt(outcome)}")
             return None
         verdict = validate_score(outcome, self.scale)
         if verdict.failure is not None:
             rule = "scale" if verdict.failure.kind == "out_of_scale" else "a score"
-            self.checklist.broken(rule, f"{where}: {verdict.failure.message}")
+            self.subject.broken(rule, f"{where}: {verdict.failure.message}")
             return None
         score = verdict.score
         line, _ = written_score(ScoreLine("", "", "", "", 1, "", None, score))
         if line.failure is not None:
-            self.checklist.broken("a score", f"{where}: {line.failure.message}")
+            self.subject.broken("a score", f"{where}: {line.failure.message}")
             return None
         if (score.value is None or score.neutral) and is_blank(score.reason):
-            self.checklist.broken("reasons", f"{where} it gave {_shown(score)} without a reason")
+            self.subject.broken("reasons", f"{where} it gave {_shown(score)} without a reason")
         if score.value is None and score.neutral:
-            self.checklist.broken("neutral", f"{where} the score is neutral and has no value")
+            self.subject.broken("neutral", f"{where} the score is neutral and has no value")
         marks = score.details.get("marks", ())
         if not isinstance(marks, list | tuple) or len(marks_of(score, answer)) < len(marks):
             told = f"{where} details['marks'] holds what is no mark, or lies outside the answer: {excerpt(marks)}"
-            self.checklist.broken("a score", told)
+            self.subject.broken("a score", told)
         return score
 
     def _check_neutral(self, scores: Mapping[str, Score]) -> None:
         values = {score.value for score in scores.values() if score.neutral and score.value is not None}
         if len(values) > 1:
             told = ", ".join(f"{value:g}" for value in sorted(values))
-            self.checklist.broken("neutral", f"its neutral scores have several values: {told}")
+            self.subject.broken("neutral", f"its neutral scores have several values: {told}")
 
     async def _check_unknown(self, metric: Any) -> None:
         """Check that what the metric reads, and is not there, costs no points."""
@@ -165,7 +162,7 @@ class _Check:
             is_low = isinstance(without, Score) and without.value == worst and not without.neutral
             if name in watched.seen and is_low and isinstance(with_all, Score) and with_all.value not in (None, worst):
                 missing = "a golden answer" if name == "answer" else "facts"
-                self.checklist.broken("unknown is not zero", f"without {missing}, which it reads, it gave {worst:g}")
+                self.subject.broken("unknown is not zero", f"without {missing}, which it reads, it gave {worst:g}")
 
     def _check_rating(self, metric: Any) -> None:
         if isinstance(metric, AgentRater):
@@ -178,7 +175,7 @@ class _Check:
     def _compare(self, rule: str, how: str, trial: Trial, alone: object, other: object) -> None:
         if other != alone:
             told = f"{trial.sample.id}, {how}, got {_shown(other)} instead of {_shown(alone)}"
-            self.checklist.broken(rule, told)
+            self.subject.broken(rule, told)
 
 
 class _Watched(Sample):

@@ -8,7 +8,7 @@ import click
 
 from keval.cli.messages import tell
 from keval.seams.installation import Installation
-from keval_start.new.package import KINDS, Package
+from keval_start.new.command import KINDS, Package
 
 
 @click.command("new")
