@@ -12,10 +12,10 @@ from keval import Sample
 from keval_instrument import number_damage
 from keval_instrument.answer_parts import statements
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
+from keval_instrument.material import WrittenAnswer
 from keval_instrument.name_damage import Known, Vocabulary, damaged
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts
-from keval_instrument.material import WrittenAnswer
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = ("weather/questions", "weather/conversations", "context-ab/questions", "kuberay/questions")

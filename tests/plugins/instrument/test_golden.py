@@ -11,12 +11,11 @@ import pytest
 
 from keval import Run, Sample, open_run
 from keval.plugin import StructuredRequest, TrialError
+from keval_instrument import Examined, Material
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
-from keval_instrument.findings import Examined
 from keval_instrument.golden import examine, unnoticed
-from keval_instrument.material import Material
-from keval_instrument.modelled import modelled_answers
 from keval_instrument.material import WrittenAnswer
+from keval_instrument.modelled import modelled_answers
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 
@@ -210,13 +209,13 @@ def test_what_a_model_makes_is_used_only_if_it_is_what_was_asked_for() -> None:
         reply, "no JSON", TrialError("cut short", kind="bad_reply"), TrialError("used up", kind="budget")
     )
 
-    found = asyncio.run(modelled_answers(answers, samples, model))
+    made, found = asyncio.run(modelled_answers(answers, samples, model))
 
     by_rules = {(each.sample, each.condition): each for each in answers}
-    changed = [each for each in found.answers if each != by_rules[each.sample, each.condition]]
+    changed = [each for each in made if each != by_rules[each.sample, each.condition]]
     assert changed == [WrittenAnswer("q0", "added-1", versions["added"], "a change (by provider/model)")]
-    assert len(found.answers) == len(answers)
-    assert (found.made, found.stopped) == (1, "used up")
+    assert len(made) == len(answers)
+    assert (len(found.made), found.stopped) == (1, "used up")
     assert found.rejected == {
         "reworded: numbers or names are not those of the golden answer": 1,
         "left_out-1: it is not what was asked for": 1,

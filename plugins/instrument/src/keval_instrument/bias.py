@@ -161,15 +161,12 @@ class _Judged:
                 " no false winner; take another judge if they are too many"
             )
         yield first, wrong
-        yield _mean("inconsistent", of, [(at, not _agree(places)) for at, places in pairs], 0.0), None
+        # Who prefers the same answer in both orders prefers two places, unless both are ties.
+        other = [(at, sum(map(_PLACES.__getitem__, places)) != 0) for at, places in pairs]
+        yield _mean("inconsistent", of, other, 0.0), None
 
 
 _PLACES = {"first": 1.0, "second": -1.0, "tie": 0.0}
-
-
-def _agree(places: Sequence[str]) -> bool:
-    """Return whether a judge prefers the same answer in both orders: then the places differ, unless both are ties."""
-    return sum(map(_PLACES.__getitem__, places)) == 0
 
 
 def _mean(name: str, of: Mapping[str, str], values: Sequence[tuple[int, float]], lowest: float) -> Figure:

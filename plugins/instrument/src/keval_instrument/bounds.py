@@ -44,16 +44,14 @@ class Bound:
             return BoundResult(self.text, lacking, next(filter(None, undone), f"no such figure was found{hint}"))
         if unknown := [figure for figure in about if figure.value is None]:
             return BoundResult(self.text, lacking, "; ".join(map(_told, unknown)))
-        failing = [figure for figure in about if not self._holds(figure)]
+        holds = _OPERATORS[self.op]
+        failing = [figure for figure in about if not holds(figure.value or 0.0, self.limit)]
         shown = failing or [min(about, key=lambda figure: abs((figure.value or 0.0) - self.limit))]
         return BoundResult(self.text, not failing, "; ".join(map(_told, shown)))
 
     def _is_about(self, figure: Figure) -> bool:
         values = figure.of.values()
         return all(any(value == label or value.startswith(f"{label}-") for value in values) for label in self.labels)
-
-    def _holds(self, figure: Figure) -> bool:
-        return figure.value is not None and _OPERATORS[self.op](figure.value, self.limit)
 
 
 def read_bounds(source: Source, texts: Sequence[str], figures: Mapping[str, str]) -> list[Bound]:

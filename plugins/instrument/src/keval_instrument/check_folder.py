@@ -12,10 +12,8 @@ import attrs
 import orjson
 
 from keval import Run, RunError, Sample
-from keval.files import explained, read_kept, replacing
-from keval.store.serialization import dump
-from keval_instrument.material import RUNS, Material, RunName
-from keval_instrument.material import WrittenAnswer
+from keval.plugin import dump, explained, read_kept, replacing
+from keval_instrument.material import RUNS, Material, RunName, WrittenAnswer
 
 _RECORD = "check.json"
 

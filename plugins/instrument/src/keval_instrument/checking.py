@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
-from keval import Run, RunError
-from keval.cli.console import message_console
-from keval.cli.messages import redactor
-from keval.cli.session import carry_out, run_to_end
-from keval.config.evaluation import Evaluation
-from keval.config.source import Source
-from keval.plan.build import make_plan
-from keval.plan.plan import Plan
-from keval.run.active_run import RunOptions
-from keval.run.flow import run_plan
-from keval.store.run import find_run
+from keval import RunError
+from keval.plugin import Evaluation, RunOptions, Source, find_run, make_plan, redactor, run_to_end
 from keval_instrument import verify
 from keval_instrument.bounds import Bound, read_bounds
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.examinations import EXAMINATIONS, VERIFY, examine, figures_of
 from keval_instrument.findings import Checked, Examined
-from keval_instrument.making import RunMaker
+from keval_instrument.making import RunMaker, checked_folder
 from keval_instrument.material import RUNS, Material
-from keval_instrument.making import checked_folder
 from keval_instrument.settings import settings_of
-from keval_report.terminal.progress import Progress
 
 
 def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) -> tuple[Checked, Material]:
@@ -48,7 +34,7 @@ def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) ->
     if plan is not None:
         folder = CheckFolder.create(results / checked_folder(evaluation))
         wanted = {run for name in names for run in EXAMINATIONS[name]}
-        material = RunMaker(plan, folder, _Performing(results, folder)).make(wanted)
+        material = RunMaker(plan, folder, results).make(wanted)
     found += [examine(name, material) for name in names if name != VERIFY]
     return _checked(evaluation.name, material, found, bounds, complete=True), material
 
@@ -94,27 +80,3 @@ def _checked(
     runs: dict[str, str] = {name: str(run.path) for name in RUNS if (run := material.run(name))}
     results = tuple(bound.decide(found, complete=complete) for bound in bounds)
     return Checked(evaluation, runs, tuple(found), results)
-
-
-@attrs.frozen
-class _Performing:
-    """Runs plans into the results directory, with progress; Ctrl-C leaves a run that can be resumed."""
-
-    results: Path
-    folder: CheckFolder
-
-    def __call__(self, plan: Plan, interrupted: Callable[[Run], None], *, record: bool) -> Run:
-        progress = Progress(message_console(), plan.trial_count)
-        options = RunOptions([("keval/progress", progress)], redactor(), record=record)
-
-        def last_words() -> str:
-            again = f"`{shlex.join(['keval', 'check', str(self.folder.path)])}` examines what there is"
-            if progress.directory is None:
-                return f"interrupted; {again}"
-            interrupted(Run(progress.directory))
-            resume = shlex.join(["keval", "resume", str(progress.directory)])
-            return f"interrupted; `{resume}` finishes the run, and {again}"
-
-        grace = plan.evaluation.execution.grace_seconds
-        run, _ = carry_out(run_plan(plan, self.results, options), progress, last_words, stop=options.stop, grace=grace)
-        return run

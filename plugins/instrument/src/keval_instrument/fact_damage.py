@@ -47,17 +47,14 @@ def left_out(text: str, known: Known, rng: Random, *, half: bool) -> tuple[str, 
         elif half or not telling:
             continue
         else:
-            hard = [part for part in telling if _has_names(part.of(text), known)]
+            said = [(part, part.of(text)) for part in telling]
+            hard = [part for part, each in said if number_damage.numbers(each) or known.vocabulary.names_of(each)]
             leaving = [rng.choice(hard or telling)]
         rest = without(text, leaving)
         if len(re.findall(r"\w+", rest)) >= 1 and rest != text.strip():
             notes = [f"without: {part.of(text).strip(' ,;')}" for part in sorted(leaving, key=lambda part: part.start)]
             return rest, notes
     return None
-
-
-def _has_names(said: str, known: Known) -> bool:
-    return bool(number_damage.numbers(said) or known.vocabulary.names_of(said))
 
 
 def _divisions(text: str) -> Iterator[Sequence[Part]]:
@@ -101,9 +98,8 @@ def added(text: str, known: Known, rng: Random, *, count: int) -> tuple[str, lis
         for part in statements(other)[:1]
         for wrong in _wrong(part.of(other), attrs.evolve(known, question=other), rng, claims=False)[:1]
     )
-    facts = (each for each in chain(own[: (count + 1) // 2], foreign, own[(count + 1) // 2 :]))
     found: list[str] = []
-    for fact in facts:
+    for fact in chain(own[: (count + 1) // 2], foreign, own[(count + 1) // 2 :]):
         if fact not in found and fact.lower() not in text.lower():
             found.append(fact)
         if len(found) == count:

@@ -14,10 +14,10 @@ from keval.errors import TrialError
 from keval.records.formats import counted
 from keval.seams.replies import StructuredRequest
 from keval_instrument.damages import CONDITIONS, is_valid
+from keval_instrument.material import WrittenAnswer
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
 from keval_instrument.rewording import keeps_facts
-from keval_instrument.material import WrittenAnswer
 from keval_judges import fence, fence_code, read_object, shown
 from keval_viewer.interactive.served_model import ServedModel
 
@@ -51,55 +51,44 @@ _VERSION = _object({"text": {"type": "string"}, "change": {"type": "string"}})
 _SCHEMA = _object(dict.fromkeys(_WAYS, _VERSION))
 
 
-@attrs.frozen
-class Modelled:
-    """Answers of which a model has made some: so many, and why others that it made were not used.
-
-    `stopped` says why it was not asked for all of them, if it was not.
-    """
-
-    answers: tuple[WrittenAnswer, ...]
-    model: str
-    made: int
-    rejected: Mapping[str, int]
-    stopped: str | None = None
-
-    @property
-    def told(self) -> str:
-        """What the model did, in a line."""
-        why = "; ".join(f"{count}: {reason}" for reason, count in self.rejected.items())
-        unused = f", and {counted(sum(self.rejected.values()), 'other')} could not be used ({why})" if why else ""
-        stopped = f"; it was not asked for more: {self.stopped}" if self.stopped else ""
-        return f"{self.model} made {counted(self.made, 'answer')}{unused}{stopped}; rules made the rest"
-
-
-async def modelled_answers(answers: Sequence[WrittenAnswer], samples: Sequence[Sample], model: ServedModel) -> Modelled:
+async def modelled_answers(
+    answers: Sequence[WrittenAnswer], samples: Sequence[Sample], model: ServedModel
+) -> tuple[list[WrittenAnswer], Modelled]:
     """Have a model make the answers that take an understanding of the golden one; rules made the `answers` given.
 
     What it makes replaces the answer to the same sample under the same condition, if it passes the checks that those by
-    rules pass. The model is asked within its budget, once a sample.
+    rules pass. The model is asked within its budget, once a sample. Returns all answers, and what the model did.
     """
-    maker = _Maker(model, Vocabulary.of(samples))
+    maker = Modelled(model, Vocabulary.of(samples))
     async with asyncio.TaskGroup() as tasks:
         for sample in samples:
             if sample.answer and sample.answer.strip():
                 tasks.create_task(maker.make(sample))
-    given = {(each.sample, each.condition): each for each in answers}
-    merged = {**given, **maker.made}
+    merged = {(each.sample, each.condition): each for each in answers} | maker.made
     order = {sample.id: place for place, sample in enumerate(samples)}
     conditions = {condition: place for place, condition in enumerate(CONDITIONS)}
     ordered = sorted(merged.values(), key=lambda each: (order[each.sample], conditions.get(each.condition, -1)))
-    return Modelled(tuple(ordered), model.name, len(maker.made), dict(maker.rejected), maker.stopped)
+    return ordered, maker
 
 
 @attrs.define(eq=False)
-class _Maker:
+class Modelled:
+    """What a model `made`, by sample and condition, why other answers could not be used, and why it `stopped`."""
+
     model: ServedModel
     vocabulary: Vocabulary
     made: dict[tuple[str, str], WrittenAnswer] = attrs.field(factory=dict)
     rejected: Counter[str] = attrs.field(factory=Counter)
     stopped: str | None = None
     _turns: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    @property
+    def told(self) -> str:
+        """What the model did, in a line: how many answers it made, why others were not used, and if it was stopped."""
+        why = "; ".join(f"{count}: {reason}" for reason, count in self.rejected.items())
+        unused = f", and {counted(self.rejected.total(), 'other')} could not be used ({why})" if why else ""
+        stopped = f"; it was not asked for more: {self.stopped}" if self.stopped else ""
+        return f"{self.model.name} made {counted(len(self.made), 'answer')}{unused}{stopped}; rules made the rest"
 
     async def make(self, sample: Sample) -> None:
         """Ask for the versions of one golden answer, and keep those that can be used."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from keval.files import replacing
 from keval.records.formats import interval
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.examinations import figures_of
-from keval_instrument.findings import Checked, Figure
+from keval_instrument.findings import Checked
 from keval_instrument.material import Material
+from keval_instrument.table import by_kinds
 
 
 @attrs.frozen
@@ -35,29 +36,18 @@ def write_page(path: Path, checked: Checked, material: Material) -> None:
     environment = Environment(
         loader=PackageLoader("keval_instrument"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["by_keys"] = _by_keys
+    environment.filters["by_kinds"] = by_kinds
     environment.globals["interval"] = interval
     found = {figure.name for each in checked.examined for figure in each.figures}
+    said = figures_of(each.examination for each in checked.examined)
     page = environment.get_template("check.html").render(
         checked=checked,
         unnoticed=[*_missed(material)],
-        said={
-            name: told
-            for name, told in figures_of(each.examination for each in checked.examined).items()
-            if name in found
-        },
+        said={name: told for name, told in said.items() if name in found},
         style=Markup(files("keval_instrument").joinpath("templates/check.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
     )
     with replacing(path) as file:
         file.write(redactor().text(page).encode("utf-8", "replace"))
-
-
-def _by_keys(figures: Sequence[Figure]) -> list[tuple[tuple[str, ...], list[Figure]]]:
-    """Return figures by the kinds of things that they are of, a table each."""
-    found: dict[tuple[str, ...], list[Figure]] = {}
-    for figure in figures:
-        found.setdefault((*figure.of,), []).append(figure)
-    return [*found.items()]
 
 
 def _missed(material: Material) -> Iterator[MissedAnswer]:

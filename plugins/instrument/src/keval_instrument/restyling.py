@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from keval import Run
 from keval_instrument.answer_parts import is_data, is_english, statements
-from keval_instrument.rewording import padded
 from keval_instrument.material import WrittenAnswer
+from keval_instrument.rewording import padded
 
 PLAIN = "plain"
 WAYS: Mapping[str, str] = {

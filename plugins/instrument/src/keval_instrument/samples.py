@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import attrs
 
-from keval import Run, Sample, Scale
-from keval.records.scores import Scorer
+from keval import Sample
+from keval.plugin import Scorer
 from keval_instrument.findings import Defect, Examined, Figure, share_figure
 from keval_instrument.gradings import Answer, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material
@@ -47,18 +47,24 @@ def examine(material: Material) -> Examined:
     figures: list[Figure] = []
     found: dict[str, dict[Scorer, Mapping[str, bool]]] = {"saturated": {}, "floored": {}, "noisy": {}}
     for scorer, questions in scores.items():
-        best, worst = _ends(scales[scorer])
-        for name, end in (("saturated", best), ("floored", worst)):
+        scale = scales[scorer]
+        ends = (scale.high, scale.low) if scale.better == "higher" else (scale.low, scale.high)
+        for name, end in zip(("saturated", "floored"), ends, strict=True):
             if isfinite(end):
-                found[name][scorer] = {sample: _all_at(arms, end) for sample, arms in questions.items()}
+                found[name][scorer] = {
+                    sample: all(abs(value - end) < 1e-9 for values in arms.values() for value in values)
+                    for sample, arms in questions.items()
+                }
         found["noisy"][scorer] = {
             sample: noisy for sample, arms in questions.items() if (noisy := _is_noisy(arms)) is not None
         }
     for name, by in found.items():
         lacks = "no question has two repetitions in each of two arms" if name == "noisy" else "no answer has a score"
         figures += [share_figure(name, {"scorer": scorer_name(of)}, each, lacks, sources) for of, each in by.items()]
-    known = _asked(run) if material.plan is None else material.plan.samples
-    failed, texts = _failed(run), {sample.id: _Text.of(sample) for sample in known}
+    answered = {trial.sample for trial in run.known_trials.answered}
+    failed = {trial.sample: trial.sample not in answered for trial in run.known_trials}
+    asked = (run.sample(sample) for sample in run.samples.ids if sample in failed)
+    texts = {sample.id: _Text.of(sample) for sample in (asked if material.plan is None else material.plan.samples)}
     copies = _copies(texts)
     repeated = dict.fromkeys(texts, False) | {sample: True for pair in copies for sample in pair}
     figures.append(share_figure("unanswered", {}, failed, "there is no trial", sources))
@@ -74,15 +80,6 @@ def _by_question(gradings: Mapping[Answer, Sequence[float]]) -> Mapping[str, _Ar
     return found
 
 
-def _ends(scale: Scale) -> tuple[float, float]:
-    """Return the best and the worst value of a scale."""
-    return (scale.high, scale.low) if scale.better == "higher" else (scale.low, scale.high)
-
-
-def _all_at(arms: _Arms, end: float) -> bool:
-    return all(abs(value - end) < 1e-9 for values in arms.values() for value in values)
-
-
 def _is_noisy(arms: _Arms) -> bool | None:
     """Return whether arms differ no more than repetitions do; `None` where two arms have not two repetitions each.
 
@@ -94,18 +91,6 @@ def _is_noisy(arms: _Arms) -> bool | None:
     within = fmean(variance(values) for values in groups)
     between = fmean(map(len, groups)) * variance([fmean(values) for values in groups])
     return within > 1e-12 and between <= within
-
-
-def _asked(run: Run) -> Iterator[Sample]:
-    """Yield the samples that the run asked, in the order of the dataset."""
-    asked = {trial.sample for trial in run.known_trials}
-    return (run.sample(sample) for sample in run.samples.ids if sample in asked)
-
-
-def _failed(run: Run) -> dict[str, bool]:
-    """Return of each question whether every trial failed."""
-    answered = {trial.sample for trial in run.known_trials.answered}
-    return {trial.sample: trial.sample not in answered for trial in run.known_trials}
 
 
 def _defects(found: Mapping[str, Mapping[Scorer, Mapping[str, bool]]], failed: Mapping[str, bool]) -> Iterator[Defect]:

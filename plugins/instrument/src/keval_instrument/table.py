@@ -9,10 +9,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections
-from keval.records.formats import counted, interval
-from keval_instrument.findings import Checked, Defect, Examined, Figure
-from keval_report.words import flowed, folded, labelled, one_line, padded
+from keval.plugin import counted, interval, print_sections
+from keval_instrument.findings import Checked, Examined, Figure
+from keval_report import flowed, folded, labelled, one_line, padded
 
 _MOST_ROWS = 6
 _MOST_COLUMNS = 4
@@ -38,9 +37,11 @@ def print_checked(checked: Checked, console: Console) -> None:
 def _block(examined: Examined, width: int) -> Iterator[Text]:
     """Yield an examination: tables of its figures, then its defects."""
     yield Text(examined.examination, "bold")
-    for kinds, figures in _by_kinds(examined.figures).items():
+    for kinds, figures in by_kinds(examined.figures).items():
         if not kinds:
-            yield from (Text(f"  {line}") for line in flowed([*map(_alone, figures)], width - 2))
+            sizes = ["" if figure.unit == "count" else f" n={figure.n}" for figure in figures]
+            alone = [f"{each.name} {_cell(each, wide=True)}{n}" for each, n in zip(figures, sizes, strict=True)]
+            yield from (Text(f"  {line}") for line in flowed(alone, width - 2))
         elif len(kinds) == 1:
             yield from _table(kinds[0], _rows(figures, kinds[0]), width)
         elif (
@@ -49,12 +50,13 @@ def _block(examined: Examined, width: int) -> Iterator[Text]:
         ):
             yield from _table(kinds[0], _rows(figures, *kinds), width)
     for defect in examined.defects[:_MOST_NAMED]:
-        yield from (Text(line, "red") for line in folded(_told(defect), width, indent=2))
+        told = one_line(f"{defect.sample}: {defect.problem}" if defect.sample is not None else defect.problem)
+        yield from (Text(line, "red") for line in folded(told, width, indent=2))
     if (more := len(examined.defects) - _MOST_NAMED) > 0:
         yield Text(f"  and {more:,} more like these: {_MORE}", "dim")
 
 
-def _by_kinds(figures: Sequence[Figure]) -> Mapping[tuple[str, ...], list[Figure]]:
+def by_kinds(figures: Sequence[Figure]) -> Mapping[tuple[str, ...], list[Figure]]:
     """Return figures by the kinds of things that they are of."""
     found: dict[tuple[str, ...], list[Figure]] = {}
     for figure in figures:
@@ -88,7 +90,9 @@ def _table(kind: str, rows: Mapping[str, Mapping[str, Figure]], width: int) -> I
     if shown:
         yield Text(_line(padded(kind, name), columns, widths, "n"), "dim")
     for row, each in cells.items():
-        yield Text(_line(padded(row, name), each, widths, _sizes([*rows[row].values()])))
+        sizes = {figure.n for figure in rows[row].values() if figure.value is not None}
+        n = str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)}-{max(sizes)}"
+        yield Text(_line(padded(row, name), each, widths, n))
     if (more := len(known) - len(shown)) > 0:
         yield Text(f"  and {counted(more, 'more row')}, none worse: {_MORE}", "dim")
     if unknown := [row for row in rows if row not in known]:
@@ -110,21 +114,10 @@ def _line(begin: str, cells: Sequence[str], widths: Sequence[int], n: str) -> st
     return "  ".join(["", begin, *parts, n])
 
 
-def _alone(figure: Figure) -> str:
-    """Return a figure of nothing in particular, with its name."""
-    n = "" if figure.unit == "count" else f" n={figure.n}"
-    return f"{figure.name} {_cell(figure, wide=True)}{n}"
-
-
 def _cell(figure: Figure | None, *, wide: bool) -> str:
     if figure is None:
         return ""
     return " ".join(filter(None, (figure.told, interval(figure.low, figure.high) if wide else "")))
-
-
-def _sizes(figures: Sequence[Figure]) -> str:
-    sizes = {figure.n for figure in figures if figure.value is not None}
-    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)}-{max(sizes)}"
 
 
 def _badness(figure: Figure) -> tuple[bool, float]:
@@ -134,10 +127,6 @@ def _badness(figure: Figure) -> tuple[bool, float]:
     if figure.unit != "share":
         return (False, abs(figure.value))
     return (True, 1 - figure.value if figure.name in _GOOD_WHEN_LARGE else figure.value)
-
-
-def _told(defect: Defect) -> str:
-    return one_line(f"{defect.sample}: {defect.problem}" if defect.sample is not None else defect.problem)
 
 
 def _ending(checked: Checked, width: int) -> Iterator[Text]:
