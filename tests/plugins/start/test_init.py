@@ -310,7 +310,6 @@ def test_a_gitignore_that_exists_is_left_as_it_is(filled: Project) -> None:
 
 
 def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> None:
-    pytest.importorskip("keval_questions.command", reason="keval generate is not installed")
     pages = {"ports": "Tarn listens on port 7443.", "logs": "Tarn keeps logs for 14 days in /var/log/tarn."}
     filled.write(pages_py=PAGES.format(pages=pages, path=ENVIRONMENT["PYTHONPATH"]))
 
@@ -327,24 +326,11 @@ def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> N
 
 
 def test_where_no_question_can_be_made_samples_are_written(filled: Project) -> None:
-    pytest.importorskip("keval_questions.command", reason="keval generate is not installed")
-
     outcome = filled.keval("init", *GOALS["server"], "--generate")
 
     assert ["run", "eval.yaml"] == next_command(outcome)
     assert "note: no question could be made, so three samples are written" in outcome.stderr
     assert "replace-me-1" in (filled.root / "questions.jsonl").read_text(encoding="utf-8")
-
-
-def test_the_package_that_generates_questions_is_named_if_it_is_not_installed(
-    filled: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keval_start.init_command.commands", dict)
-
-    outcome = filled.keval("init", *GOALS["server"], "--generate")
-
-    assert 2 == outcome.code
-    assert "--generate: it comes with keval-questions, which is not installed: `" in (outcome.stderr)
 
 
 WRONG = {

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from keval.errors import ConfigError, Problem
-from keval.seams.installation import missing_package
+from keval.plugin import ConfigError, Problem
 from keval_start.agents import Agents, read_agents, recorded_agents
 from keval_start.mcp_files import is_mcp_file, read_servers
 from keval_start.models import SIMULATED, ChosenModel, chosen_model
@@ -53,11 +52,8 @@ class Flags:
         """Whether any flag was given, so that nothing is asked."""
         return self != Flags()
 
-    def read(self, workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
-        """Return what the flags say; `can_generate` says whether `keval generate` is installed.
-
-        Raises ConfigError with every problem.
-        """
+    def read(self, workplace: Workplace, variables: Variables) -> Answers:
+        """Return what the flags say. Raises ConfigError with every problem."""
         problems: list[Problem] = []
         model = ChosenModel(SIMULATED)
         with _collecting(problems, f"--model {self.model}"):
@@ -69,8 +65,6 @@ class Flags:
             agents = agents_for(goal, self.agent, self.answers, model, workplace)
         questions = None
         with _collecting(problems, "--questions" if self.generate is None else "--generate"):
-            if self.generate is not None and not can_generate:
-                raise ValueError(f"it {missing_package('keval-questions')}")
             questions = self._questions(goal, workplace)
         if problems:
             raise ConfigError(problems)

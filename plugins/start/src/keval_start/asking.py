@@ -31,14 +31,18 @@ _GOALS: dict[Goal, str] = {
 _GENERATED = 10
 
 
-def ask(workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
+def ask(workplace: Workplace, variables: Variables) -> Answers:
     """Ask what is to be evaluated, and by what. An answer that is wrong is asked for again, with the reason."""
-    goal = _chosen("What do you want to evaluate?", _GOALS)
-    files = _files(workplace) if goal == "answers" else []
+    _list("What do you want to evaluate?", dict.fromkeys(_GOALS.values(), ""))
+    goal = _asked("A number", lambda text: [*_GOALS][_number(text, len(_GOALS)) - 1], "1")
+    told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
+    files: list[Path] = []
+    if goal == "answers":
+        files = _asked(told, lambda text: [_file(word, workplace) for word in shlex.split(text)])
     names = _agents(goal, workplace) if goal in ("agents", "agent") else []
     servers = _servers(goal, workplace, variables) if goal != "answers" else ()
     model = _model("Which model grades?" if goal == "answers" else "Which model?")
-    questions = _questions(workplace, files, can_generate=can_generate and bool(servers))
+    questions = _questions(workplace, files, can_generate=bool(servers))
     return Answers(goal, servers, agents_for(goal, names, files, model, workplace), model, questions)
 
 
@@ -52,11 +56,6 @@ def ask_folder(ours: Workplace) -> Workplace:
         return found
 
     return _asked(f"{ours.folder} is in the repository of keval itself. Which folder is for the evaluation?", read)
-
-
-def _files(workplace: Workplace) -> list[Path]:
-    told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
-    return _asked(told, lambda text: [_file(word, workplace) for word in shlex.split(text)])
 
 
 def _agents(goal: Goal, workplace: Workplace) -> list[str]:
@@ -117,11 +116,6 @@ def _model(title: str) -> ChosenModel:
         return offered[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(offered) else chosen_model(text)
 
     return _asked("A number, or another one as provider/name", read, "1")
-
-
-def _chosen(title: str, told: dict[Goal, str]) -> Goal:
-    _list(title, dict.fromkeys(told.values(), ""))
-    return _asked("A number", lambda text: list(told)[_number(text, len(told)) - 1], "1")
 
 
 def _list(title: str, told: dict[str, str]) -> None:

@@ -16,7 +16,6 @@ import click
 
 from keval.cli.messages import redactor
 from keval.cli.options import json_option, results_option
-from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.errors import KevalError, PluginError, PreflightError, RunError
@@ -38,7 +37,8 @@ _SKEW_SECONDS = 5.0
 
 async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
     """Look at everything, and with a plan also bring up what it needs, without asking a model."""
-    yield _python()
+    version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], _OLDEST_PYTHON))
+    yield Finding("python", sys.version_info[:2] >= _OLDEST_PYTHON, version, f"install Python {oldest} or newer")
     for finding in (*_plugins(), *_keys(), _disk(results), _clock(results), *_mirrored(results)):
         yield finding
     async for finding in _served_models():
@@ -48,12 +48,6 @@ async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> Async
     if plan is not None:
         async for finding in _brought_up(plan, redactor):
             yield finding
-
-
-def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    oldest = ".".join(map(str, _OLDEST_PYTHON))
-    return Finding("python", sys.version_info[:2] >= _OLDEST_PYTHON, version, f"install Python {oldest} or newer")
 
 
 def _plugins() -> Iterator[Finding]:
@@ -176,8 +170,4 @@ def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
         evaluation = load(config)
         learn_config(redactor(), evaluation)
         plan = make_plan(evaluation)
-
-    async def findings() -> list[Finding]:
-        return [finding async for finding in examine(output_dir, plan, redactor())]
-
-    tell_findings(run_to_end(findings()), as_json=as_json)
+    tell_findings(examine(output_dir, plan, redactor()), as_json=as_json)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 
 import attrs
 import click
 
 from keval.cli.console import print_json
 from keval.cli.messages import foreign
+from keval.cli.session import run_to_end
 
 _MARKS = {True: "ok", False: "FAULT", None: "-"}
 
@@ -26,8 +27,13 @@ class Finding:
     remedy: str = ""
 
 
-def tell_findings(found: Sequence[Finding], *, as_json: bool) -> None:
-    """Print findings, and end the command with code 2 if anything is at fault."""
+def tell_findings(examined: AsyncIterator[Finding], *, as_json: bool) -> None:
+    """Print findings when all are there, and end the command with code 2 if anything is at fault."""
+
+    async def collected() -> list[Finding]:
+        return [finding async for finding in examined]
+
+    found = run_to_end(collected())
     if as_json:
         print_json([attrs.asdict(finding) for finding in found])
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from keval.records.formats import counted
 from keval.seams.installation import Installation
 
 if TYPE_CHECKING:
-    from keval_start.answers import Answers, Flags
+    from keval_start.answers import Answers
     from keval_start.project import Draft, Project
     from keval_start.variables import Variables
     from keval_start.workplace import Workplace
@@ -84,9 +84,13 @@ def init(*, folder: Path, **flags: Any) -> None:
     dataset = [FILE] if given.given and not (given.questions or given.answers) else []
     new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
     workplace.check_absent(*new, workplace.workflow)
-    installed = commands()
     with _all_answered():
-        answers = _answers(given, workplace, variables, can_generate="generate" in installed)
+        if given.given:
+            answers = given.read(workplace, variables)
+        else:
+            from keval_start.asking import ask
+
+            answers = ask(workplace, variables)
     if variables.unset:
         told = "set in the environment what servers are started with"
         raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
@@ -94,9 +98,9 @@ def init(*, folder: Path, **flags: Any) -> None:
         draft = run_to_end(_brought_up(answers, workplace, variables))
         project = draft.project(workplace)
         with project.written(), filling(variables.known):
-            _call(installed["validate"], workplace.shown(project.config))
+            _call("validate", workplace.shown(project.config))
             if draft.questions.generate:
-                _generate(installed["generate"], draft, project)
+                _generate(draft, project)
     _tell(draft, project)
 
 
@@ -129,14 +133,6 @@ def _workplace(folder: Path, *, asks: bool) -> Workplace:
     return ask_folder(found)
 
 
-def _answers(flags: Flags, workplace: Workplace, variables: Variables, *, can_generate: bool) -> Answers:
-    if flags.given:
-        return flags.read(workplace, variables, can_generate=can_generate)
-    from keval_start.asking import ask
-
-    return ask(workplace, variables, can_generate=can_generate)
-
-
 async def _brought_up(answers: Answers, workplace: Workplace, variables: Variables) -> Draft:
     """Start the servers and make the user's own agents ready, to see that they are there."""
     from keval_start.agents import tried
@@ -153,21 +149,16 @@ async def _brought_up(answers: Answers, workplace: Workplace, variables: Variabl
     return Draft(answers.goal, agents, listed, answers.model, questions, variables)
 
 
-def commands() -> Mapping[str, click.Command]:
-    """Return the other commands of keval that this one calls, as far as they are installed."""
+def _call(name: str, *args: str) -> None:
+    """Call another command of keval."""
     root = click.get_current_context().find_root()
-    group = root.command
-    found = {name: group.get_command(root, name) for name in ("validate", "generate") if isinstance(group, click.Group)}
-    return {name: command for name, command in found.items() if command is not None}
-
-
-def _call(command: click.Command, *args: str) -> None:
-    root = click.get_current_context().find_root()
+    group: Any = root.command
+    command: click.Command = group.get_command(root, name)
     with command.make_context(command.name, list(args), parent=root) as context:
         command.invoke(context)
 
 
-def _generate(command: click.Command, draft: Draft, project: Project) -> None:
+def _generate(draft: Draft, project: Project) -> None:
     """Run `keval generate` for each server, which makes the file of the questions anew. If it makes none, samples stay.
 
     It exits with 3 if it made fewer questions than it was asked for.
@@ -179,7 +170,7 @@ def _generate(command: click.Command, draft: Draft, project: Project) -> None:
     share = -(-draft.questions.generate // len(draft.listed))
     for each in draft.listed:
         try:
-            _call(command, config, "--context", each.server.label, "-n", str(share))
+            _call("generate", config, "--context", each.server.label, "-n", str(share))
         except SystemExit as ended:
             if ended.code not in (0, 3):
                 raise

@@ -11,7 +11,6 @@ import click
 
 from keval.cli.console import data_console, print_json, print_sections, safe
 from keval.cli.options import json_option
-from keval.cli.session import run_to_end
 from keval.config.structure import provider_of
 from keval.errors import PluginError, PreflightError
 from keval.execute.models.prices import looked_up, priced_providers
@@ -155,11 +154,7 @@ def command(*, model: str | None, as_json: bool) -> None:
     """
     chosen = any(component.name == model for component in registry.components("keval.models"))
     if model is not None and not chosen:
-
-        async def findings() -> list[Finding]:
-            return [finding async for finding in examine(model)]
-
-        tell_findings(run_to_end(findings()), as_json=as_json)
+        tell_findings(examine(model), as_json=as_json)
         return
     providers = [each for each in listed_providers(priced_providers()) if not chosen or each.name == model]
     print_json([attrs.asdict(provider) for provider in providers]) if as_json else _print(providers)

@@ -13,11 +13,10 @@ from typing import Any
 
 import attrs
 
-from keval.errors import ServerLostError
-from keval.records.formats import counted
-from keval_questions.checks import KnownQuestions, has_all, names_today, states, unsupported
-from keval_questions.requests import DraftQuestion, UnanswerableDraft, Writer
-from keval_questions.toolbox import Call, ProposedCall, Toolbox
+from keval.plugin import ServerLostError, counted
+from keval_start.generate.checks import KnownQuestions, has_all, names_today, states, unsupported
+from keval_start.generate.requests import DraftQuestion, UnanswerableDraft, Writer
+from keval_start.generate.toolbox import Call, ProposedCall, Toolbox
 
 NOT_KNOWN = "This is not known: nothing that the tools return says it."
 """The golden answer to a question that the tools cannot answer."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
-from tests.plugins.questions.conftest import ScriptedWriter, call, draft, dropped, records
-from tests.plugins.questions.library import HOSTILE
+from tests.plugins.start.generate.conftest import ScriptedWriter, call, draft, dropped, records
+from tests.plugins.start.generate.library import HOSTILE
 
 ROOT = Path(__file__).parents[3]
 LAMP = draft("Who wrote The Lamp?", "Ada Quill wrote it in 1911.", [1, 2], "The Lamp was written by Ada Quill in 1911.")

@@ -21,7 +21,7 @@ contexts:
   library:
     type: stdio
     command: "${{PYTHON:-python}}"
-    args: [-m, tests.plugins.questions.library, "{tools}"]
+    args: [-m, tests.plugins.start.generate.library, "{tools}"]
     env: {{PYTHONPATH: "{path}"}}
 conditions:
   baseline: {{}}

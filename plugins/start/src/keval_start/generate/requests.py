@@ -12,9 +12,9 @@ from keval.errors import TrialError
 from keval.seams.replies import StructuredRequest
 from keval_clients.replies import read_json
 from keval_judges import fence, fence_code, read_object, shown
-from keval_mcp.sessions import Tool
-from keval_questions.toolbox import Call, ProposedCall
-from keval_viewer.interactive.served_model import ServedModel
+from keval_mcp import Tool
+from keval_start.generate.toolbox import Call, ProposedCall
+from keval_viewer import ServedModel
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import Project
-from tests.plugins.questions.conftest import records
+from tests.plugins.start.generate.conftest import records
 
 
 @pytest.mark.usefixtures("simulated_here")

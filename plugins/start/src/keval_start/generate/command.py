@@ -28,8 +28,8 @@ from keval_viewer.interactive.served_model import ServedModel
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from keval.config.evaluation import Evaluation
-    from keval_questions.generator import Generator, Question
+    from keval.plugin import Evaluation
+    from keval_start.generate.generator import Question
 
 _TO = "name another one with --to, such as --to generated.jsonl"
 _LOST_REPLY = "a reply of the model could not be used, asked for twice"
@@ -45,15 +45,6 @@ class Order:
     model: str | None
     about: str
     allow_writes: bool
-
-
-@attrs.frozen
-class Outcome:
-    """What was made, by which model, and why no more, if it was stopped."""
-
-    generator: Generator
-    model: ServedModel
-    stopped: str
 
 
 @click.command()
@@ -99,10 +90,9 @@ def generate(
         evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, seed=seed))
     file = QuestionFile.of(evaluation, remedy=_TO) if to is None else QuestionFile.at(DatasetFile(to), remedy=_TO)
     order = Order(_context(evaluation, context), count, unanswerable, model, about, allow_writes)
-    outcome = run_to_end(_generate(evaluation, file, order))
-    summary = _summary(outcome, file, order)
+    summary = run_to_end(_generate(evaluation, file, order))
     print_json(summary) if as_json else _print(summary, config, to)
-    if outcome.stopped or not outcome.generator.made:
+    if summary["stopped"] or not summary["made"]:
         raise SystemExit(3)
 
 
@@ -115,12 +105,15 @@ def _context(evaluation: Evaluation, named: str | None) -> str:
     raise ConfigError(f"{evaluation.source.name} {has}")
 
 
-async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) -> Outcome:
-    """Bring up the context and the model, and make questions; what was made is kept whatever happens then."""
-    from keval_questions.checks import KnownQuestions  # `keval --help` need not wait for these
-    from keval_questions.generator import Generator
-    from keval_questions.requests import Writer
-    from keval_questions.toolbox import Toolbox
+async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) -> dict[str, Any]:
+    """Bring up the context and the model, and make questions; what was made is kept whatever happens then.
+
+    Returns what was made, by which model, and why no more, if it was stopped.
+    """
+    from keval_start.generate.checks import KnownQuestions  # `keval --help` need not wait for these
+    from keval_start.generate.generator import Generator
+    from keval_start.generate.requests import Writer
+    from keval_start.generate.toolbox import Toolbox
 
     known, dataset = KnownQuestions(), file.dataset
     for entry in (entries := file.questions()):
@@ -136,10 +129,11 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             records = [each.record(model.name, dataset.question_key, dataset.answer_key) for each in questions]
             file.append([redactor().data(record) for record in records])
 
+        # What a person says of the tools: for this, and to the agents that have them.
+        prompts = [each.system_prompt for each in evaluation.conditions.values() if order.context in each.contexts]
+        about = "\n\n".join(dict.fromkeys(filter(None, [order.about, *prompts])))
         dropped: Counter[str] = Counter()
-        writer = Writer(
-            model, toolbox.tools, toolbox.instructions, _about(evaluation, order), lambda: dropped.update([_LOST_REPLY])
-        )
+        writer = Writer(model, toolbox.tools, toolbox.instructions, about, lambda: dropped.update([_LOST_REPLY]))
         taken, used = {entry.id for entry in entries}, {call.tool for entry in entries for call in entry.proof}
         generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used)
         unanswerable = round(order.count * order.unanswerable)
@@ -150,32 +144,21 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             if not generator.made:
                 raise
             stopped = str(error)
-        return Outcome(generator, model, stopped)
-
-
-def _about(evaluation: Evaluation, order: Order) -> str:
-    """Return what a person says of the tools: for this, and to the agents that have them."""
-    prompts = [each.system_prompt for each in evaluation.conditions.values() if order.context in each.contexts]
-    return "\n\n".join(dict.fromkeys(filter(None, [order.about, *prompts])))
-
-
-def _summary(outcome: Outcome, file: QuestionFile, order: Order) -> dict[str, Any]:
-    generator, model = outcome.generator, outcome.model
-    return {
-        "file": str(file.dataset.path),
-        "asked_for": order.count,
-        "made": [question.id for question in generator.made],
-        "unanswerable": sum(question.unanswerable for question in generator.made),
-        "dropped": dict(generator.dropped.most_common()),
-        "unused_tools": generator.unused,
-        "left_out_tools": list(generator.toolbox.left_out),
-        "calls": len(generator.calls),
-        "model": model.name,
-        "simulated": model.simulated,
-        "model_calls": model.calls,
-        "usd": None if model.cost.unknown else model.cost.usd,
-        "stopped": outcome.stopped or None,
-    }
+        return {
+            "file": str(file.dataset.path),
+            "asked_for": order.count,
+            "made": [question.id for question in generator.made],
+            "unanswerable": sum(question.unanswerable for question in generator.made),
+            "dropped": dict(generator.dropped.most_common()),
+            "unused_tools": generator.unused,
+            "left_out_tools": list(generator.toolbox.left_out),
+            "calls": len(generator.calls),
+            "model": model.name,
+            "simulated": model.simulated,
+            "model_calls": model.calls,
+            "usd": None if model.cost.unknown else model.cost.usd,
+            "stopped": stopped or None,
+        }
 
 
 def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
@@ -199,7 +182,8 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
     if summary["left_out_tools"]:
         named = ", ".join(summary["left_out_tools"])
         lines.append(f"not called, as they do not say that they only read (--allow-writes calls them): {named}")
-    cost = "simulated, which makes plain questions" if summary["simulated"] else _cost(summary["usd"])
+    cost = "cost unknown" if summary["usd"] is None else dollars(summary["usd"])
+    cost = "simulated, which makes plain questions" if summary["simulated"] else cost
     lines.append(f"{summary['model']}: {counted(summary['model_calls'], 'request')}, {cost}")
     if not made:
         lines.append(
@@ -211,7 +195,3 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
         lines.append(f"next: {first}keval review {shlex.quote(str(config))} --questions")
     for line in lines:
         click.echo(foreign(line))
-
-
-def _cost(usd: float | None) -> str:
-    return "cost unknown" if usd is None else dollars(usd)

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from keval_questions.checks import KnownQuestions, has_all, names_today, states, unsupported
-from keval_questions.toolbox import Call, ProposedCall
+from keval_start.generate.checks import KnownQuestions, has_all, names_today, states, unsupported
+from keval_start.generate.toolbox import Call, ProposedCall
 
 
 def call(text: str, **arguments: object) -> Call:

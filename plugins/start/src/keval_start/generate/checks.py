@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 import attrs
 
-from keval_questions.toolbox import Call
+from keval_start.generate.toolbox import Call
 
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})+(?:\.\d+)?(?!\w)|\d+(?:\.\d+)?")
 _NAME = re.compile(r"[^\W\d_]\w*(?:[._/:@+-]\w+)*")
