@@ -52,7 +52,7 @@ _CUT_SHORT = {
 }
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Messages(Api):
     """Anthropic's Messages."""
 
@@ -68,8 +68,7 @@ class Messages(Api):
             "tool_choice": {"type": "tool", "name": sheet.tool, "disable_parallel_tool_use": True},
         }
         form = {"output_config": {"format": {"type": "json_schema", "schema": sheet.schema}}}
-        data, refused = await self._refusals.post(
-            self.client,
+        data, refused = await self.post(
             "/v1/messages",
             {**body, **(form if self.structured == "json_schema" else tool)},
             instead={"temperature": {}, "output_config": tool},

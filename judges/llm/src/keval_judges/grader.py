@@ -25,49 +25,6 @@ _SAID = {"output_config": r"output[_ ](?:config|format)"}
 """Patterns of what endpoints call a field, where that is not its name alone."""
 
 
-@attrs.define
-class Refusals:
-    """Sends requests, without the fields that the model has refused.
-
-    A refusal is remembered when the request without that field was answered, as an error may name one by chance.
-    """
-
-    _known: frozenset[str] = attrs.field(default=frozenset(), init=False)
-
-    async def post(
-        self,
-        client: Client,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        instead: Mapping[str, Mapping[str, Any]],
-        headers: Mapping[str, str],
-    ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Send a request and return the reply, and which fields of the body the model refused.
-
-        `instead` has the fields that may be left out, each with those that then take its place.
-
-        Raises:
-            TrialError: as `Client.post` does, but for what leaving a field out cures.
-        """
-        refused = self._known
-        while True:
-            sent = dict(body)
-            for name in refused & body.keys():
-                del sent[name]
-                sent.update(instead[name])
-            try:
-                reply = await client.post(path, sent, headers)
-            except ModelError as error:
-                named = _first_named(error, instead.keys() & sent.keys())
-                if named is None:
-                    raise
-                refused = refused | {named}
-            else:
-                self._known |= refused
-                return reply, tuple(name for name in instead if name in refused & body.keys())
-
-
 def _first_named(error: ModelError, fields: Iterable[str]) -> str | None:
     """Return the field that a refusal is about: the first, as a message may go on to the fields that are taken."""
     if error.status not in _REFUSED:
@@ -247,18 +204,53 @@ class Reply:
     refused: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Api(ABC):
-    """A vendor's API; `settings` are the fields that all its requests have."""
+    """A vendor's API; `settings` are the fields that all its requests have, unless the model has refused them.
+
+    A refusal is remembered when the request without that field was answered, as an error may name one by chance.
+    """
 
     client: Client
     structured: Structured
     settings: Mapping[str, Any]
-    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
+    _refused: frozenset[str] = attrs.field(default=frozenset(), init=False)
 
     @abstractmethod
     async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         """Send the sheet's instructions and a user message; raises TrialError when no reply comes."""
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        instead: Mapping[str, Mapping[str, Any]],
+        headers: Mapping[str, str],
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Send a request and return the reply, and which fields of the body the model refused.
+
+        `instead` has the fields that may be left out, each with those that then take its place.
+
+        Raises:
+            TrialError: as `Client.post` does, but for what leaving a field out cures.
+        """
+        refused = self._refused
+        while True:
+            sent = dict(body)
+            for name in refused & body.keys():
+                del sent[name]
+                sent.update(instead[name])
+            try:
+                reply = await self.client.post(path, sent, headers)
+            except ModelError as error:
+                named = _first_named(error, instead.keys() & sent.keys())
+                if named is None:
+                    raise
+                refused = refused | {named}
+            else:
+                self._refused |= refused
+                return reply, tuple(name for name in instead if name in refused & body.keys())
 
     async def aclose(self) -> None:
         """Close its connections."""

@@ -77,7 +77,7 @@ _CUT_SHORT = {
 }
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Completions(Api):
     """Chat Completions; requests have a seed, if `seeded`."""
 
@@ -91,8 +91,7 @@ class Completions(Api):
             **self.settings,
             **self._form(sheet),
         }
-        data, refused = await self._refusals.post(
-            self.client,
+        data, refused = await self.post(
             "/chat/completions",
             body,
             instead={"temperature": {}, "seed": {}},
