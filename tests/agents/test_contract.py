@@ -9,7 +9,6 @@ import pytest
 
 from keval_testing.agent_kit import AGENT_RULES, broken_by
 from keval_testing.agent_stage import AgentStage
-from keval_testing.broken_rules import Checklist
 from keval_testing.subject import OPTIONS_RULES, Subject, model_options
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
@@ -39,9 +38,9 @@ def test_what_adapters_cannot_keep_are_rules() -> None:
     ],
 )
 def test_the_options_of_an_adapter_are_strict(name: str, options: dict[str, object]) -> None:
-    subject = Subject.of("keval.agents", name, options)
-    models = dict.fromkeys(model_options(subject.target), "acme/any")
-    checklist = Checklist(subject.told, OPTIONS_RULES)
+    named = Subject.of("keval.agents", name, options, OPTIONS_RULES)
+    models = dict.fromkeys(model_options(named.target), "acme/any")
+    subject = attrs.evolve(named, options={**models, **options})
 
-    assert attrs.evolve(subject, options={**models, **options}).check_options(checklist)
-    assert [] == checklist.found
+    assert subject.check_options()
+    assert [] == subject.found

@@ -17,8 +17,7 @@ from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_testing import calls_tools, refuses, says
 from keval_testing.agent_stage import QUESTION, AgentStage, Outcome
-from keval_testing.scripted_model import ReceivedRequest, ScriptedReply, Send
-from keval_testing.scripted_model import Reply
+from keval_testing.scripted_model import ReceivedRequest, Reply, ScriptedReply, Send
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4

@@ -13,10 +13,9 @@ import keval_metrics_weather
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial, Usage
 from keval_metrics_basic import Contains
 from keval_metrics_basic.answers import Equals, Regex, Similarity
-from keval_metrics_basic.tools import ExpectedCall
 from keval_metrics_basic.json_schema import JsonSchema
 from keval_metrics_basic.resources import Latency, Tokens, Turns
-from keval_metrics_basic.tools import ArgumentMatch, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
+from keval_metrics_basic.tools import ArgumentMatch, ExpectedCall, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
 from keval_testing import check_metric
 
 NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]

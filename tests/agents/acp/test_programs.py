@@ -14,8 +14,7 @@ from keval.plugin import ModelError
 from keval_command import Session
 from keval_testing import calls_tools, refuses, says
 from keval_testing.agent_stage import INSTRUCTIONS, QUESTION, AgentStage, Outcome
-from keval_testing.scripted_model import ReceivedRequest, ScriptedReply
-from keval_testing.scripted_model import offered_name
+from keval_testing.scripted_model import ReceivedRequest, ScriptedReply, offered_name
 from tests.agents.stage import Adapter
 from tests.coding_agents import RECIPES, installed
 from tests.processes import children

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
-from keval_metrics_basic.tools import ExpectedCall
-from keval_metrics_basic.tools import ArgumentMatch, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
+from keval_metrics_basic.tools import ArgumentMatch, ExpectedCall, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
 from tests.metrics.basic.conftest import make_trial as trial
 
 OSLO = ToolCall("get_weather", {"city": "Oslo", "days": 3})

@@ -12,7 +12,8 @@ import attrs
 import orjson
 
 from keval import Run, RunError, Sample
-from keval.plugin import dump, explained, read_kept, replacing
+from keval.files import read_kept
+from keval.plugin import dump, explained, replacing
 from keval_instrument.material import RUNS, Material, RunName, WrittenAnswer
 
 _RECORD = "check.json"

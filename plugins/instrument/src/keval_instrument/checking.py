@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keval import RunError
-from keval.plugin import Evaluation, RunOptions, Source, find_run, make_plan, redactor, run_to_end
+from keval.cli.messages import redactor
+from keval.cli.session import run_to_end
+from keval.config.source import Source
+from keval.plan.build import make_plan
+from keval.plugin import Evaluation
+from keval.run.active_run import RunOptions
+from keval.store.run import find_run
 from keval_instrument import verify
 from keval_instrument.bounds import Bound, read_bounds
 from keval_instrument.check_folder import CheckFolder

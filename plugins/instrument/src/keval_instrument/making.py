@@ -11,27 +11,21 @@ from typing import Any
 import attrs
 
 from keval import Run
-from keval.plugin import (
-    Budget,
-    ComparingJudge,
-    Evaluation,
-    Plan,
-    RunOptions,
-    carry_out,
-    effective,
-    make_plan,
-    message_console,
-    redactor,
-    run_plan,
-    run_to_end,
-    tell,
-    with_data,
-)
+from keval.cli.console import message_console
+from keval.cli.messages import redactor, tell
+from keval.cli.session import carry_out, run_to_end
+from keval.config.evaluation import Budget
+from keval.config.load import effective, with_data
+from keval.plan.build import make_plan
+from keval.plugin import ComparingJudge, Evaluation, Plan
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
 from keval_instrument.check_folder import CheckFolder
 from keval_instrument.material import Material, RunName, WrittenAnswer
 from keval_instrument.settings import settings_of
-from keval_report import Progress, total_cost
-from keval_viewer import ServedModel
+from keval_report.terminal.progress import Progress
+from keval_report.totals import total_cost
+from keval_viewer.interactive.served_model import ServedModel
 
 
 @attrs.define

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 
 from keval import Sample
-from keval.plugin import Scorer
+from keval.records.scores import Scorer
 from keval_instrument.findings import Defect, Examined, Figure, share_figure
 from keval_instrument.gradings import Answer, gradings_of, scorer_name, sources_of
 from keval_instrument.material import Material

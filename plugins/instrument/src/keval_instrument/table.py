@@ -9,9 +9,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.plugin import counted, interval, print_sections
+from keval.cli.console import print_sections
+from keval.records.formats import counted, interval
 from keval_instrument.findings import Checked, Examined, Figure
-from keval_report import flowed, folded, labelled, one_line, padded
+from keval_report.words import flowed, folded, labelled, one_line, padded
 
 _MOST_ROWS = 6
 _MOST_COLUMNS = 4

@@ -16,7 +16,7 @@ import attrs
 
 from keval import Sample
 from keval.seams.interfaces import ConcurrencyLimited, DeclaresVolatile
-from keval_replay import ComparableRequest, first_difference, without_volatile
+from keval_replay.request_comparison import ComparableRequest, first_difference, without_volatile
 from keval_testing.agent_stage import ADD, FIVE, BreaksOffError, Trials, error_text, messages_of
 from keval_testing.left_behind import Belongings, own_temporary_folder
 from keval_testing.scripted_model import ReceivedRequest, ScriptedReply, calls_tools, refuses, says

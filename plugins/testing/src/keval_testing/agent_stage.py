@@ -15,13 +15,14 @@ from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import check, merge
 from keval.plan.plan import models_of
-from keval.plugin import Asker, Model, TranscriptBuilder, TrialError
+from keval.plugin import Model, TranscriptBuilder, TrialError
+from keval.records.models import Asker
 from keval.seams import registry
 from keval.seams.contexts import Context, ServerSpec
 from keval.seams.infrastructure import ConnectedServer, ModelProxy, ServerProxy
 from keval.seams.interfaces import Agent, Closable, Preparable, has_flag
 from keval.seams.live_events import EmitEvent
-from keval_replay import PlayedGate
+from keval_replay.played_gate import PlayedGate
 from keval_testing import stubs
 from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, calls_tools, says
 

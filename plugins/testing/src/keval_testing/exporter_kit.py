@@ -15,10 +15,13 @@ import attrs
 
 from keval import Run, RunError, Sample, Scale, Score, Transcript, Trial
 from keval.config.load import read_evaluation
+from keval.config.source import Source
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
+from keval.plan.build import make_plan
 from keval.plan.plan import ResolvedPlugin, Scorers
-from keval.plugin import Context, Source, TrialError, is_blank, make_plan, run_plan
+from keval.plugin import Context, TrialError, is_blank
+from keval.run.flow import run_plan
 from keval.seams.exporters import Exported
 from keval.seams.registry import Component
 from keval_testing.calls import excerpt

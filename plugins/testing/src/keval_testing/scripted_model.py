@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope
 from keval import Usage
 from keval.plugin import Endpoint, Model, Wire
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, build_app, wire_urls
-from keval_loopback import CLOSE, serve
+from keval_loopback.serving import CLOSE, serve
 
 
 @attrs.frozen

@@ -13,7 +13,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, counted
+from keval.plugin import ServerLostError
+from keval.records.formats import counted
 from keval_start.generate.checks import KnownQuestions, has_all, names_today, states, unsupported
 from keval_start.generate.requests import DraftQuestion, UnanswerableDraft, Writer
 from keval_start.generate.toolbox import Call, ProposedCall, Toolbox

@@ -14,7 +14,7 @@ from keval_clients.replies import read_json
 from keval_judges import fence, fence_code, read_object, shown
 from keval_mcp import Tool
 from keval_start.generate.toolbox import Call, ProposedCall
-from keval_viewer import ServedModel
+from keval_viewer.interactive.served_model import ServedModel
 
 T = TypeVar("T")
 

@@ -15,11 +15,9 @@ import attrs
 import click
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keval.plugin import ConfigError, Problem, explained, tell
+from keval.cli.messages import tell
+from keval.plugin import ConfigError, Problem, explained
 from keval.seams.installation import Installation
-<<<<<<< HEAD
-from keval_start.new.command import KINDS, Package
-=======
 
 
 @attrs.frozen
@@ -182,7 +180,6 @@ def _range(installed: str) -> str:
     """Return the versions of keval that the package is for: those of the installed minor version."""
     major, minor, *_ = installed.split(".")
     return f">={major}.{minor},<{major}.{int(minor) + 1}"
->>>>>>> b7dd0110 (Ship keval generate with keval-start instead of a package of its own)
 
 
 @click.command("new")
