@@ -87,7 +87,8 @@ def test_what_is_wrong_is_said_at_its_place(
 
 def test_checking_a_config_imports_no_sdk() -> None:
     code = (
-        "import sys\nfrom keval.plugin import Model\nfrom keval_judges import Anthropic, OpenAI, attacks\n"
+        "import sys\nfrom keval.plugin import Model\nfrom keval_judges import attacks\n"
+        "from keval_judges.anthropic_judge import Anthropic\nfrom keval_judges.openai_judge import OpenAI\n"
         "OpenAI(model=Model('a', 'b')), Anthropic(model=Model('a', 'b')), attacks()\n"
         "print([name for name in ('openai', 'anthropic', 'aiohttp', 'httpx2') if name in sys.modules])"
     )
