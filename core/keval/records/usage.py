@@ -83,6 +83,10 @@ class Usage:
             return self
         return Usage(impossible=f"{self.least} tokens of one model call")
 
+    def estimated(self, tokens: int) -> Usage:
+        """Return the same, with what keval estimates where nobody tells the total."""
+        return self if self.total is not None or not tokens else attrs.evolve(self, at_least=max(self.least, tokens))
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             _plus(self.input_tokens, other.input_tokens),
@@ -91,6 +95,27 @@ class Usage:
             _plus(self.reasoning_tokens, other.reasoning_tokens),
             self.impossible or other.impossible,
         )
+
+
+@attrs.define
+class ModelUse:
+    """The replies of models that one side told of, the agent or the proxy; `usage` is `None` before the first."""
+
+    calls: int = 0
+    usage: Usage | None = None
+    replies: list[float] = attrs.field(factory=list)
+    by_model: dict[str, Usage] = attrs.field(factory=dict)
+
+    def add(self, usage: Usage | None, at: float | None = None, model: str | None = None) -> Usage:
+        """Count a reply, which came `at` seconds after the first turn began; returns what it is taken to have used."""
+        spent = (usage or Usage()).of_reply
+        self.calls += 1
+        self.usage = spent if self.usage is None else self.usage + spent
+        if model is not None:
+            self.by_model[model] = self.by_model[model] + spent if model in self.by_model else spent
+        if at is not None:
+            self.replies.append(at)
+        return spent
 
 
 def _shown(count: object) -> str:

@@ -18,7 +18,7 @@ from keval.records.scores import LARGEST, Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge, Judge
-from keval.seams.transcript_builder import JudgementBuilder
+from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.use_meter import RunBudget
 
 KeepJudgement: TypeAlias = Callable[[str, bytes], object]

@@ -16,8 +16,9 @@ from keval.records.models import ModelAccess
 from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
 from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample, Trial
+from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.live_events import EmitEvent
-from keval.seams.transcript_builder import JudgementBuilder, TextLog, TranscriptBuilder
+from keval.seams.transcript_builder import TextLog, TranscriptBuilder
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]

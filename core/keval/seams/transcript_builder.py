@@ -1,10 +1,10 @@
-"""Builders: adapters and judges report to one while they work, and keval makes records of what they reported."""
+"""The transcript builder: adapters report to one while they work, and keval makes a record of what they reported."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -13,7 +13,6 @@ import attrs
 
 from keval.errors import ModelError, TrialError
 from keval.records.end_state import GivenText
-from keval.records.scores import Judgement
 from keval.records.servers import CallLog, McpServer
 from keval.records.transcript import (
     Blob,
@@ -26,8 +25,7 @@ from keval.records.transcript import (
     ToolCall,
     Transcript,
 )
-from keval.records.trial import Failure
-from keval.records.usage import Usage
+from keval.records.usage import ModelUse, Usage
 from keval.seams.blank_text import is_blank
 from keval.seams.finish_reason import SILENCE, FinishReason
 from keval.seams.live_events import EmitEvent, EventKind
@@ -35,9 +33,8 @@ from keval.seams.model_text import split_reasoning
 from keval.seams.use_meter import UseMeter
 
 _LONGEST = 10_000
-"""Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
+"""Characters that are kept of a refusal."""
 _LONGEST_WRITTEN = 2_000
-_MOST_CLAIMS = 100
 _MOST_DENIED = 20
 """Kinds of denied requests that a transcript lists; any others are counted together."""
 _LONGEST_DENIED = 200
@@ -54,27 +51,6 @@ class TextLog(Protocol):
     def texts(self) -> tuple[GivenText, ...]:
         """Return the texts, and what became of each."""
         ...
-
-
-@attrs.define
-class _ModelUse:
-    """The replies of models that one side told of, the agent or the proxy; `usage` is `None` before the first."""
-
-    calls: int = 0
-    usage: Usage | None = None
-    replies: list[float] = attrs.field(factory=list)
-    by_model: dict[str, Usage] = attrs.field(factory=dict)
-
-    def add(self, usage: Usage | None, at: float | None = None, model: str | None = None) -> Usage:
-        """Count a reply, which came `at` seconds after the first turn began; returns what it is taken to have used."""
-        spent = (usage or Usage()).of_reply
-        self.calls += 1
-        self.usage = spent if self.usage is None else self.usage + spent
-        if model is not None:
-            self.by_model[model] = self.by_model[model] + spent if model in self.by_model else spent
-        if at is not None:
-            self.replies.append(at)
-        return spent
 
 
 @attrs.define
@@ -96,8 +72,8 @@ class TranscriptBuilder:
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
-    _told: _ModelUse = attrs.field(factory=_ModelUse, init=False)
-    _seen: _ModelUse = attrs.field(factory=_ModelUse, init=False)
+    _told: ModelUse = attrs.field(factory=ModelUse, init=False)
+    _seen: ModelUse = attrs.field(factory=ModelUse, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
     _refusals: list[Refusal] = attrs.field(factory=list, init=False)
@@ -333,7 +309,7 @@ class TranscriptBuilder:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
-        self._told, self._seen, self._passed = _ModelUse(), _ModelUse(), 0
+        self._told, self._seen, self._passed = ModelUse(), ModelUse(), 0
         self._request, self._is_relayed = None, False
         self._denied, self._denial, self._refusals = {}, None, []
 
@@ -370,7 +346,7 @@ class TranscriptBuilder:
         after its last turn. Where nobody tells the tokens, they are estimated.
         """
         settled = self._completed(transcript)
-        usage = _estimated(settled.usage, self._passed)
+        usage = settled.usage.estimated(self._passed)
         return settled if usage is settled.usage else attrs.evolve(settled, usage=usage)
 
     def _completed(self, transcript: Transcript) -> Transcript:
@@ -422,63 +398,6 @@ class TranscriptBuilder:
     def _tell(self, kind: EventKind, **data: Any) -> None:
         if self._emit is not None:
             self._emit(kind, data)
-
-
-@attrs.define
-class JudgementBuilder:
-    """Collects what one judgement took, over all attempts at it."""
-
-    _use: _ModelUse = attrs.field(factory=_ModelUse, init=False)
-    _refusals: int = attrs.field(default=0, init=False)
-    _passed: int = attrs.field(default=0, init=False)
-    _rejected: list[str] = attrs.field(factory=list, init=False)
-    _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
-
-    def model_called(self, usage: Usage | None = None) -> None:
-        """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
-        self._use.add(usage)
-
-    def passed(self, tokens: int) -> None:
-        """Be told about how many tokens a request and its reply had."""
-        self._passed += tokens
-
-    def refused(self, refusal: Refusal) -> None:
-        """Report that a model request was refused and is sent again."""
-        self._refusals += 1
-
-    def rejected(self, reply: str) -> None:
-        """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
-
-        The first 10,000 characters of a longer reply are kept, with its length.
-        """
-        kept = reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)"
-        self._rejected.append(kept)
-
-    def unverified(self, claims: Iterable[str]) -> None:
-        """Report what the answer states and the judge could neither confirm nor refute; the latest report counts.
-
-        Report an empty list where there is no such claim, and nothing where the judge did not say. The first 100 claims
-        are kept.
-        """
-        if isinstance(claims, str):
-            raise TypeError("unverified claims are a list of texts, not one text")
-        self._claims = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
-
-    def judgement(self, repetition: int = 1, attempts: Sequence[Failure] = ()) -> Judgement:
-        """Return what was reported so far."""
-        return Judgement(
-            repetition=repetition,
-            unverified_claims=self._claims,
-            model_calls=self._use.calls or None,
-            usage=_estimated(self._use.usage or Usage(), self._passed),
-            rejected=tuple(self._rejected),
-            attempts=tuple(attempts),
-            refusals=self._refusals,
-        )
-
-
-def _estimated(usage: Usage, tokens: int) -> Usage:
-    return usage if usage.total is not None or not tokens else attrs.evolve(usage, at_least=max(usage.least, tokens))
 
 
 _builder: ContextVar[TranscriptBuilder | None] = ContextVar("keval_recorder", default=None)

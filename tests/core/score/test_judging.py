@@ -7,7 +7,7 @@ import json
 import pytest
 
 from keval.plugin import TranscriptBuilder, TrialError
-from keval.seams.transcript_builder import JudgementBuilder
+from keval.seams.judgement_builder import JudgementBuilder
 from tests.conftest import Project, scale_of
 
 CONFIG = """

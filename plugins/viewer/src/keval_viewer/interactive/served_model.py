@@ -27,8 +27,8 @@ from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.contexts import JudgeContext
 from keval.seams.hooks import Hooks
+from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.replies import RepliesInJson, StructuredRequest
-from keval.seams.transcript_builder import JudgementBuilder
 from keval.seams.use_meter import RunBudget, Unbounded
 from keval_analysis.findings.cost import Cost
 
