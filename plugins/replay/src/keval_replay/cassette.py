@@ -17,7 +17,6 @@ from keval.records.cassettes import (
     Deliver,
     ModelTraffic,
     ReplayMissError,
-    ServerCassette,
     ServerTraffic,
     ServerTrafficKind,
     TrafficError,
@@ -231,7 +230,7 @@ class AttemptCassette:
             self._refusals.remove(found)
         return found
 
-    def server(self, name: str) -> ServerCassette:
+    def server(self, name: str) -> PlayedServer:
         """Return what plays a server."""
         exchanges = [each for each in self._playback.traffic if isinstance(each, ServerTraffic) and each.server == name]
         return PlayedServer(self._playback, name, exchanges, partial(self.listed, name))

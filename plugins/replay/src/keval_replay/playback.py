@@ -11,14 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import attrs
 
-from keval.records.cassettes import (
-    Deliver,
-    ModelTraffic,
-    ReplayMissError,
-    ServerTraffic,
-    Traffic,
-    TrafficError,
-)
+from keval.records.cassettes import Deliver, ModelTraffic, ReplayMissError, ServerTraffic, Traffic, TrafficError
 
 T = TypeVar("T", ModelTraffic, ServerTraffic)
 
@@ -59,10 +52,10 @@ class Playback:
     _expiry: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        kinds = [(each, each.kind if isinstance(each, ServerTraffic) else "model") for each in self.traffic]
-        self._news = [each for each, kind in kinds if isinstance(each, ServerTraffic) and kind in _NEWS]
+        self._news = [each for each in self.traffic if isinstance(each, ServerTraffic) and each.kind in _NEWS]
         asked = [each for each in self._news if each.kind == "asked"]
-        played = [each for each, kind in kinds if kind not in (*_NEWS, *_BORDERS)]
+        aside = (*_NEWS, *_BORDERS)
+        played = [each for each in self.traffic if not (isinstance(each, ServerTraffic) and each.kind in aside)]
         self._numbers = [number for each in played for number in (each.began, each.ended) if number is not None]
         self._open = {each.ended for each in (*played, *asked) if each.ended is not None}
         self._abandoned = {each.began for each in played if each.ended is None}
@@ -109,9 +102,7 @@ class Playback:
         if end is None:
             await asyncio.get_running_loop().create_future()
             return
-        while (
-            news := next((each for each in self._news if each.began < end and self._hearer(each)), None)
-        ) is not None:
+        while news := next((each for each in self._news if each.began < end and self._hearer(each)), None):
             await self._ended_before(news.began)
             await self.deliver_before(news.began + 1)
         await self._ended_before(end)

@@ -17,13 +17,7 @@ import attrs
 import orjson
 
 from keval.errors import PreflightError, RunError
-from keval.records.cassettes import (
-    Deliver,
-    ReplayMissError,
-    ServerTraffic,
-    ServerTrafficKind,
-    TrafficError,
-)
+from keval.records.cassettes import Deliver, ReplayMissError, ServerTraffic, ServerTrafficKind, TrafficError
 from keval.records.interventions import RecordedResults
 from keval.records.manifest import AnswersEntry
 from keval.records.servers import McpServer
@@ -139,18 +133,13 @@ class RecordedResultsReader:
         return found
 
     @cached_property
-    def exchange(self) -> Callable[[_Place], ServerTraffic]:
+    def _of_trial(self) -> Callable[[str], Sequence[Any]]:
+        return lru_cache(_CACHED)(self.recording.of_trial)  # of this recording alone: no reader keeps another's
+
+    def exchange(self, place: _Place) -> ServerTraffic:
         """Return the exchange at a place; the last trials stay in memory."""
-
-        @lru_cache(_CACHED)
-        def of_trial(id: str) -> Sequence[Any]:
-            return self.recording.of_trial(id)
-
-        def read(place: _Place) -> ServerTraffic:
-            found: ServerTraffic = of_trial(place.of.id)[place.number]
-            return found
-
-        return read
+        found: ServerTraffic = self._of_trial(place.of.id)[place.number]
+        return found
 
 
 @attrs.frozen(eq=False)
@@ -199,10 +188,9 @@ class _RecordedResultsServer:
         if not ranked:
             return ()
         _, nearest = min(ranked, key=lambda pair: (pair[0], pair[1].of.id))
+        near = [place for _, place in ranked if place.of == nearest.of]
         # The attempt that was answered is the last one.
-        return sorted(
-            (place for _, place in ranked if place.of == nearest.of), key=lambda place: (-place.attempt, place.number)
-        )
+        return sorted(near, key=lambda place: (-place.attempt, place.number))
 
     def _rank(self, of: TrialKey) -> int:
         trial = self.trial

@@ -15,7 +15,7 @@ import attrs
 
 from keval.records.cassettes import REPLAY_MISS, Volatile
 from keval.records.transcript import Message, Transcript
-from keval.records.trial import Attempt, Failure, Trial
+from keval.records.trial import Attempt, Trial
 from keval_replay.request_comparison import without_volatile
 
 _UNKNOWN = repeat((None, None))
@@ -49,8 +49,8 @@ def _restored(
         return _timed(now, None)
     said, was_said = ([_said(message, volatile) for message in each.messages] for each in (now, before))
     # What had no more time ends wherever the agent was at that moment, which no replay hits.
-    cut = _is_late(played.failure) and _is_late(recorded.failure)
-    if cut and _agree(said, was_said) and _agree(_names(now), _names(before)):
+    is_cut = all(each.failure is not None and each.failure.kind == "timeout" for each in (played, recorded))
+    if is_cut and _agree(said, was_said) and _agree(_names(now), _names(before)):
         return before
     if sorted(said) == sorted(was_said) and _without_results(said) == _without_results(was_said):
         now = attrs.evolve(now, messages=before.messages)
@@ -63,10 +63,6 @@ def _said(message: Message, volatile: Sequence[Volatile]) -> _Said:
 
 def _without_results(said: Sequence[_Said]) -> list[_Said]:
     return [each for each in said if each[1] != "tool"]
-
-
-def _is_late(failure: Failure | None) -> bool:
-    return failure is not None and failure.kind == "timeout"
 
 
 def _agree(one: Sequence[object], other: Sequence[object]) -> bool:

@@ -16,9 +16,10 @@ from keval.records.servers import McpServer
 from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerSpec
+from keval.store.serialization import dump
 from keval_replay.frames import FrameFile, FrameKey, encoded_frame, traffic_file
 from keval_replay.recording import traffic_frame
-from keval_replay.traffic_lines import RecordedEndpoint, endpoint_line
+from keval_replay.traffic_lines import RecordedEndpoint
 from keval_replay.traffic_log import TrafficLog
 
 
@@ -108,7 +109,7 @@ class Recorder:
             for model, endpoint in endpoints.items():
                 urls = {wire: self.redact.text(url) for wire, url in endpoint.urls.items()}
                 known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
-                frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
+                frames.append(encoded_frame(FrameKey("endpoint", model=model), [dump(known)]))
             file.append(b"".join(frames))
             yield file
 

@@ -80,16 +80,15 @@ class Recording:
     def endpoints(self) -> Mapping[str, RecordedEndpoint]:
         """What is known of the endpoint of each model, by `provider/name`. Raises RunError."""
         keys = [key for key in self.frames.keys if key.role == "endpoint"]
-        found = [endpoint for key in keys for endpoint in self.frames.read(key, read_endpoint)]
-        return {endpoint.model: endpoint for endpoint in found}
+        return {each.model: each for key in keys for each in self.frames.read(key, read_endpoint)}
 
     def of_trial(self, id: str) -> list[Traffic]:
         """Return the traffic of all attempts at a trial. Raises RunError."""
-        return self._traffic(FrameKey("agent", trial=id))
+        return _read(self.frames, FrameKey("agent", trial=id))
 
     def of_judgement(self, id: str, judge: str, repetition: int) -> list[Traffic]:
         """Return the traffic of all attempts at a judgement of a trial. Raises RunError."""
-        return self._traffic(FrameKey("judge", trial=id, judge=judge, repetition=repetition))
+        return _read(self.frames, FrameKey("judge", trial=id, judge=judge, repetition=repetition))
 
     def attempt(self, id: str, number: int) -> RecordedAttempt | None:
         """Return an attempt at a trial, counted from 1; `None` if nothing of it is known. Raises RunError."""
@@ -122,7 +121,7 @@ class Recording:
         Raises PreflightError: this was not kept; and RunError: it is damaged.
         """
         key = FrameKey("server", condition=condition, server=server)
-        for each in self._traffic(key):
+        for each in _read(self.frames, key):
             if isinstance(each, ServerTraffic) and each.result is not None:
                 return each.result
         raise PreflightError(
@@ -130,8 +129,9 @@ class Recording:
             " replay the recorded contexts, or run live"
         )
 
-    def _traffic(self, key: FrameKey) -> list[Traffic]:
-        return self.frames.read(key, read_traffic) if key in self.frames else []
+
+def _read(frames: Frames, key: FrameKey) -> list[Traffic]:
+    return frames.read(key, read_traffic) if key in frames else []
 
 
 def traffic_of(run: Run, trial: str) -> list[Traffic]:
@@ -141,8 +141,7 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
     """
     if run.manifest.recording is None or not traffic_file(run.path).exists():
         return []
-    frames, key = Frames(traffic_file(run.path)), FrameKey("agent", trial=trial)
-    return frames.read(key, read_traffic) if key in frames else []
+    return _read(Frames(traffic_file(run.path)), FrameKey("agent", trial=trial))
 
 
 def traffic_frame(key: FrameKey, traffic: Iterable[Traffic], redact: Redactor) -> bytes:

@@ -39,19 +39,14 @@ class LiveSide:
     redactor: Redactor
     trials: int = attrs.field(default=0, init=False)
     judgements: int = attrs.field(default=0, init=False)
-    _up: tuple[Ready, PlanWorker] | None = attrs.field(default=None, init=False)
+    _worker: PlanWorker | None = attrs.field(default=None, init=False)
     _bringing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Run a trial whole, and record it. Raises RunError: what it needs is not there."""
-        _, worker = await self._brought_up()
+        worker = await self.worker()
         self.trials += 1
         return await worker.run(key, sample, outbox)
-
-    async def ready(self) -> Ready:
-        """Return what is up. Raises RunError: what is needed is not there."""
-        ready, _ = await self._brought_up()
-        return ready
 
     def counted(self, manifest: Manifest) -> Manifest:
         """Return the manifest with how many trials and judgements were live."""
@@ -60,18 +55,18 @@ class LiveSide:
         )
         return attrs.evolve(manifest, replay=entry)
 
-    async def _brought_up(self) -> tuple[Ready, PlanWorker]:
+    async def worker(self) -> PlanWorker:
+        """Return a worker for which all is up. Raises RunError: what is needed is not there."""
         async with self._bringing:
-            if self._up is None:
+            if self._worker is None:
                 try:
                     ready = await preflight(self.plan, self.scope, self.redactor, traffic=Recorder(self.redactor))
                     check_tool_listings(self.recording.manifest, ready)
                 except PreflightError as error:
                     told = "requests that are not in the recording cannot be made live either"
                     raise RunError("\n  ".join([f"{told}:", *error.problems])) from error
-                rates = Rates.of(self.recording.manifest)
-                self._up = ready, PlanWorker(self.plan, ready, rates=rates)
-            return self._up
+                self._worker = PlanWorker(self.plan, ready, rates=Rates.of(self.recording.manifest))
+            return self._worker
 
 
 @attrs.frozen(eq=False)
@@ -134,7 +129,7 @@ class _ReplayingJudge:
                 traffic = self.recording.of_judgement(trial.id, label, repetition)
                 keep(trial.id, traffic_frame(frame, traffic, self.live.redactor))
             return verdicts, judgement
-        ready = await self.live.ready()
+        ready = (await self.live.worker()).ready
         self.live.judgements += 1
         retry_policy = RetryPolicy(played.execution.retry, asyncio.sleep, played.retry_policy.rng)
         live = attrs.evolve(self.played, judge=ready.judges[label], exchange=ready.exchange, retry_policy=retry_policy)

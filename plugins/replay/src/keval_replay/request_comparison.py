@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
+from itertools import compress, zip_longest
 from typing import Any
 
 import attrs
@@ -145,12 +145,8 @@ _WIDTH = 160
 _BEFORE = 40
 
 
-@attrs.frozen
-class _Absent:
-    """Stands where one of two requests has nothing."""
-
-
-_ABSENT = _Absent()
+_ABSENT = object()
+"""Stands where one of two requests has nothing."""
 
 
 @attrs.frozen
@@ -350,54 +346,49 @@ def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> Compa
 def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:
     """Return JSON, or a text, without the fields that are volatile, with a mark in place of such texts, and sorted."""
     fields, orders, patterns = _rules(tuple(volatile))
-    for field in fields:
-        value = _without(value, field)
-    for path, key in orders:
-        value = _sorted(value, path, key)
+    for *path, key in fields:
+        value = _changed_at(value, path, partial(_without, key))
+    for *path, _, key in orders:
+        value = _changed_at(value, path, partial(_sorted, key))
     return value if patterns is None else _marked(value, patterns)
 
 
 @lru_cache
 def _rules(
     volatile: tuple[Volatile, ...],
-) -> tuple[Sequence[Sequence[str]], Sequence[tuple[Sequence[str], str]], re.Pattern[str] | None]:
+) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]], re.Pattern[str] | None]:
     fields = [each.field.split(".") for each in volatile if each.field is not None]
-    ways = [each.order.split(".") for each in volatile if each.order is not None]
+    orders = [each.order.split(".") for each in volatile if each.order is not None]
     patterns = [f"(?:{each.pattern})" for each in volatile if each.pattern is not None]
-    return fields, [(way[:-2], way[-1]) for way in ways], re.compile("|".join(patterns)) if patterns else None
+    return fields, orders, re.compile("|".join(patterns)) if patterns else None
 
 
-def _without(value: Any, field: Sequence[str]) -> Any:
-    """Return JSON without a field; a `*` in its path stands for every item of a list or object."""
-    key, *rest = field
-    if isinstance(value, list):
-        if not rest:
-            return [] if key == "*" else value
-        return [_without(item, rest) for item in value] if key == "*" else value
-    if not isinstance(value, dict) or (key != "*" and key not in value):
-        return value
-    if not rest:
-        return {name: item for name, item in value.items() if key not in (name, "*")}
-    return {name: _without(item, rest) if key in (name, "*") else item for name, item in value.items()}
-
-
-def _sorted(value: Any, path: Sequence[str], key: str) -> Any:
-    """Return JSON in which the items of the list at this path that have this key are sorted by it, in their places."""
+def _changed_at(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
+    """Return JSON with what is at a path changed; a `*` in it stands for every item of a list or object."""
     if not path:
-        if not isinstance(value, list):
-            return value
-        places = [place for place, item in enumerate(value) if isinstance(item, dict) and key in item]
-        items = sorted((value[place] for place in places), key=lambda item: str(item[key]))
-        found = list(value)
-        for place, item in zip(places, items, strict=True):
-            found[place] = item
-        return found
-    first, *rest = path
+        return change(value)
+    key, *rest = path
     if isinstance(value, list):
-        return [_sorted(item, rest, key) for item in value] if first == "*" else value
+        return [_changed_at(item, rest, change) for item in value] if key == "*" else value
     if isinstance(value, dict):
-        return {name: _sorted(item, rest, key) if first in (name, "*") else item for name, item in value.items()}
+        return {name: _changed_at(item, rest, change) if key in (name, "*") else item for name, item in value.items()}
     return value
+
+
+def _without(key: str, value: Any) -> Any:
+    """Return an object without a key; without any item, as a list is then, too, if it is `*`."""
+    if isinstance(value, dict):
+        return {name: item for name, item in value.items() if key not in (name, "*")}
+    return [] if key == "*" and isinstance(value, list) else value
+
+
+def _sorted(key: str, value: Any) -> Any:
+    """Return a list whose items that have this key are sorted by it, in their places."""
+    if not isinstance(value, list):
+        return value
+    keyed = [isinstance(item, dict) and key in item for item in value]
+    ordered = iter(sorted(compress(value, keyed), key=lambda item: str(item[key])))
+    return [next(ordered) if has_key else item for item, has_key in zip(value, keyed, strict=True)]
 
 
 def _marked(value: Any, patterns: re.Pattern[str]) -> Any:

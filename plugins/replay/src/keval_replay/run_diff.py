@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import orjson
@@ -14,7 +14,7 @@ from keval.errors import PluginError, RunError
 from keval.records.cassettes import Volatile
 from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine
-from keval.records.trial import Sample, Trial
+from keval.records.trial import Trial
 from keval.seams import registry
 from keval.store.run import Run
 from keval.store.serialization import dump, sample_line, score_line, to_plain, trial_line
@@ -54,32 +54,22 @@ _LOOPBACK_PORT = re.compile(rb"\b(127\.0\.0\.1|localhost):\d{1,5}\b")
 
 def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
     """Return what a run was made of, without when, where and by what versions; those are `Manifest.versions`."""
-    plain: dict[str, Any] = to_plain(manifest)
-    plain = {name: value for name, value in plain.items() if name not in _OF_THE_RUN}
-    config = {name: value for name, value in plain["config"].items() if name != "budget"}
+    plain = _without(to_plain(manifest), *_OF_THE_RUN)
+    config = plain["config"] = _without(plain["config"], "budget")
     contexts = config.pop("contexts", None)
     if isinstance(contexts, dict) and (used := used_contexts(manifest)):
         config["contexts"] = used
-    execution = config.get("execution")
-    if isinstance(execution, dict):
+    if isinstance(execution := config.get("execution"), dict):
         # An option that is not set is the same as one that the version before did not have.
-        config["execution"] = {
-            name: value for name, value in execution.items() if value is not None and name not in _OF_THE_MACHINE
-        }
-    plain["config"] = config
+        unset = [name for name, value in execution.items() if value is None]
+        config["execution"] = _without(execution, *unset, *_OF_THE_MACHINE)
     # The samples are compared one by one, and a file may have others besides.
-    plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name not in ("path", "sha256")}
+    plain["dataset"] = _without(plain["dataset"], "path", "sha256")
     # The digest covers versions; what else it covers stands beside it.
     plain["scorers"] = {
-        _scorer(entry["metric"], entry["judge"]): {name: value for name, value in entry.items() if name != "digest"}
-        for entry in plain["scorers"]
+        _scorer(entry["metric"], entry["judge"]): _without(entry, "digest") for entry in plain["scorers"]
     }
     return _read(canonical_bytes(plain))
-
-
-def canonical_sample(sample: Sample) -> dict[str, Any]:
-    """Return a sample as it was asked."""
-    return _read(sample_line(sample))
 
 
 def canonical_trial(trial: Trial, volatile: Sequence[Volatile] = (), *, times: bool = False) -> dict[str, Any]:
@@ -148,25 +138,28 @@ def _scorer(metric: str, judge: str | None) -> str:
 
 
 def _failure(failure: dict[str, Any] | None) -> dict[str, Any] | None:
-    return failure and {name: value for name, value in failure.items() if name != "traceback"}
+    return failure and _without(failure, "traceback")
 
 
 def _transcript(transcript: dict[str, Any] | None, times: bool) -> dict[str, Any] | None:
     if transcript is None or times:
         return transcript
-    kept = _without(transcript, _TIMES[""])
+    kept = _without(transcript, *_TIMES[""])
     for part, names in _TIMES.items():
         if part in kept:
-            kept[part] = [_without(record, names) for record in kept[part]]
+            kept[part] = [_without(record, *names) for record in kept[part]]
     if (end := kept.get("end_state")) is not None:
         # How the workspace was made depends on the machine, and what checks wrote tells of times.
-        checks = [_without(check, ("duration", "output")) for check in end["checks"]]
-        kept["end_state"] = {**_without(end, ("facts",)), "checks": checks}
+        checks = [_without(check, "duration", "output") for check in end["checks"]]
+        kept["end_state"] = {**_without(end, "facts"), "checks": checks}
     return kept
 
 
-def _without(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _without(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in names}
+
+
+Side: TypeAlias = Literal["before", "now"]
 
 
 @attrs.frozen
@@ -179,7 +172,7 @@ class Change:
     path: str
     before: Any
     now: Any
-    only_in: Literal["before", "now"] | None = None
+    only_in: Side | None = None
 
 
 @attrs.frozen
@@ -192,7 +185,7 @@ class DifferentItem:
     kind: Literal["sample", "trial"]
     id: str
     changes: tuple[Change, ...] = ()
-    only_in: Literal["before", "now"] | None = None
+    only_in: Side | None = None
 
 
 @attrs.define
@@ -203,6 +196,13 @@ class Tally:
     different: int = 0
     only_before: int = 0
     only_now: int = 0
+
+    def count(self, only_in: Side | None, *, differs: bool) -> None:
+        """Count one that is in both runs, or `only_in` one of them."""
+        self.only_before += only_in == "before"
+        self.only_now += only_in == "now"
+        self.different += only_in is None and differs
+        self.equal += only_in is None and not differs
 
     @property
     def all_equal(self) -> bool:
@@ -276,24 +276,26 @@ def _version_changes(before: Manifest, now: Manifest) -> Iterator[Change]:
 def _samples(before: Run, now: Run, tally: Tally) -> Iterator[DifferentItem]:
     ours, theirs = set(before.samples.ids), set(now.samples.ids)
     for name in sorted(ours | theirs):
-        if not (name in ours and name in theirs):
-            yield _alone("sample", name, tally, now_has=name in theirs)
-            continue
-        found = _different(canonical_sample(before.sample(name)), canonical_sample(now.sample(name)))
-        if _counted(tally, bool(found)):
-            yield DifferentItem("sample", name, found)
+        found: tuple[Change, ...] = ()
+        if (only_in := _only_in(name, ours, theirs)) is None:
+            old, new = (_read(sample_line(run.sample(name))) for run in (before, now))
+            found = _different(old, new)
+        tally.count(only_in, differs=bool(found))
+        if only_in or found:
+            yield DifferentItem("sample", name, found, only_in)
 
 
 def _trials(before: Run, now: Run, trials: Tally, scores: Tally, *, times: bool) -> Iterator[DifferentItem]:
     ours, theirs = before.trial_ids(), now.trial_ids()
     volatile = {**volatile_of(before.manifest), **volatile_of(now.manifest)}
     for name in sorted(ours | theirs):
-        scored = _scores(before, now, name, scores)
-        if not (name in ours and name in theirs):
-            yield _alone("trial", name, trials, now_has=name in theirs)
-            continue
-        found = tuple(_unrepeated(_trial(before, now, name, volatile, times=times)))
-        if _counted(trials, bool(found)) or scored:
+        scored, found = _scores(before, now, name, scores), list[Change]()
+        if (only_in := _only_in(name, ours, theirs)) is None:
+            found = [*_unrepeated(_trial(before, now, name, volatile, times=times))]
+        trials.count(only_in, differs=bool(found))
+        if only_in:
+            yield DifferentItem("trial", name, only_in=only_in)
+        elif found or scored:
             yield DifferentItem("trial", name, (*found, *scored))
 
 
@@ -323,13 +325,12 @@ def _scores(before: Run, now: Run, trial: str, tally: Tally) -> tuple[Change, ..
     ours, theirs = (dict(map(canonical_score, run.scores_of(trial))) for run in (before, now))
     changes: list[Change] = []
     for name in dict.fromkeys((*ours, *theirs)):
-        if name not in ours or name not in theirs:
-            _count_alone(tally, now_has=name in theirs)
+        if only_in := _only_in(name, ours, theirs):
             value, other = (found.get(name, {}).get("value") for found in (ours, theirs))
-            changes.append(Change(f"scores.{name}", value, other, "now" if name in theirs else "before"))
-            continue
-        found = _different(ours[name], theirs[name], f"scores.{name}")
-        _counted(tally, bool(found))
+            found: tuple[Change, ...] = (Change(f"scores.{name}", value, other, only_in),)
+        else:
+            found = _different(ours[name], theirs[name], f"scores.{name}")
+        tally.count(only_in, differs=bool(found))
         changes += found
     return tuple(changes)
 
@@ -342,24 +343,9 @@ def _unrepeated(changes: tuple[Change, ...]) -> Iterator[Change]:
             yield change
 
 
-def _alone(kind: Literal["sample", "trial"], name: str, tally: Tally, *, now_has: bool) -> DifferentItem:
-    _count_alone(tally, now_has=now_has)
-    return DifferentItem(kind, name, only_in="now" if now_has else "before")
-
-
-def _count_alone(tally: Tally, *, now_has: bool) -> None:
-    if now_has:
-        tally.only_now += 1
-    else:
-        tally.only_before += 1
-
-
-def _counted(tally: Tally, differs: bool) -> bool:
-    if differs:
-        tally.different += 1
-    else:
-        tally.equal += 1
-    return differs
+def _only_in(name: object, before: Container[object], now: Container[object]) -> Side | None:
+    """Return which of the two alone has this; `None` if both do."""
+    return "before" if name not in now else "now" if name not in before else None
 
 
 def _different(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> tuple[Change, ...]:
@@ -371,21 +357,16 @@ def _different(before: Mapping[str, Any], now: Mapping[str, Any], path: str = ""
 
 def _changes(path: str, before: Any, now: Any) -> Iterator[Change]:
     """Yield the values that differ, each at its path. Items of lists are compared by their positions."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys((*before, *now)):
-            yield from _at(f"{path}.{key}" if path else str(key), before, now, key)
-    elif isinstance(before, list) and isinstance(now, list):
-        ours, theirs = dict(enumerate(before)), dict(enumerate(now))
-        for position in range(max(len(before), len(now))):
-            yield from _at(f"{path}[{position}]", ours, theirs, position)
-    elif type(before) is not type(now) or before != now:
-        yield Change(path, before, now)
-
-
-def _at(path: str, before: Mapping[Any, Any], now: Mapping[Any, Any], key: Any) -> Iterator[Change]:
-    if key not in now:
-        yield Change(path, before[key], None, "before")
-    elif key not in before:
-        yield Change(path, None, now[key], "now")
-    else:
-        yield from _changes(path, before[key], now[key])
+    are_lists = isinstance(before, list) and isinstance(now, list)
+    if are_lists:
+        before, now = dict(enumerate(before)), dict(enumerate(now))
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        if type(before) is not type(now) or before != now:
+            yield Change(path, before, now)
+        return
+    for key in dict.fromkeys((*before, *now)):
+        at = f"{path}[{key}]" if are_lists else f"{path}.{key}" if path else str(key)
+        if only_in := _only_in(key, before, now):
+            yield Change(at, before.get(key), now.get(key), only_in)
+        else:
+            yield from _changes(at, before[key], now[key])

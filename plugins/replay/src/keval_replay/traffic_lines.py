@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +33,10 @@ class _Piece(NamedTuple):
     start: int
     """Where it begins in its text."""
 
+    @property
+    def text(self) -> str:
+        return str(self.holder[self.key])
+
 
 def without_split_secrets(stream: bytes, redact: Redactor) -> bytes:
     """Return a stream of events without the secrets that strings at the same place of its events spell together.
@@ -44,8 +48,6 @@ def without_split_secrets(stream: bytes, redact: Redactor) -> bytes:
     lines = stream.splitlines(keepends=True)
     data: dict[int, Any] = {}
     texts: dict[_Text, list[_Piece]] = {}
-    spelled: dict[_Text, list[str]] = {}
-    sizes: dict[_Text, int] = {}
     for number, line in enumerate(lines):
         if not line.startswith(_DATA):
             continue
@@ -54,14 +56,13 @@ def without_split_secrets(stream: bytes, redact: Redactor) -> bytes:
         except orjson.JSONDecodeError:
             continue
         for which, holder, key in _strings(data[number], ()):
-            start = sizes.get(which, 0)
-            texts.setdefault(which, []).append(_Piece(number, holder, key, start))
-            spelled.setdefault(which, []).append(holder[key])
-            sizes[which] = start + len(holder[key])
+            pieces = texts.setdefault(which, [])
+            start = pieces[-1].start + len(pieces[-1].text) if pieces else 0
+            pieces.append(_Piece(number, holder, key, start))
     changed = set[int]()
-    for which, pieces in texts.items():
+    for pieces in texts.values():
         # From the end, so that what stands before keeps its place.
-        for begin, end in reversed(redact.places("".join(spelled[which]))):
+        for begin, end in reversed(redact.places("".join(piece.text for piece in pieces))):
             changed |= _replaced(pieces, begin, end)
     for number in changed:
         ending = lines[number][len(lines[number].rstrip(b"\r\n")) :]
@@ -71,19 +72,17 @@ def without_split_secrets(stream: bytes, redact: Redactor) -> bytes:
 
 def _strings(value: Any, path: _Text) -> Iterator[tuple[_Text, Any, Any]]:
     """Yield every string of an event: which text it is a piece of, what holds it, and under which key."""
+    items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
-        here = (*path, *(value.get(name) for name in _INDEXES if isinstance(value.get(name), int | str)))
-        for key, item in value.items():
-            if isinstance(item, str):
-                yield (*here, key), value, key
-            else:
-                yield from _strings(item, (*here, key))
+        path = (*path, *(value.get(name) for name in _INDEXES if isinstance(value.get(name), int | str)))
+        items = value.items()
     elif isinstance(value, list):
-        for key, item in enumerate(value):
-            if isinstance(item, str):
-                yield (*path, key), value, key
-            else:
-                yield from _strings(item, (*path, key))
+        items = enumerate(value)
+    for key, item in items:
+        if isinstance(item, str):
+            yield (*path, key), value, key
+        else:
+            yield from _strings(item, (*path, key))
 
 
 def _replaced(pieces: list[_Piece], begin: int, end: int) -> set[int]:
@@ -91,7 +90,7 @@ def _replaced(pieces: list[_Piece], begin: int, end: int) -> set[int]:
     changed = set[int]()
     mark = MARK
     for piece in pieces:
-        text = piece.holder[piece.key]
+        text = piece.text
         first, last = max(begin - piece.start, 0), min(end - piece.start, len(text))
         if first < last:
             piece.holder[piece.key] = text[:first] + mark + text[last:]
@@ -142,11 +141,6 @@ def read_traffic(line: bytes) -> Traffic:
     answered = _read_body(data)
     chunks = _parts(answered, data.get("chunks", [len(answered)] if answered else []))
     return read_record(ModelTraffic, {**data, "asker": asker, "request": request, "chunks": chunks})
-
-
-def endpoint_line(endpoint: RecordedEndpoint) -> bytes:
-    """Write what is known of an endpoint."""
-    return dump(endpoint)
 
 
 def read_endpoint(line: bytes) -> RecordedEndpoint:

@@ -50,8 +50,8 @@ class TrafficLog:
         except Exception as error:
             opened.end(_error(error))
             raise
-        opened.status = response.status
-        opened.headers = {name: value for name, value in response.headers.items() if _is_kept(name)}
+        headers = {name: value for name, value in response.headers.items() if _is_kept(name)}
+        opened.came = {"status": response.status, "headers": headers}
         response.chunks = opened.kept(response.chunks)
         return response
 
@@ -64,32 +64,25 @@ class TrafficLog:
         return [opened.traffic() for opened in self._opened]
 
     def _begin(self, begun: Traffic) -> _Open:
-        opened = _Open(self, begun, next(self._numbers), self.now(), self.clock())
+        begun = attrs.evolve(begun, error=_ABANDONED, began=next(self._numbers), at=self.now())
+        opened = _Open(self, begun, self.clock())
         self._opened.append(opened)
         return opened
 
 
 @attrs.define(eq=False)
 class _Open:
-    """An exchange that has begun, and what has come of it by now."""
+    """An exchange that has begun, with what has come of it by now. It is abandoned until it ends."""
 
     log: TrafficLog
-    asked: Traffic
-    began: int
-    at: float
+    exchange: Traffic
     since: float
-    status: int | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    came: Mapping[str, Any] = attrs.field(factory=dict)
     chunks: list[bytes] = attrs.field(factory=list)
-    result: Mapping[str, Any] | None = None
-    error: TrafficError | None = None
-    ended: int | None = None
-    seconds: float | None = None
 
-    def end(self, error: TrafficError | None = None) -> None:
-        self.error = error
-        self.ended = next(self.log._numbers)
-        self.seconds = self.log.clock() - self.since
+    def end(self, error: TrafficError | None = None, **came: Any) -> None:
+        seconds = self.log.clock() - self.since
+        self.exchange = attrs.evolve(self.exchange, error=error, ended=next(self.log._numbers), seconds=seconds, **came)
 
     async def kept(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pass on the chunks of a response."""
@@ -103,16 +96,9 @@ class _Open:
         self.end()
 
     def traffic(self) -> Traffic:
-        came: dict[str, Any] = {
-            "error": _ABANDONED if self.ended is None else self.error,
-            "began": self.began,
-            "ended": self.ended,
-            "at": self.at,
-            "seconds": self.seconds,
-        }
-        if isinstance(self.asked, ServerTraffic):
-            return attrs.evolve(self.asked, result=self.result, **came)
-        return attrs.evolve(self.asked, status=self.status, headers=self.headers, chunks=tuple(self.chunks), **came)
+        if isinstance(self.exchange, ServerTraffic):
+            return self.exchange
+        return attrs.evolve(self.exchange, chunks=tuple(self.chunks), **self.came)
 
 
 @attrs.frozen
@@ -133,13 +119,11 @@ class _AttemptServerLog:
     ) -> int:
         begun = ServerTraffic(self.name, kind, method, params or {}, during=during, attempt=self.attempt)
         opened = self.log._begin(begun)
-        self._opened[opened.began] = opened
-        return opened.began
+        self._opened[opened.exchange.began] = opened
+        return opened.exchange.began
 
     def end(self, number: int, result: Mapping[str, Any] | None = None, error: TrafficError | None = None) -> None:
-        opened = self._opened.pop(number)
-        opened.result = result
-        opened.end(error)
+        self._opened.pop(number).end(error, result=result)
 
 
 def _is_kept(header: str) -> bool:

@@ -10,9 +10,9 @@ import pytest
 from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 from keval.records.models import Asker, ModelRequest
 from keval.redaction import MARK, Redactor
+from keval.store.serialization import dump
 from keval_replay.traffic_lines import (
     RecordedEndpoint,
-    endpoint_line,
     read_endpoint,
     read_traffic,
     traffic_line,
@@ -102,6 +102,6 @@ def test_a_stream_with_a_secret_in_pieces_is_cut_anew_after_each_event() -> None
 def test_an_endpoint_is_read_as_it_was_written() -> None:
     endpoint = RecordedEndpoint("p/m", {"openai-chat": "https://x.example/v1", "anthropic": "https://x"}, True)
 
-    again = read_endpoint(endpoint_line(endpoint))
+    again = read_endpoint(dump(endpoint))
 
     assert (endpoint, ("openai-chat", "anthropic")) == (again, tuple(again.urls))

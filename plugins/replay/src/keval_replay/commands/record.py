@@ -20,23 +20,12 @@ def command() -> None:
 
 @command.command("trim")
 @click.argument("run")
-@click.option(
-    "--samples",
-    multiple=True,
-    metavar="ID[,ID]...",
-    help="Keep these samples.  [default: all]",
-)
+@click.option("--samples", multiple=True, metavar="ID[,ID]...", help="Keep these samples.  [default: all]")
 @click.option("--agent", multiple=True, metavar="LABEL", help="Keep only this agent.")
 @click.option("--condition", multiple=True, metavar="LABEL", help="Keep only this condition.")
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Keep the first N repetitions.")
 @click.option(
-    "-o",
-    "--output",
-    "to",
-    required=True,
-    type=local_folder_type,
-    metavar="DIR",
-    help="The new run directory.",
+    "-o", "--output", "to", required=True, type=local_folder_type, metavar="DIR", help="The new run directory."
 )
 @click.option(
     "--root",
