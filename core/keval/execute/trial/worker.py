@@ -58,7 +58,6 @@ class PlanWorker:
     _retry_policy: RetryPolicy = attrs.field(init=False)
     _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
     _arms: Mapping[str, Arm] = attrs.field(init=False)
-    _models: Mapping[str, str | None] = attrs.field(init=False)
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
@@ -81,7 +80,6 @@ class PlanWorker:
         self._agents = {item.label: item for item in self.plan.agents}
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
-        self._models = {item.label: item.model_name for item in self.plan.agents}
         if execution.limits is not None:
             make = registry.load(registry.find("keval.meters", "limits"))
             self._make_meter = partial(make, attrs.asdict(execution.limits))
@@ -125,25 +123,38 @@ class PlanWorker:
                     traffic = None if prerecorded else self.ready.exchange.traffic
                     if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
                         outbox.traffic(key.id, frame)
-                    return Trial(
-                        id=key.id,
-                        sample=sample.as_had(transcript),
-                        agent=key.agent,
-                        condition=key.condition,
-                        repetition=key.repetition,
-                        transcript=transcript,
-                        failure=outcome.failure,
-                        attempts=tuple(_without_repeating(attempts, transcript)),
-                        complied=complied,
-                        characteristics=self._agents[key.agent].characteristics,
-                        model=self._models[key.agent],
-                    )
+                    trial = self.trial(key, sample, transcript, outcome.failure, complied=complied)
+                    return attrs.evolve(trial, attempts=tuple(_without_repeating(attempts, transcript)))
                 assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
                 attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
                 if resample:
                     resamples += 1
                 else:
                     await self._retry_policy.wait(len(attempts), outcome.error)
+
+    def trial(
+        self,
+        key: TrialKey,
+        sample: Sample,
+        transcript: Transcript | None,
+        failure: Failure | None,
+        *,
+        complied: bool | None,
+    ) -> Trial:
+        """Return a trial that has ended, without the attempts before its last one."""
+        agent = self._agents[key.agent]
+        return Trial(
+            id=key.id,
+            sample=sample.as_had(transcript),
+            agent=key.agent,
+            condition=key.condition,
+            repetition=key.repetition,
+            transcript=transcript,
+            failure=failure,
+            complied=complied,
+            characteristics=agent.characteristics,
+            model=agent.model_name,
+        )
 
     @asynccontextmanager
     async def context(self, attempt: TrialAttempt, builder: TranscriptBuilder) -> AsyncIterator[Context]:
@@ -359,7 +370,7 @@ class PlanWorker:
             attempt.outbox.blob(request)
 
     def _headers(self, attempt: TrialAttempt) -> dict[str, str]:
-        endpoint = self.ready.endpoints.get(self._models[attempt.key.agent] or "")
+        endpoint = self.ready.endpoints.get(self._agents[attempt.key.agent].model_name or "")
         return attempt.headers if endpoint is not None and endpoint.wants_trial else {}
 
 

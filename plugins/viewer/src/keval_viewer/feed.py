@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import attrs
 
+from keval.plugin import hookimpl
 from keval.seams.live_events import LiveEvent
 
 _KEPT = 10_000
@@ -40,6 +41,11 @@ class Feed:
 
     def __attrs_post_init__(self) -> None:
         self._events = deque(maxlen=self.kept)
+
+    @hookimpl
+    def keval_live_event(self, event: LiveEvent) -> None:
+        """Hand on a live event of a run whose hook plugin the feed is; it has no secrets any more."""
+        self.publish(event)
 
     def publish(self, event: LiveEvent) -> None:
         """Hand an event to all readers."""

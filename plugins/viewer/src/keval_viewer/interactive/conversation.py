@@ -268,25 +268,11 @@ class TrialConversation:
         self, key: TrialKey, sample: Sample, error: BaseException | None, transcript: Transcript | None
     ) -> Trial:
         """Return the trial that has ended, with what was said until then."""
-        plan = self.worker.plan
         outcome = AttemptOutcome(transcript) if error is None else AttemptOutcome[Transcript].failed(error)
-        arm = next(arm for arm in plan.arms if arm.label == key.condition)
-        complied, outcome = held_to(arm.condition, transcript, outcome)
-        agent = next(agent for agent in plan.agents if agent.label == key.agent)
-        failure = outcome.failure
-        self._attempt(key, sample).ended(failure)
-        return Trial(
-            id=key.id,
-            sample=sample.as_had(transcript),
-            agent=key.agent,
-            condition=key.condition,
-            repetition=key.repetition,
-            transcript=transcript,
-            failure=failure,
-            complied=complied,
-            characteristics=agent.characteristics,
-            model=agent.model_name,
-        )
+        condition = self.worker.plan.evaluation.conditions[key.condition]
+        complied, outcome = held_to(condition, transcript, outcome)
+        self._attempt(key, sample).ended(outcome.failure)
+        return self.worker.trial(key, sample, transcript, outcome.failure, complied=complied)
 
     def _so_far(self) -> Transcript | None:
         """Return what was said, as a trial keeps it; `None` if nothing was opened."""

@@ -29,9 +29,7 @@ from keval.run import steps
 from keval.run.active_run import ActiveRun, RunOptions
 from keval.score.backlog import late_judges
 from keval.score.scoring import TrialGrader
-from keval.seams.hooks import hookimpl
 from keval.seams.interfaces import ConversationalAgent
-from keval.seams.live_events import LiveEvent
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import Pass
@@ -80,7 +78,6 @@ class InteractiveRun:
     _outbox: RunOutbox
     _scores: Pass
     _grader: TrialGrader
-    _rates: Rates
     _lines: dict[str, bytes]
     _summariser: Summariser
     _expectations: ExpectationCheck
@@ -104,7 +101,7 @@ class InteractiveRun:
         reach_loopback(os.environ)
         plan = _interactive_plan(evaluation)
         redactor = Redactor() if after is None else after._active.redact
-        async with ActiveRun.open(plan, RunOptions([("keval/feed", _Listener(feed))], redactor)) as run:
+        async with ActiveRun.open(plan, RunOptions([("keval/feed", feed)], redactor)) as run:
             await steps.bring_up(run)
             run.create(root)
             await steps.freeze(run, ())  # questions are added when they are asked
@@ -116,7 +113,6 @@ class InteractiveRun:
                 if after is not None:
                     run.run_budget = after._active.run_budget
                     run.run_budget.price(run.manifest)
-                rates = Rates.of(run.manifest)
                 run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
                 lines: dict[str, bytes] = {}
                 async with Journal(run.run.trials_file) as journal:
@@ -126,18 +122,9 @@ class InteractiveRun:
                         run.run.scores_file.scoring(run.spec, run.run.known_trials) as scores,
                         run.grader(scores.lacks) as grader,
                     ):
-                        found = cls(
-                            run,
-                            plan,
-                            PlanWorker(plan, run.ready, rates=rates),
-                            outbox,
-                            scores,
-                            grader,
-                            rates,
-                            lines,
-                            Summariser(run.manifest),
-                            ExpectationCheck(),
-                        )
+                        worker = PlanWorker(plan, run.ready, rates=Rates.of(run.manifest))
+                        summariser, expectations = Summariser(run.manifest), ExpectationCheck()
+                        found = cls(run, plan, worker, outbox, scores, grader, lines, summariser, expectations)
                         yield found
                 if run.manifest.trials:
                     found._end()
@@ -254,13 +241,13 @@ class InteractiveRun:
     def cost(self, trial: Trial) -> float | None:
         """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
         told = [*(attempt.transcript for attempt in trial.attempts), trial.transcript]
-        return _sum(self._rates.attempt(trial.agent, each) for each in told if each is not None)
+        return _sum(self._worker.rates.attempt(trial.agent, each) for each in told if each is not None)
 
     def judging_cost(self, scores: Iterable[ScoreLine]) -> float | None:
         """Return what the judgements behind these scores of a trial cost; `None` if that is unknown."""
         found = ((line.judge, line.judgement) for line in scores)
         judged = {(judge, each.repetition): each for judge, each in found if judge and each}
-        return _sum(self._rates.judgement(judge, each) for (judge, _), each in judged.items())
+        return _sum(self._worker.rates.judgement(judge, each) for (judge, _), each in judged.items())
 
     def arm_scores(self) -> tuple[ArmScore, ...]:
         """Return the mean of each arm by each scorer so far, with its interval."""
@@ -300,17 +287,6 @@ class InteractiveRun:
             reviews=review_findings(run.run),
         )
         steps.finish(run, with_gates(run.run, summary, self._expectations))
-
-
-@attrs.frozen(eq=False)
-class _Listener:
-    """Hands live events, without their secrets, to a feed."""
-
-    feed: Feed
-
-    @hookimpl
-    def keval_live_event(self, event: LiveEvent) -> None:
-        self.feed.publish(event)
 
 
 def _interactive_plan(evaluation: Evaluation) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -114,14 +114,11 @@ def _searched(sample: Sample) -> str:
 def _edited(condition: EditableCondition, original: EditableCondition) -> _Edited | None:
     """Return what differs from how a condition was, or `None` if nothing does."""
     before = {tool.name: tool.description for tool in original.tools}
-    prompt = word_diff(original.system_prompt, condition.system_prompt)
-    tools = {
-        tool.name: word_diff(before.get(tool.name), tool.description)
-        for tool in condition.tools
-        if tool.description != before.get(tool.name)
-    }
-    has_changed = condition.system_prompt != original.system_prompt
-    return _Edited(prompt if has_changed else (), tools) if has_changed or tools else None
+    changed = [tool for tool in condition.tools if tool.description != before.get(tool.name)]
+    tools = {tool.name: word_diff(before.get(tool.name), tool.description) for tool in changed}
+    if condition.system_prompt != original.system_prompt:
+        return _Edited(word_diff(original.system_prompt, condition.system_prompt), tools)
+    return _Edited((), tools) if tools else None
 
 
 def _field(form: FormData, name: str) -> str:
@@ -150,24 +147,6 @@ def _facts(written: str) -> Mapping[str, Any]:
     if not isinstance(facts, dict):
         raise PlayError('the facts are not a mapping; write {"name": …}')
     return facts
-
-
-async def _again(session: PlaySession, form: FormData) -> None:
-    await session.ask_again(_field(form, "column"))
-
-
-async def _stop(session: PlaySession, form: FormData) -> None:
-    await session.play.stop(_field(form, "column") or None)
-
-
-async def _new(session: PlaySession, form: FormData) -> None:
-    await session.play.new_conversation()
-
-
-async def _switch(session: PlaySession, form: FormData) -> None:
-    kind, _, rest = _field(form, "switch").partition(" ")
-    state, _, label = rest.partition(" ")
-    session.switch(kind, label, on=state == "on")
 
 
 async def _edit(session: PlaySession, form: FormData) -> None:
@@ -207,24 +186,31 @@ def _condition_of(session: PlaySession, label: str) -> EditableCondition:
     raise PlayError(f"there is no condition {label!r}")
 
 
-_ACTIONS: dict[str, Callable[[PlaySession, FormData], Awaitable[None]]] = {
-    "ask": _ask,
-    "again": _again,
-    "stop": _stop,
-    "new": _new,
-    "switch": _switch,
-    "edit": _edit,
-}
+async def _do(action: str, session: PlaySession, form: FormData) -> None:
+    match action:
+        case "ask":
+            await _ask(session, form)
+        case "again":
+            await session.ask_again(_field(form, "column"))
+        case "stop":
+            await session.play.stop(_field(form, "column") or None)
+        case "new":
+            await session.play.new_conversation()
+        case "switch":
+            kind, _, rest = _field(form, "switch").partition(" ")
+            state, _, label = rest.partition(" ")
+            session.switch(kind, label, on=state == "on")
+        case "edit":
+            await _edit(session, form)
+        case _:
+            raise HTTPException(404)
 
 
 async def _act(request: Request) -> Response:
-    act = _ACTIONS.get(request.path_params["action"])
-    if act is None:
-        raise HTTPException(404)
     is_scripted = "text/html" not in request.headers.get("accept", "")
     try:
         async with request.form() as form:
-            await act(_session(request), form)
+            await _do(request.path_params["action"], _session(request), form)
     except KevalError as error:
         if is_scripted:
             return PlainTextResponse(str(error), 409)

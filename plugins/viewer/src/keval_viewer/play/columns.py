@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Container, Coroutine, Sequence
 from typing import Any
 
 import attrs
@@ -347,12 +347,14 @@ async def pose(
     answer = asked.answer if asked.answer and asked.answer.strip() else None
     taken = {*run.dataset.ids, *(each.given.id for each in before)}
     if not present:
-        given = Sample(_first_id(taken), asked.text, answer, facts=asked.facts, metadata=asked.metadata)
+        first_id = next(name for number in itertools.count(1) if (name := f"q{number}") not in taken)
+        given = Sample(first_id, asked.text, answer, facts=asked.facts, metadata=asked.metadata)
     else:
         first, last = present[0].given, present[-1].given
         given = attrs.evolve(
             last,
-            id=_following_id(first.id, len(present), taken),
+            # Taken if a sample of the dataset began two conversations.
+            id=free_id(f"{first.id}.{len(present) + 1}", taken),
             answer=answer,
             turns=(*last.turns, asked.text),
             facts={**last.facts, **asked.facts},
@@ -378,13 +380,7 @@ def _chosen(id: str, run: InteractiveRun) -> Sample:
         raise PlayError(f"no sample has the id {id!r}{hint}") from None
 
 
-def _first_id(taken: Collection[str]) -> str:
-    """Return the id of a question that begins a conversation: q1, q2 and so on."""
-    return next(name for number in itertools.count(1) if (name := f"q{number}") not in taken)
-
-
-def _following_id(first: str, turn: int, taken: Collection[str]) -> str:
-    """Return the id of a follow-up: that of the conversation's first question, and its number in it, from 2."""
-    name = f"{first}.{turn + 1}"  # which is taken if a sample of the dataset began two conversations
-    others = (f"{name}-{again}" for again in itertools.count(2))
+def free_id(name: str, taken: Container[str]) -> str:
+    """Return an id that is not taken: this one, or else with the first number behind it that makes it another."""
+    others = (f"{name}-{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], others) if each not in taken)

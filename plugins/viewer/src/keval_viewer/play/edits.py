@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from textwrap import indent
@@ -25,7 +24,8 @@ from keval.files import explained
 from keval.run.select import Selection, select
 from keval.store.serialization import dump
 from keval_viewer.interactive.interactive_run import InteractiveRun, OfferedTool
-from keval_viewer.play.records import Edit, EditableCondition, EditableTool, KeptSample, PlayError
+from keval_viewer.play.columns import free_id
+from keval_viewer.play.records import Edit, EditableCondition, KeptSample, PlayError
 
 Tools = Callable[[str], Sequence[OfferedTool]]
 """Returns the tools of a condition that is up."""
@@ -39,7 +39,7 @@ def editable_conditions(evaluation: Evaluation, tools: Tools) -> tuple[EditableC
             label,
             str(_entry(evaluation.source.data, label).get("system_prompt") or ""),
             condition.contexts,
-            tuple(EditableTool(tool.name, tool.server, tool.description, tool.original) for tool in tools(label)),
+            tuple(tools(label)),
         )
         for label, condition in evaluation.conditions.items()
     )
@@ -65,9 +65,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
 
     It is checked by loading the config with it. Raises ConfigError.
     """
-    if condition not in evaluation.conditions:
-        hint = suggestion(condition, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
-        raise ConfigError(f"no condition named {condition!r}{hint}")
+    _check_named(evaluation, condition)
     data, known = evaluation.source.data, written.source.data
     wanted = evaluation.with_bases(evaluation.conditions[condition].contexts)
     had, given = (effective(each).get("contexts", {}) for each in (written, evaluation))
@@ -84,6 +82,12 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
     return text
 
 
+def _check_named(evaluation: Evaluation, condition: str) -> None:
+    if condition not in evaluation.conditions:
+        hint = suggestion(condition, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
+        raise ConfigError(f"no condition named {condition!r}{hint}")
+
+
 def _entry(data: Any, condition: str) -> dict[str, Any]:
     """Return what a config says of a condition, which may be nothing."""
     conditions = data.get("conditions") if isinstance(data, dict) else None
@@ -93,9 +97,7 @@ def _entry(data: Any, condition: str) -> dict[str, Any]:
 
 def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, tools: Tools) -> dict[str, Any]:
     label = edit.condition or ""
-    if label not in evaluation.conditions:
-        hint = suggestion(label, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
-        raise ConfigError(f"no condition named {label!r}{hint}")
+    _check_named(evaluation, label)
     name = edit.name or label
     if edit.name is not None and edit.name in evaluation.conditions:
         raise ConfigError(f"there is a condition named {edit.name!r} already; choose another name")
@@ -171,7 +173,7 @@ def keep(sample: Sample, file: DatasetFile) -> KeptSample:
         raise PlayError(f"{file.path}: questions are kept in JSON lines or YAML; name a file that ends so")
     exists = file.path.exists() and file.path.stat().st_size > 0
     taken = read_dataset(file).samples.ids if exists else ()
-    kept = attrs.evolve(sample, id=_free_id(sample.id, taken), withheld=(), expect=())
+    kept = attrs.evolve(sample, id=free_id(sample.id, {*taken}), withheld=(), expect=())
     record = _record(kept, file)
     added = writing(record, file.path.read_bytes() if exists else b"", file.path)
     if sample_of(orjson.loads(dump(record)), file) != kept:
@@ -201,12 +203,6 @@ def _record(sample: Sample, file: DatasetFile) -> dict[str, Any]:
         "metadata": {**sample.metadata},
     }
     return {key: value for key, value in given.items() if value not in (None, [], {})}
-
-
-def _free_id(name: str, taken: Collection[str]) -> str:
-    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    known = {*taken}
-    return next(each for each in names if each not in known)
 
 
 def _json_line(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:

@@ -82,7 +82,7 @@ class Play:
         try:
             yield play
         finally:
-            await play._end()
+            await _end(play._columns, play._closing)
             play.feed.close()
 
     @property
@@ -206,7 +206,20 @@ class Play:
             reference: Column | None = self._columns.column(against)
         else:
             reference = next((column for column in self.columns if column.is_on), None)
-        return _standings_of(self._columns.run, len(self.questions), reference)
+        run = self._columns.run
+        manifest = run.manifest
+        arm = None if reference is None else Arm(reference.agent, reference.condition, manifest.run)
+        # Columns that were asked nothing are left out of the differences.
+        differences, expenses = ((), ()) if arm is None else run.differences(arm)
+        return Standings(
+            len(self.questions),
+            None if reference is None else reference.id,
+            tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
+            run.arm_scores(),
+            run.arm_trials(),
+            differences,
+            expenses,
+        )
 
     def keep_sample(
         self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
@@ -262,31 +275,8 @@ class Play:
         self._evaluation, self._columns, self._closing = evaluation, columns, closing
         self._runs.append(run.run)
 
-    async def _end(self) -> None:
-        """End the present run."""
-        await _end(self._columns, self._closing)
-
 
 async def _end(columns: Columns, closing: AsyncExitStack) -> None:
     """Stop what is in flight, and end a run."""
     await columns.close()
     await closing.aclose()
-
-
-def _standings_of(run: InteractiveRun, questions: int, against: Column | None) -> Standings:
-    """Return how the columns stand after so many questions, and how the others differ from the column `against`.
-
-    Columns that were asked nothing are left out of the differences.
-    """
-    manifest = run.manifest
-    reference = None if against is None else Arm(against.agent, against.condition, manifest.run)
-    differences, expenses = ((), ()) if reference is None else run.differences(reference)
-    return Standings(
-        questions,
-        None if against is None else against.id,
-        tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
-        run.arm_scores(),
-        run.arm_trials(),
-        differences,
-        expenses,
-    )

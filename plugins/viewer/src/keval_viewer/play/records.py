@@ -11,6 +11,7 @@ import attrs
 from keval import KevalError, Sample, ScoreLine, Trial
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import ArmScore, ArmTrials, ScorerScale
+from keval_viewer.interactive.interactive_run import OfferedTool
 
 AnswerState: TypeAlias = Literal["answering", "scoring", "done", "failed", "stopped", "left_out"]
 """`left_out`: the budget did not let the column be asked. All but the first two are final."""
@@ -120,26 +121,13 @@ class Question:
 
 
 @attrs.frozen
-class EditableTool:
-    """A tool of a condition: its name, which server has it, and its description as agents get it.
-
-    `original` is the description that the server gives; `None` if it knows no tool of that name.
-    """
-
-    name: str
-    server: str
-    description: str
-    original: str | None
-
-
-@attrs.frozen
 class EditableCondition:
     """What can be edited of a condition: its prompt, as written in the config, and the descriptions of its tools."""
 
     label: str
     system_prompt: str
     contexts: tuple[str, ...]
-    tools: tuple[EditableTool, ...]
+    tools: tuple[OfferedTool, ...]
 
 
 @attrs.frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
 import attrs
@@ -81,17 +82,11 @@ def steps_of(transcript: Transcript) -> tuple[Step, ...]:
         if message.turn == last and message.role == "assistant":
             found.append(Said(message.text))
         elif message.turn == last and message.role == "tool":
-            found += [_called(call) for call in _next(calls)]
+            found += map(_called, islice(calls, 1))
     if found and transcript.output and found[-1] == Said(transcript.output):
         found.pop()
     # Calls that came to no result have no message.
     return (*found, *map(_called, calls))
-
-
-def _next(calls: Iterator[ToolCall]) -> Iterator[ToolCall]:
-    call = next(calls, None)
-    if call is not None:
-        yield call
 
 
 def _called(call: ToolCall) -> Called:

@@ -139,11 +139,7 @@ def _with_difference(standing: Standing, effect: Effect | None, places: int) -> 
         return attrs.evolve(standing, words="the same")
     if effect.n > 1 and not effect.stderr:
         return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
-    return attrs.evolve(
-        standing,
-        difference=signed(effect.difference, places),
-        interval=interval_of(effect),
-    )
+    return attrs.evolve(standing, difference=signed(effect.difference, places), interval=interval_of(effect))
 
 
 def _expenses(
