@@ -39,12 +39,7 @@ from keval_viewer.runs import UnknownRunError
 _THREADS = 8
 """How many requests are answered at the same time."""
 _LOG = logging.getLogger(__name__)
-_TYPES = {
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "copy.js": "text/javascript",
-    "folds.js": "text/javascript",
-}
+_SHARED = ("page.css", "page.js", "copy.js", "folds.js")
 """What pages take from the report."""
 
 
@@ -94,9 +89,10 @@ async def serving(app: Starlette, listener: socket.socket, session: str | None =
 
 async def _shared(request: Request) -> Response:
     name = request.path_params["name"]
-    if name not in _TYPES:
+    if name not in _SHARED:
         raise HTTPException(404)
-    return Response(resource(name), media_type=_TYPES[name], headers={"cache-control": "no-cache"})
+    kind = "text/css" if name.endswith(".css") else "text/javascript"
+    return Response(resource(name), media_type=kind, headers={"cache-control": "no-cache"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

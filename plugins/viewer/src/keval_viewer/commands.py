@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from keval.config.evaluation import Evaluation
     from keval.run.select import Selection
-    from keval_analysis.question_review import QuestionFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,8 +54,10 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     from keval.config.load import load
     from keval.store.run import find_run  # `keval --help` need not wait for these
     from keval_analysis.question_review import QuestionFile  # `keval --help` need not wait for these
-    from keval_viewer.app import listener_on
+    from keval_viewer.app import build_app, listener_on
+    from keval_viewer.guard import session_of
     from keval_viewer.page import run_url
+    from keval_viewer.pages import VIEW_PAGES
     from keval_viewer.pages.questions import PLACE
 
     file = None if questions is None else QuestionFile.of(load(questions))
@@ -69,9 +69,10 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
         if run.path.resolve().parents[1] != results.resolve():
             raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
         begin = run_url(run)
-    listener = listener_on(port, _VIEW_PORT)
-    with listener, suppress(KeyboardInterrupt):
-        run_to_end(_view(results, begin, file, listener, browser=browser), beats=False)
+    app = build_app(results, VIEW_PAGES)
+    app.state.questions = file
+    with listener_on(port, _VIEW_PORT) as listener, suppress(KeyboardInterrupt):
+        run_to_end(_serve(app, listener, begin, session_of(results), browser=browser), beats=False)
 
 
 @click.command()
@@ -102,38 +103,20 @@ def play(
     from keval.config.load import load
     from keval.config.secrets import learn_config  # `keval --help` need not wait for these
     from keval.run.select import select
-    from keval_viewer.app import listener_on
+    from keval_viewer.app import listener_on, play_app
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     selected = select(evaluation, attrs.evolve(selection, budget=dict(budget)))
-    listener = listener_on(port, _PLAY_PORT)
-    with listener, suppress(KeyboardInterrupt):
-        run_to_end(_play(selected, only, output_dir, listener, browser=browser), beats=False)
 
-
-async def _view(
-    results: Path, begin: str, questions: QuestionFile | None, listener: socket.socket, *, browser: bool
-) -> None:
-    from keval_viewer.app import build_app
-    from keval_viewer.guard import session_of
-    from keval_viewer.pages import VIEW_PAGES
-
-    app = build_app(results, VIEW_PAGES)
-    app.state.questions = questions
-    await _serve(app, listener, begin, session_of(results), browser=browser)
-
-
-async def _play(
-    evaluation: Evaluation, only: tuple[str, ...], results: Path, listener: socket.socket, *, browser: bool
-) -> None:
-    from keval_viewer.app import play_app
-
-    async with play_app(evaluation, results, only) as (app, opened):
-        await _serve(app, listener, browser=browser)
-    for run in opened.runs:
-        if run.path.exists():  # one in which nothing was asked is removed
+    async def serve() -> None:
+        async with play_app(selected, output_dir, only) as (app, opened):
+            await _serve(app, listener, browser=browser)
+        for run in opened.runs:  # one in which nothing was asked is removed
             click.echo(f"kept in {run.path}; `keval report {run.path}` shows it")
+
+    with listener_on(port, _PLAY_PORT) as listener, suppress(KeyboardInterrupt):
+        run_to_end(serve(), beats=False)
 
 
 async def _serve(
