@@ -103,7 +103,7 @@ def test_a_verdict_is_kept_as_it_was_made_and_the_next_answer_follows(person: Re
     after = person.post(f"/review/answers?{page.url.query.decode()}", {**shown(page), **said})
 
     assert ("1 of 7", "2 of 7") == tuple(re.search(r"<h1>(.*)</h1>", each.text)[1] for each in (page, after))  # type: ignore[index]
-    ((trial,), _) = (item.trials for item in queue_of(run, Choice(count=7, seed=4))[:2])
+    ((trial,), _) = queue_of(run, Choice(count=7, seed=4))[:2]
     thumb, rated, note = run.reviews()
     assert ("Ann Żółć", trial, True, "random") == (thumb.reviewer, thumb.trial, thumb.blind, thumb.chosen)
     assert ("up", 4, "tone", "Kind.\nToo long.") == (thumb.thumb, rated.level, rated.metric, note.note)
@@ -138,7 +138,7 @@ def test_a_blind_reviewer_is_given_nothing_that_tells_arms_apart(person: Reviewe
 
 def test_what_is_said_after_the_arm_is_shown_is_not_blind(person: Reviewer, run: Run) -> None:
     place = "/review/answers?chosen=all&seed=1&blind=1&at=1"
-    ((trial,),) = (item.trials for item in queue_of(run, Choice(chosen="all"))[1:2])
+    ((trial,),) = queue_of(run, Choice(chosen="all"))[1:2]
     run.reviews_file.append([review(run, trial, "Ben", note="a giveaway")])
     too_soon = person.get(f"{place}&reveal=1")
     answer = shown(too_soon)
@@ -212,7 +212,7 @@ def test_a_seed_gives_the_same_answers_in_the_same_order(run: Run) -> None:
 
     assert one == again == every[:10]
     assert {*other} != {*one}
-    assert (20, run.trial_ids()) == (len(every), {trial for item in every for trial in item.trials})
+    assert (20, run.trial_ids()) == (len(every), {trial for item in every for trial in item})
 
 
 def test_what_is_chosen_is_what_was_asked_for(run: Run) -> None:
@@ -220,10 +220,10 @@ def test_what_is_chosen_is_what_was_asked_for(run: Run) -> None:
     worst = queue_of(run, Choice(chosen="worst", metric="tone@reader", count=4))
     side = queue_of(run, Choice(chosen="all", side=True))
 
-    assert {"q0", "q1", "q4"} == {run.trial(trial).sample.id for item in apart for trial in item.trials}
-    assert {"q0"} == {run.trial(trial).sample.id for item in worst for trial in item.trials}
-    assert [4] * 5 == [len(item.trials) for item in side]
-    assert 5 == len({run.trial(item.trials[0]).sample.id for item in side})
+    assert {"q0", "q1", "q4"} == {run.trial(trial).sample.id for item in apart for trial in item}
+    assert {"q0"} == {run.trial(trial).sample.id for item in worst for trial in item}
+    assert [4] * 5 == [*map(len, side)]
+    assert 5 == len({run.trial(item[0]).sample.id for item in side})
 
 
 @pytest.mark.parametrize("query", ["chosen=none&count=x&seed=-1", "count=99999999999999999999&seed=0", "chosen=one"])
@@ -289,8 +289,8 @@ def test_the_answers_to_a_question_are_reviewed_side_by_side(
 
     (item, *_) = queue_of(run, Choice(chosen="all", seed=3, side=True))
     said = {(each.trial, each.kind): each.said for each in run.reviews()}
-    expected = {(trial, "level"): 5 - place for place, trial in enumerate(item.trials)}
-    assert {**expected, (item.trials[2], "thumb"): "down"} == said
+    expected = {(trial, "level"): 5 - place for place, trial in enumerate(item)}
+    assert {**expected, (item[2], "thumb"): "down"} == said
 
 
 def test_a_draw_is_offered_first_and_what_is_skipped_of_it_is_kept(person: Reviewer, run: Run) -> None:
@@ -305,7 +305,7 @@ def test_a_draw_is_offered_first_and_what_is_skipped_of_it_is_kept(person: Revie
         told = person.get(f"{place}&at=1").text
         person.post(f"{place}&at=1", {**shown(person.get(f"{place}&at=1")), f"0.level.{digest}": "4"})
         person.post("/review/answers?chosen=draw.9&seed=1&at=0", {"skip": "1"})
-        queue = [trial for item in queue_of(run, Choice("draw", "1")) for trial in item.trials]
+        queue = [trial for item in queue_of(run, Choice("draw", "1")) for trial in item]
         found = [(each.trial, each.said, each.blind, each.chosen) for each in run.reviews()]
         left = person.get("/review").text
     finally:

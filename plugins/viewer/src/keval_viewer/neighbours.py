@@ -9,7 +9,7 @@ import attrs
 
 from keval import Run
 from keval.records.trial import TrialKey
-from keval_analysis.neighbours import beside, trials_of
+from keval_analysis.neighbours import trials_of
 from keval_analysis.question_comparisons import Tile
 from keval_report.report import Report
 
@@ -18,51 +18,18 @@ _ANY = ""
 """In place of a metric: of each sample the one that fell most."""
 
 
-@attrs.frozen
-class Around:
-    """What is around a trial: the same arm's trials of the samples before and after it, and other arms' of this one.
-
-    `place` counts from 1 over the samples that the arm answered in this repetition, of which there are `of`.
-    """
-
-    previous: TrialKey | None
-    following: TrialKey | None
-    place: int
-    of: int
-    arms: Sequence[TrialKey]
-    repetitions: Sequence[TrialKey]
-
-
-def around(run: Run, key: TrialKey) -> Around:
-    """Return what is around a trial, in the order of the dataset. Raises RunError."""
-    near = beside(run, key)
-    of_sample = by_arm(run, key.sample)
-    return Around(
-        previous=near.previous,
-        following=near.following,
-        place=near.place + 1,
-        of=near.of,
-        arms=[each for each in of_sample if each.repetition == key.repetition],
-        repetitions=[each for each in of_sample if _arm(each) == _arm(key)],
-    )
-
-
 def by_arm(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
     arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
-    return sorted(trials_of(run, sample), key=lambda each: (arms.index(_arm(each)), each.repetition))
+    return sorted(trials_of(run, sample), key=lambda each: (arms.index((each.agent, each.condition)), each.repetition))
 
 
 def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialKey]]:
     """Return trials by repetition and arm."""
     found: dict[int, dict[Arm, TrialKey]] = {}
     for key in keys:
-        found.setdefault(key.repetition, {})[_arm(key)] = key
+        found.setdefault(key.repetition, {})[key.agent, key.condition] = key
     return dict(sorted(found.items()))
-
-
-def _arm(key: TrialKey) -> Arm:
-    return key.agent, key.condition
 
 
 @attrs.frozen

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import attrs
 from jinja2 import ChoiceLoader, Environment, PackageLoader
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keval import Run
@@ -54,13 +55,17 @@ def _part(text: str) -> str:
 
 @attrs.frozen
 class Viewer:
-    """The runs, their table, those that are followed, the templates, and the tabs of a run: names, and places in it."""
+    """The runs, their table, those that are followed, the templates, and the tabs of a run: names, and places in it.
+
+    `revealed` says whose answers were shown to whom: what they say of them from then on is not blind.
+    """
 
     runs: Runs
     listing: Listing
     following: Following
     environment: Environment
     tabs: Sequence[tuple[str, str]]
+    revealed: set[tuple[Path, str, str]] = attrs.field(factory=set)
 
     @classmethod
     def of(cls, root: Path, tabs: Sequence[tuple[str, str]]) -> Viewer:
@@ -85,13 +90,29 @@ class Page:
     place: str = ""
 
 
-def run_route(place: str, endpoint: Callable[[Request], Any], methods: Sequence[str] = ("GET",)) -> Route:
+def run_route(place: str, endpoint: Callable[[Request], Any]) -> Route:
     """Return the route of something that belongs to one run, such as `/trials`. The endpoint asks `run_of`.
 
     An endpoint that is a plain function runs in a thread of its own, so it may read files; a coroutine function must
     not.
     """
-    return Route(f"{RUN}{place}", endpoint, methods=[*methods])
+    return Route(f"{RUN}{place}", endpoint)
+
+
+def form_route(place: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
+    """Return the route of a form. The endpoint gets its fields, and runs in a thread of its own, as it writes files."""
+
+    async def answer(request: Request) -> Response:
+        form = await request.form()
+        return await run_in_threadpool(endpoint, request, {**form})
+
+    return Route(place, answer, methods=["POST"])
+
+
+def number_of(request: Request, name: str) -> int | None:
+    """Return a number of the URL's query; `None` where there is none, or none that a page of ours would write."""
+    given = request.query_params.get(name, "")
+    return int(given) if given.isdecimal() and len(given) < 10 else None
 
 
 def viewer_of(request: Request) -> Viewer:
@@ -103,6 +124,11 @@ def viewer_of(request: Request) -> Viewer:
 def run_of(request: Request) -> Run:
     """Return the run that the URL names. Raises UnknownRunError."""
     return viewer_of(request).runs.find(request.path_params["evaluation"], request.path_params["run"])
+
+
+def every_url(request: Request) -> str:
+    """Return the URL of a page that lists a part of something, with all of it."""
+    return str(request.url.include_query_params(all=1).replace(scheme="", netloc=""))
 
 
 def rendered(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 import attrs
@@ -69,11 +69,8 @@ class Choice:
         return urlencode({**told, **more})
 
 
-@attrs.frozen
-class Item:
-    """What is reviewed at a time: the ids of one trial, or of those that answered a question in one repetition."""
-
-    trials: tuple[str, ...]
+Item: TypeAlias = tuple[str, ...]
+"""What is reviewed at a time: the ids of one trial, or of those that answered a question in one repetition."""
 
 
 def queue_of(run: Run, choice: Choice) -> Sequence[Item]:
@@ -91,11 +88,11 @@ def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
     if choice.draw:  # the answers to a question follow each other, so that who stops early leaves few of them unpaired
         chosen.sort(key=lambda trial: _place(choice.seed, answered[trial][0]))
     if not choice.side:
-        return tuple(Item((trial,)) for trial in chosen)
+        return [(trial,) for trial in chosen]
     together: dict[tuple[str, int], list[str]] = defaultdict(list)
     for trial in sorted(answered, key=lambda trial: _place(choice.seed, trial)):
         together[answered[trial]].append(trial)
-    return tuple(Item(tuple(together[of])) for of in dict.fromkeys(answered[trial] for trial in chosen))
+    return [tuple(together[of]) for of in dict.fromkeys(answered[trial] for trial in chosen)]
 
 
 @lru_cache(maxsize=2)
@@ -196,7 +193,7 @@ def draws_of(run: Run, reviewer: str) -> list[DrawOffered]:
     mine = {review.trial for review in run.reviews() if review.reviewer == reviewer}
     found = []
     for draw in reversed(run.labels().draws):
-        trials = {trial for item in queue_of(run, Choice("draw", draw.id)) for trial in item.trials}
+        trials = {trial for item in queue_of(run, Choice("draw", draw.id)) for trial in item}
         found.append(DrawOffered(f"{_DRAW}{draw.id}", draw.at[:10], len(trials), len(trials - mine)))
     return found
 

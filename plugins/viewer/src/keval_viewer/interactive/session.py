@@ -176,13 +176,6 @@ def _plan_of(evaluation: Evaluation) -> Plan:
 
     Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
     """
-    needed = attrs.evolve(
-        evaluation.needing_no("dataset"),
-        dataset=None,
-        metrics=(),
-        judges=(),
-        rubrics=(),
-        plugins=(),
-        sections=(),
-    )
+    asked = evaluation.needing_no("dataset")
+    needed = attrs.evolve(asked, dataset=None, metrics=(), judges=(), rubrics=(), plugins=(), sections=())
     return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlencode
 
-import attrs
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keval import Run, Scale
+from keval import Run
 from keval_analysis.comparison import (
     ArmComparison,
     Comparison,
@@ -24,59 +24,17 @@ from keval_analysis.comparison import (
     compare_runs,
 )
 from keval_analysis.findings.effects import Effect, better_share
+from keval_report.terminal.comparison import arm_block, comparison_block
 from keval_report.words import display_names
-from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, every_url, rendered, run_of, run_route, sample_url, viewer_of
 from keval_viewer.report_page.arms import arm_differences
-from keval_viewer.report_page.effects import arm_effects, arm_name, ranked_scores, run_effects, scatter
+from keval_viewer.report_page.effects import arm_name, forest, ranked_scores, scatter
 from keval_viewer.runs import written
 
 _MOST = 15
 """Questions that are listed as better, and as worse, until all are asked for."""
 _KEPT = 8
 """Comparisons that are kept, as all of a run is read for each."""
-
-
-@attrs.frozen
-class _Change:
-    """A question whose score changed, with its text and the page of its answers."""
-
-    scores: SampleScores
-    asked: str
-    url: str
-
-
-@attrs.frozen
-class _Pair:
-    """All that the page shows of two arms, by one scorer."""
-
-    title: str
-    arm: RunArm
-    against: RunArm
-    effects: Markup
-    metrics: Sequence[tuple[str, str]]
-    by: str
-    scatter: Markup
-    worse: Sequence[_Change]
-    better: Sequence[_Change]
-    more_worse: int
-    more_better: int
-    same: int
-    differences: Markup
-
-
-@attrs.frozen
-class _Choice:
-    """What can be chosen, and what is: the names of arms, the runs if they are two, and the page that lists it all.
-
-    `others` are the names of what an arm can be held against; none where it is held against itself in another run.
-    """
-
-    names: Sequence[str]
-    others: Sequence[str]
-    arm: str
-    against: str
-    runs: Sequence[Run]
-    every: str
 
 
 def _of_one_run(request: Request) -> Response:
@@ -88,8 +46,8 @@ def _of_one_run(request: Request) -> Response:
     against = asked.get("against", baseline)
     arm = asked.get("arm", next((name for name in names if name != against), against))
     pair = _pair(request, _chosen(names, arm), _chosen(names, against)) if arm != against else None
-    choice = _Choice([*names], [*names], arm, against, (), _every(request))
-    return rendered(request, "compare.html", run=run, pair=pair, choice=choice)
+    choice = {"names": names, "others": names, "arm": arm, "against": against, "runs": ()}
+    return rendered(request, "compare.html", run=run, pair=pair, choice=choice, every=every_url(request))
 
 
 def _of_runs(request: Request) -> Response:
@@ -100,19 +58,14 @@ def _of_runs(request: Request) -> Response:
     first, *others = sorted(runs, key=lambda run: run.id)
     arm = request.query_params.get("arm")
     if arm is None or len(others) > 1:
-        return rendered(
-            request,
-            "compare_runs.html",
-            first=first,
-            compared=[_runs_compared(run, first) for run in others],
-        )
+        return rendered(request, "compare_runs.html", compared=[_runs_compared(run, first) for run in others])
     here, there = _names(arms_of(others[0])), _names(arms_of(first))
     against = request.query_params.get("against", arm)
     pair = _pair(request, _chosen(here, arm), _chosen(there, against))
-    choice = _Choice(
-        [*here], [*there] if [*here] != [*there] else (), arm, against, (first, others[0]), _every(request)
-    )
-    return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice)
+    # An arm is held against itself in the other run, unless the two have other arms.
+    held = there if [*here] != [*there] else ()
+    choice = {"names": here, "others": held, "arm": arm, "against": against, "runs": (first, others[0])}
+    return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice, every=every_url(request))
 
 
 def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]]]:
@@ -124,10 +77,11 @@ def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[t
         for condition in run.manifest.conditions
         if condition in first.manifest.conditions
     ]
-    return found, run_effects(found), arms
+    return found, forest(comparison_block(found), found.effects), arms
 
 
-def _pair(request: Request, arm: RunArm, against: RunArm) -> _Pair:
+def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
+    """Return all that the page shows of two arms, by one scorer."""
     found = _compared(arm, against, (written(arm.run.path), written(against.run.path)))
     names = {name: scorer for scorer, name in display_names(entry.scorer for entry in found.scorers).items()}
     by = request.query_params.get("by", next(name for name, scorer in names.items() if scorer == _telling(found)))
@@ -136,42 +90,34 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> _Pair:
     ranked = ranked_scores(found, names[by])
     most = None if request.query_params.get("all") else _MOST
 
-    def change(scores: SampleScores) -> _Change:
-        asked = " ".join(arm.run.sample(scores.sample).question.split())
-        return _Change(scores, asked, sample_url(arm.run, scores.sample))
+    def changes(scores: Sequence[SampleScores]) -> tuple[list[tuple[SampleScores, str, str]], int]:
+        """Return the questions that are listed, each with its text and its page, and how many more there are."""
+        shown = scores[:most]
+        texts = (" ".join(arm.run.sample(each.sample).question.split()) for each in shown)
+        listed = [(each, text, sample_url(arm.run, each.sample)) for each, text in zip(shown, texts, strict=True)]
+        return listed, len(scores) - len(shown)
 
-    return _Pair(
-        title=f"{arm_name(arm, against)} against {arm_name(against, arm)}",
-        arm=arm,
-        against=against,
-        effects=arm_effects(found),
-        metrics=[(name, _told(found, names[name])) for name in names],
-        by=by,
-        scatter=scatter(found, names[by], lambda sample: sample_url(arm.run, sample)),
-        worse=[*map(change, ranked.worse[:most])],
-        better=[*map(change, ranked.better[:most])],
-        more_worse=len(ranked.worse) - len(ranked.worse[:most]),
-        more_better=len(ranked.better) - len(ranked.better[:most]),
-        same=ranked.same,
-        differences=arm_differences(found),
-    )
-
-
-def _told(found: ArmComparison, scorer: tuple[str, str | None]) -> str:
-    """Return the verdict on a metric, for the list in which one is chosen."""
-    verdict = next(effect.verdict for effect in found.effects if effect.scorer == scorer)
-    return {"better": "better", "worse": "worse"}.get(verdict, "")
+    verdicts = {effect.scorer: effect.verdict for effect in found.effects}
+    return {
+        "title": f"{arm_name(arm, against)} against {arm_name(against, arm)}",
+        "effects": forest(arm_block(found), found.effects),
+        "metrics": [(name, verdicts[scorer]) for name, scorer in names.items()],
+        "by": by,
+        "scatter": scatter(found, names[by], lambda sample: sample_url(arm.run, sample)),
+        "worse": changes(ranked.worse),
+        "better": changes(ranked.better),
+        "same": ranked.same,
+        "differences": arm_differences(found),
+    }
 
 
 def _telling(found: ArmComparison) -> tuple[str, str | None]:
     """Return the scorer with the largest sure effect, or else the largest one."""
     scales = {entry.scorer: entry.scale for entry in found.scorers}
 
-    def size(difference: float | None, scale: Scale) -> float:
-        return abs(better_share(difference or 0.0, scale) or 0.0)
-
     def sure_and_large(each: Effect) -> tuple[bool, float]:
-        return each.verdict in ("better", "worse"), size(each.difference, scales[each.scorer])
+        size = better_share(each.difference or 0.0, scales[each.scorer])
+        return each.verdict in ("better", "worse"), abs(size or 0.0)
 
     return max(found.effects, key=sure_and_large).scorer
 
@@ -201,11 +147,6 @@ def _pair_url(first: Run, run: Run, arm: str, against: str) -> str:
     query = [("run", f"{each.path.parent.name}/{each.id}") for each in (first, run)]
     query += [("arm", arm), *([("against", against)] if against != arm else [])]
     return f"/compare?{urlencode(query)}"
-
-
-def _every(request: Request) -> str:
-    """Return the URL of this page with all questions that changed."""
-    return str(request.url.include_query_params(all=1).replace(scheme="", netloc=""))
 
 
 @lru_cache(_KEPT)

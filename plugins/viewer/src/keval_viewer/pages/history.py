@@ -16,7 +16,7 @@ from keval import Run, RunError
 from keval_analysis.history.database import open_history
 from keval_analysis.history.trends import TrendChoice, evaluations_of, trend_of
 from keval_report.history import HistoryCell, HistoryRow, HistoryTable, history_table, left_out_texts
-from keval_viewer.page import Page, rendered, run_url, viewer_of
+from keval_viewer.page import Page, every_url, rendered, run_url, viewer_of
 from keval_viewer.report_page.rendering import Axis, axis_around_zero, axis_of
 from keval_viewer.runs import Runs
 
@@ -53,16 +53,6 @@ class _Chart:
     height: float = _HEIGHT
 
 
-@attrs.frozen
-class _Line:
-    """A row of the table, with the pages of its run, of the run before it, and of both compared."""
-
-    row: HistoryRow
-    url: str
-    before: str | None
-    compared: str | None
-
-
 def _history(request: Request) -> Response:
     asked = request.query_params
     runs = viewer_of(request).runs
@@ -75,14 +65,12 @@ def _history(request: Request) -> Response:
         evaluations = evaluations_of(database)
         evaluation = asked.get("evaluation") or next(iter(evaluations), "")
         if evaluations and evaluation not in evaluations:
-            raise HTTPException(
-                404, f"There is no finished run of {evaluation!r}; there are: {', '.join(evaluations)}."
-            )
+            told = f"There is no finished run of {evaluation!r}; there are: {', '.join(evaluations)}."
+            raise HTTPException(404, told)
         try:
             # Another evaluation may have been chosen, which lacks the metric.
-            trend = trend_of(database, evaluation, choice) or trend_of(
-                database, evaluation, attrs.evolve(choice, metric=None)
-            )
+            choices = (choice, attrs.evolve(choice, metric=None))
+            trend = next(filter(None, (trend_of(database, evaluation, each) for each in choices)), None)
         except RunError as error:
             raise HTTPException(404, f"{error}.") from error
         left_out = dict(database.execute("SELECT run, reason FROM left_out ORDER BY run"))
@@ -99,7 +87,7 @@ def _history(request: Request) -> Response:
         lines=[_line(row, runs) for row in table.rows] if table else [],
         left_out=[*left_out_texts(left_out)],
         root=runs.root,
-        every=str(request.url.include_query_params(all=1).replace(scheme="", netloc="")),
+        every=every_url(request),
     )
 
 
@@ -128,9 +116,8 @@ def _axis(table: HistoryTable) -> Axis:
     """Return an axis that holds all points and their intervals; it is drawn upwards."""
     points = [cell.point for row in table.rows for cell in row.cells if cell.point]
     values = [value for each in points for value in (each.value, each.ci_low, each.ci_high) if value is not None]
-    axis = (
-        axis_around_zero(values) if table.trend.effects else axis_of(table.trend.scale, filter(math.isfinite, values))
-    )
+    finite = filter(math.isfinite, values)
+    axis = axis_around_zero(finite) if table.trend.effects else axis_of(table.trend.scale, finite)
     return attrs.evolve(axis, width=_HEIGHT)
 
 
@@ -141,17 +128,14 @@ def _dot(row: HistoryRow, cell: HistoryCell, x: float, axis: Axis, runs: Runs) -
     step = f", {point.step} than before" if point.step else ""
     told = f"{row.run.id}: {cell.text}{step}"
     y = round(_HEIGHT - axis.x(point.value), 1)
-    return _Dot(x, y, top, bottom, told, run_url(_run(row.run.run, runs)), row, cell)
+    return _Dot(x, y, top, bottom, told, run_url(Run(runs.root / row.run.run)), row, cell)
 
 
-def _line(row: HistoryRow, runs: Runs) -> _Line:
+def _line(row: HistoryRow, runs: Runs) -> tuple[HistoryRow, str, str | None, str | None]:
+    """Return a row of the table, with the pages of its run, of the run before it, and of both compared."""
     before = row.run.before
     compared = f"/compare?{urlencode([('run', before), ('run', row.run.run)])}" if before else None
-    return _Line(row, run_url(_run(row.run.run, runs)), before and run_url(_run(before, runs)), compared)
-
-
-def _run(name: str, runs: Runs) -> Run:
-    return Run(runs.root / name)
+    return row, run_url(Run(runs.root / row.run.run)), before and run_url(Run(runs.root / before)), compared
 
 
 PAGE = Page(routes=(Route("/history", _history),))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,7 +12,7 @@ from starlette.routing import Route
 
 from keval.errors import ConfigError
 from keval_analysis.question_review import QuestionEntry, QuestionFile
-from keval_viewer.page import Page, rendered
+from keval_viewer.page import Page, form_route, number_of, rendered
 
 PLACE = "/questions"
 
@@ -34,12 +33,7 @@ def _show(request: Request) -> Response:
     )
 
 
-async def _decide(request: Request) -> Response:
-    form = await request.form()
-    return await run_in_threadpool(_decided, request, {**form})
-
-
-def _decided(request: Request, form: Mapping[str, Any]) -> Response:
+def _decide(request: Request, form: Mapping[str, Any]) -> Response:
     """Write what a form says of a question, and go on to the next."""
     file, at = _file(request), _position(request)
     chosen = next((entry for entry in file.waiting() if entry.id == form.get("id")), None)
@@ -75,10 +69,10 @@ def _file(request: Request) -> QuestionFile:
 
 
 def _position(request: Request) -> int:
-    given = request.query_params.get("at", "0")
-    if not given.isdecimal() or len(given) > 9:
+    at = number_of(request, "at") if "at" in request.query_params else 0
+    if at is None:
         raise HTTPException(404)
-    return int(given)
+    return at
 
 
-PAGE = Page(routes=(Route(PLACE, _show), Route(PLACE, _decide, methods=["POST"])))
+PAGE = Page(routes=(Route(PLACE, _show), form_route(PLACE, _decide)))

@@ -11,7 +11,6 @@ from urllib.parse import quote, unquote
 
 import attrs
 from markupsafe import Markup
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,18 +19,19 @@ from keval import Run, ScoreLine, Trial
 from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, answer_digest
 from keval_analysis.reviews import review_findings
 from keval_report.words import display_names
-from keval_viewer.page import Page, rendered, run_of, run_route, run_url, trial_url, viewer_of
-from keval_viewer.reviews import (
-    Answer,
-    Choice,
-    Item,
-    answer_of,
-    clean_name,
-    draws_of,
-    queue_of,
-    reviews_of,
-    rubrics_of,
+from keval_viewer.page import (
+    RUN,
+    Page,
+    form_route,
+    number_of,
+    rendered,
+    run_of,
+    run_route,
+    run_url,
+    trial_url,
+    viewer_of,
 )
+from keval_viewer.reviews import Answer, Choice, answer_of, clean_name, draws_of, queue_of, reviews_of, rubrics_of
 
 _COOKIE = "keval-reviewer"
 _A_YEAR = 365 * 24 * 3600
@@ -75,7 +75,7 @@ def answer_form(request: Request, run: Run, trial: Trial) -> Markup:
             rubrics=rubrics_of(run),
             longest_note=LONGEST_NOTE,
             longest_name=LONGEST_NAME,
-            action=_one_url(run, trial.id),
+            action=run_url(run, f"/review/trials/{quote(trial.id.encode('utf-8', 'replace'), safe='')}"),
             back=trial_url(run, trial.id),
         )
     )
@@ -107,7 +107,7 @@ def _review(request: Request) -> Response:
     queue = queue_of(run, choice)
     said = run.reviews()
     mine = {review.trial for review in said if review.reviewer == reviewer}
-    done = [mine.issuperset(item.trials) for item in queue]
+    done = [mine.issuperset(trials) for trials in queue]
     if "at" not in request.query_params:
         return RedirectResponse(_item_url(run, choice, done.index(False) if False in done else len(queue)), 303)
     at = _position(request)
@@ -125,10 +125,10 @@ def _review(request: Request) -> Response:
         return rendered(request, "review_done.html", left=left, **shared)
     reveal = "reveal" in request.query_params and done[at]
     if reveal:
-        _revealed(request).update((run.path, reviewer, trial) for trial in queue[at].trials)
+        viewer_of(request).revealed.update((run.path, reviewer, trial) for trial in queue[at])
     names = display_names(entry.scorer for entry in run.manifest.scorers)
     shown = []
-    for place, name in enumerate(queue[at].trials):
+    for place, name in enumerate(queue[at]):
         trial = run.trial(name)
         answer = answer_of(trial, said, reviewer, f"{place}.")
         told = reveal or not choice.blind
@@ -148,21 +148,18 @@ def _review(request: Request) -> Response:
     )
 
 
-async def _save(request: Request) -> Response:
-    form = await request.form()
-    return await run_in_threadpool(_saved, request, {**form})
-
-
-def _saved(request: Request, form: Mapping[str, Any]) -> Response:
+def _save(request: Request, form: Mapping[str, Any]) -> Response:
     """Keep what a form says of the answers that it shows, and go on to the next."""
     run, choice, reviewer = run_of(request), Choice.read(request.query_params), _named(request)
     queue, at = queue_of(run, choice), _position(request)
     said, reviews = run.reviews(), []
-    for place, name in enumerate(_item(queue, at).trials):
+    if at >= len(queue):
+        raise HTTPException(409, _CHANGED)
+    for place, name in enumerate(queue[at]):
         answer = answer_of(run.trial(name), said, reviewer, f"{place}.")
         if form.get(f"{place}.answer") != answer.digest:
             raise HTTPException(409, _CHANGED)
-        blind = choice.blind and (run.path, reviewer, name) not in _revealed(request)
+        blind = choice.blind and (run.path, reviewer, name) not in viewer_of(request).revealed
         reviews += reviews_of(answer, run, form, blind=blind, chosen=choice.chosen)
     if reviews:
         run.reviews_file.append(reviews)
@@ -174,12 +171,7 @@ def _one(request: Request) -> Response:
     return HTMLResponse(answer_form(request, run, run.trial(request.path_params["trial"])))
 
 
-async def _save_one(request: Request) -> Response:
-    form = await request.form()
-    return await run_in_threadpool(_saved_one, request, {**form})
-
-
-def _saved_one(request: Request, form: Mapping[str, Any]) -> Response:
+def _save_one(request: Request, form: Mapping[str, Any]) -> Response:
     """Keep what a form says of the one answer that it is about, and go back to it."""
     run = run_of(request)
     trial = run.trial(request.path_params["trial"])
@@ -192,9 +184,8 @@ def _saved_one(request: Request, form: Mapping[str, Any]) -> Response:
     return RedirectResponse(f"{trial_url(run, trial.id)}#review", 303)
 
 
-async def _name(request: Request) -> Response:
-    form = await request.form()
-    run = await run_in_threadpool(run_of, request)
+def _name(request: Request, form: Mapping[str, Any]) -> Response:
+    run = run_of(request)
     back, name = str(form.get("back", "")), clean_name(str(form.get("name", "")))
     # Nobody is led elsewhere, whatever a form says.
     onward = back if back.startswith(run_url(run, "/")) else run_url(run, "/review")
@@ -213,44 +204,25 @@ def _named(request: Request) -> str:
     return reviewer
 
 
-def _item(queue: Sequence[Item], at: int) -> Item:
-    if at >= len(queue):
-        raise HTTPException(409, _CHANGED)
-    return queue[at]
-
-
 def _position(request: Request) -> int:
-    given = request.query_params.get("at", "")
-    if not given.isdecimal() or len(given) > 9:
+    at = number_of(request, "at")
+    if at is None:
         raise HTTPException(404)
-    return int(given)
+    return at
 
 
 def _item_url(run: Run, choice: Choice, at: int) -> str:
     return run_url(run, f"/review/answers?{choice.query(at=at)}")
 
 
-def _one_url(run: Run, trial: str) -> str:
-    return run_url(run, f"/review/trials/{quote(trial.encode('utf-8', 'replace'), safe='')}")
-
-
-def _revealed(request: Request) -> set[tuple[Any, str, str]]:
-    """Return whose answers were revealed to whom: what they say of them from then on is not blind."""
-    state = request.app.state
-    if not hasattr(state, "revealed"):
-        state.revealed = set()
-    found: set[tuple[Any, str, str]] = state.revealed
-    return found
-
-
 PAGE = Page(
     routes=(
         run_route("/review", _start),
-        run_route("/review/name", _name, ["POST"]),
+        form_route(f"{RUN}/review/name", _name),
         run_route("/review/answers", _review),
-        run_route("/review/answers", _save, ["POST"]),
+        form_route(f"{RUN}/review/answers", _save),
         run_route("/review/trials/{trial:path}", _one),
-        run_route("/review/trials/{trial:path}", _save_one, ["POST"]),
+        form_route(f"{RUN}/review/trials/{{trial:path}}", _save_one),
     ),
     tab="Review",
     place="/review",

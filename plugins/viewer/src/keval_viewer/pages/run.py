@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from functools import partial
 
-from jinja2 import Environment
 from markupsafe import escape
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -105,14 +103,14 @@ async def _begun(run: Run) -> AsyncGenerator[Sent, None]:
 
 
 def _draw(request: Request) -> Draw:
-    return partial(_drawn, viewer_of(request).environment)
+    """Return what draws the parts of the page of a running run."""
+    macros = viewer_of(request).environment.get_template("run_parts.html").module
 
+    def draw(seen: Seen) -> Mapping[str, str]:
+        drawn = {name: str(getattr(macros, name)(seen)) for name in _LIVE if name != "effects"}
+        return {**drawn, "effects": str(FRAGMENTS["effects"](Report(seen.run, seen.summary)))}
 
-def _drawn(environment: Environment, seen: Seen) -> Mapping[str, str]:
-    """Draw the parts of the page of a running run."""
-    macros = environment.get_template("run_parts.html").module
-    drawn = {name: str(getattr(macros, name)(seen)) for name in _LIVE if name != "effects"}
-    return {**drawn, "effects": str(FRAGMENTS["effects"](Report(seen.run, seen.summary)))}
+    return draw
 
 
 PAGE = Page(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from urllib.parse import urlencode
 
 import attrs
 from starlette.background import BackgroundTask
-from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +21,8 @@ from keval.records.formats import time_span
 from keval_analysis.neighbours import asked_samples
 from keval_report.words import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
-from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, number_of, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.report_page.arms import pieces_between
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 
 Arm: TypeAlias = tuple[str, str]
@@ -34,6 +33,7 @@ _MOST_RANKED = 2_000
 MOST_WORDS = 3_000
 """Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
 Difference: TypeAlias = Literal["same", "more", "less"]
+_DIFFERENCES: Mapping[str, Difference] = {" ": "same", "+": "more", "-": "less"}
 _WORD = re.compile(r"\s*\S+")
 
 
@@ -64,9 +64,11 @@ def _sample(request: Request) -> Response:
     if not keys:
         raise HTTPException(404)
     arms: list[Arm] = [*dict.fromkeys((key.agent, key.condition) for key in keys)]
-    against = _against(request.query_params, arms)
+    # The arm whose words the others are compared with, by its place.
+    given = number_of(request, "against")
+    against = given if given is not None and given < len(arms) else None
     repetitions = repetitions_of(keys)
-    start = bisect_left([*repetitions], _first(request.query_params)) // _ROUNDS * _ROUNDS
+    start = bisect_left([*repetitions], number_of(request, "from") or 0) // _ROUNDS * _ROUNDS
     rounds = [
         _round(run, repetition, [run.trial(found[arm].id) if arm in found else None for arm in arms], against)
         for repetition, found in islice(repetitions.items(), start, start + _ROUNDS)
@@ -100,18 +102,6 @@ def _rank_ahead(request: Request, run: Run) -> None:
             _ = viewer_of(request).runs.report(run).outline
 
 
-def _first(asked: QueryParams) -> int:
-    """Return the first repetition that is shown."""
-    given = asked.get("from", "")
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
-
-
-def _against(asked: QueryParams, arms: Sequence[Arm]) -> int | None:
-    """Return the arm whose words the others are compared with, by its place; `None` if there is none."""
-    given = asked.get("against", "")
-    return int(given) if given.isdecimal() and int(given) < len(arms) else None
-
-
 def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[str], Sequence[str]]:
     """Return where the sample stands, and by what samples can be ranked.
 
@@ -127,9 +117,11 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
         return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
     report = runs.report(run)
     compared, metrics = choices_of(report)
-    given, metric = request.query_params.get("by", "0"), request.query_params.get("metric", "")
-    by = int(given) if given.isdecimal() and int(given) < len(compared) else None
-    choice = Choice(by, metric if metric in metrics and by is not None else "")
+    metric = request.query_params.get("metric", "")
+    by = number_of(request, "by") if "by" in request.query_params else 0
+    if by is None or by >= len(compared):
+        by, metric = None, ""
+    choice = Choice(by, metric if metric in metrics else "")
     try:
         return ranked(report, sample, choice), compared, metrics
     except ValueError as error:  # it was asked after the report was made
@@ -209,17 +201,7 @@ def differing(answer: str, other: str) -> list[Wording] | None:
     new, old = _words(answer), _words(other)
     if max(len(new), len(old)) > MOST_WORDS:
         return None
-    compared = difflib.SequenceMatcher(None, [*map(str.strip, old)], [*map(str.strip, new)], autojunk=False)
-    pieces: list[Wording] = []
-    for kind, a, b, c, d in compared.get_opcodes():
-        if kind == "equal":
-            pieces.append(Wording("".join(new[c:d])))
-            continue
-        if b > a:
-            pieces.append(Wording("".join(old[a:b]), "less"))
-        if d > c:
-            pieces.append(Wording("".join(new[c:d]), "more"))
-    return pieces
+    return [Wording("".join(words), _DIFFERENCES[mark]) for mark, words in pieces_between(old, new)]
 
 
 def _words(text: str) -> list[str]:

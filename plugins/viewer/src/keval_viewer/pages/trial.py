@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlencode
 
@@ -15,12 +14,14 @@ from keval import Failure, Message, Run, RunError, Transcript, Trial
 from keval.records.end_state import Artifact
 from keval.records.formats import time_span
 from keval.records.trial import TrialKey
+from keval_analysis.neighbours import beside
 from keval_analysis.timeline import timelines
 from keval_replay.recording import traffic_of
 from keval_report.words import one_line, show_command, witnesses
-from keval_viewer.neighbours import around
+from keval_viewer.neighbours import by_arm
 from keval_viewer.page import Page, raw_url, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
+from keval_viewer.report_page.rendering import readable
 from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, track_of
 
@@ -44,6 +45,7 @@ def _trial(request: Request) -> Response:
     run = run_of(request)
     key = _key_of(request, run)
     trial, lines = run.trial(key.id), run.scores_of(key.id)
+    of_sample, arm = by_arm(run, key.sample), (key.agent, key.condition)
     scores = shown_scores(run, lines, trial.output)
     attempts, problem = _attempts(run, trial)
     chosen = _chosen(scores, request.query_params.get("read"))
@@ -52,7 +54,9 @@ def _trial(request: Request) -> Response:
         "trial.html",
         run=run,
         trial=trial,
-        around=around(run, key),
+        beside=beside(run, key),
+        arms=[each for each in of_sample if each.repetition == key.repetition],
+        repetitions=[each for each in of_sample if (each.agent, each.condition) == arm],
         attempt=attempts[-1],
         discarded=attempts[:-1],
         scores=scores,
@@ -65,7 +69,10 @@ def _trial(request: Request) -> Response:
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
         sent=_sent_text(run, trial),
-        artifacts={each.sha256: _artifact_url(run, trial, each) for each in _artifacts(trial)},
+        artifacts={
+            each.sha256: f"{raw_url(run, 'artifacts', trial.id)}?{urlencode({'sha256': each.sha256})}"
+            for each in _artifacts(trial)
+        },
         contents=_contents(run, trial),
         review=answer_form(request, run, trial),
         command=show_command(run.path, trial.id),
@@ -104,10 +111,6 @@ def _artifacts(trial: Trial) -> list[Artifact]:
     """Return the artifacts that were kept of a trial."""
     end = trial.transcript.end_state if trial.transcript else None
     return [each for each in (end.artifacts if end else ()) if each.sha256 is not None]
-
-
-def _artifact_url(run: Run, trial: Trial, artifact: Artifact) -> str:
-    return f"{raw_url(run, 'artifacts', trial.id)}?{urlencode({'sha256': artifact.sha256 or ''})}"
 
 
 def _contents(run: Run, trial: Trial) -> dict[str, str]:
@@ -172,11 +175,7 @@ def _sent_text(run: Run, trial: Trial) -> str | None:
         return str(error)
     if body is None:
         return None
-    text = body.decode("utf-8", "replace")
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return text
+    return readable(body.decode("utf-8", "replace"))
 
 
 def _carried(trial: Trial) -> Iterator[Message]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from keval import Run, ScoreLine, Trial
 from keval_report.words import display_names
-from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.page import Page, number_of, rendered, run_of, run_route, viewer_of
 from keval_viewer.runs import read_ahead
 
 _AT_FIRST = 100
@@ -26,8 +26,7 @@ _Value: TypeAlias = float | Literal["n"] | None
 
 def _trials(request: Request) -> Response:
     run = run_of(request)
-    given = request.query_params.get("from", "")
-    start = int(given) if given.isdecimal() and len(given) < 10 else 0
+    start = number_of(request, "from") or 0
     first = [*islice(run.trials(), start, start + _AT_FIRST)]
     total = run.count_trials()
     return rendered(

@@ -20,36 +20,24 @@ from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogr
 
 
 @attrs.frozen
-class _Spread:
-    """How the scores of one arm are spread; without a histogram, no question has a score that counts."""
-
-    arm: ArmScore
-    drawn: Histogram | None
-    lost: str
-
-
-@attrs.frozen
 class _Metric:
+    """How the scores of each arm are spread, and what is not among them.
+
+    Without a histogram, no question has a score that counts.
+    """
+
     name: str
     scale: Scale
     axis: Axis
-    spreads: Sequence[_Spread]
+    spreads: Sequence[tuple[ArmScore, Histogram | None, str]]
 
 
 def distributions(report: Report) -> Markup:
     """Render for each metric the histogram of each arm, over questions."""
     metrics = [*_metrics(report)]
-    return render(
-        "distributions.html",
-        metrics=[metric for metric in metrics if any(spread.drawn for spread in metric.spreads)],
-        empty=[metric.name for metric in metrics if not any(spread.drawn for spread in metric.spreads)],
-        variance=report.summary.variance,
-        names=report.names,
-        agreement=report.judging,
-        infinite=math.isinf,
-        cost_effectiveness=report.cost_effectiveness,
-        pareto=report.pareto,
-    )
+    drawn = [metric for metric in metrics if any(histogram for _, histogram, _ in metric.spreads)]
+    empty = [metric.name for metric in metrics if metric not in drawn]
+    return render("distributions.html", report=report, metrics=drawn, empty=empty, infinite=math.isinf)
 
 
 def ranking(report: Report) -> Markup:
@@ -57,16 +45,6 @@ def ranking(report: Report) -> Markup:
     table = report.plain_table
     ranked = {(arm.agent, arm.condition): (place, arm.share) for place, arm in enumerate(table.ranking, 1)}
     return render("ranking.html", table=table, ranked=ranked, neutral=report.summary.neutral)
-
-
-def trials(report: Report) -> Markup:
-    """Render what became of each arm's trials: failures, tokens, time and cost."""
-    return render("trials.html", summary=report.summary)
-
-
-def tools(report: Report) -> Markup:
-    """Render how the trials of each condition used each tool; nothing for a run without tools."""
-    return render("tools.html", conditions=report.tools, heads=report.tool_heads, cells=report.tool_cells)
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:
@@ -81,7 +59,7 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         spreads = []
         for arm in arms:
             found = values.get((arm.agent, arm.condition), ())
-            spreads.append(_Spread(arm, histogram(found, axis) if found else None, ", ".join(_lost(arm))))
+            spreads.append((arm, histogram(found, axis) if found else None, ", ".join(_lost(arm))))
         yield _Metric(report.names[scorer], report.scales[scorer], axis, spreads)
 
 
@@ -94,24 +72,6 @@ def _lost(arm: ArmScore) -> Iterator[str]:
         yield f"{arm.unscored} unscored" + (f" ({kinds})" if kinds else "")
     if arm.missing:
         yield f"{arm.missing} missing"
-
-
-@attrs.frozen
-class _Condition:
-    """A condition: its prompt as lines that are the same as, or differ from, the baseline's, its contexts and tools.
-
-    `sharing` says of each server whether trials shared it. `options` are its other options, and `contexts` those of
-    each context, as written.
-    """
-
-    label: str
-    baseline: bool
-    same_prompt: bool
-    prompt: Sequence[tuple[str, str]]
-    contexts: Mapping[str, Any]
-    tools: Mapping[str, Sequence[str]]
-    sharing: Mapping[str, str | None]
-    options: Mapping[str, Any]
 
 
 def differences(report: Report) -> Markup:
@@ -161,36 +121,26 @@ def _agent(manifest: Manifest, label: str) -> tuple[str, str | None, dict[str, A
     return entry.type, entry.model, _options(manifest, "agents", label)
 
 
-def texts(report: Report) -> Markup:
-    """Render how often instructions and skills were read; nothing if no context gave any."""
-    return render("texts.html", heads=report.text_heads, rows=report.texts, sentences=report.text_sentences)
+def _conditions(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yield each condition: its prompt as lines that are the same as, or differ from, the baseline's, and its contexts.
 
-
-def summary_parts(report: Report) -> Markup:
-    """Render what is said of the parts of the summary that hook plugins add; nothing without any."""
-    return render("parts.html", parts=report.parts)
-
-
-def making(report: Report) -> Markup:
-    """Render how the run was made: dataset, judges, rubrics, scorers, versions and the configuration."""
-    return render("making.html", manifest=report.run.manifest, path=report.run.path.name, names=report.names)
-
-
-def _conditions(manifest: Manifest) -> Iterator[_Condition]:
+    `sharing` says of each server whether trials shared it. `options` are its other options, and `contexts` those of
+    each context, as written.
+    """
     base = _prompt(manifest, manifest.baseline)
     for label, entry in manifest.conditions.items():
         prompt = _prompt(manifest, label)
         options = _options(manifest, "conditions", label)
-        yield _Condition(
-            label=label,
-            baseline=label == manifest.baseline,
-            same_prompt=prompt == base,
-            prompt=[*_lines(prompt if label == manifest.baseline else base, prompt)],
-            contexts={name: _options(manifest, "contexts", name) for name in entry.contexts},
-            tools={name: server.tools for name, server in entry.servers.items()},
-            sharing={name: entry_text(server) for name, server in entry.servers.items()},
-            options={key: value for key, value in options.items() if key not in ("system_prompt", "contexts")},
-        )
+        yield {
+            "label": label,
+            "baseline": label == manifest.baseline,
+            "same_prompt": prompt == base,
+            "prompt": [*_lines(base, prompt)],
+            "contexts": {name: _options(manifest, "contexts", name) for name in entry.contexts},
+            "tools": {name: server.tools for name, server in entry.servers.items()},
+            "sharing": {name: entry_text(server) for name, server in entry.servers.items()},
+            "options": {key: value for key, value in options.items() if key not in ("system_prompt", "contexts")},
+        }
 
 
 def _options(manifest: Manifest, section: str, label: str) -> dict[str, Any]:
@@ -213,12 +163,18 @@ def _lines(before: str, after: str) -> Iterator[tuple[str, str]]:
 
 def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
     """Return the words of two texts with what happened to each piece: ` ` stayed, `+` added, `-` left out."""
-    old, new = (before or "").split(), (after or "").split()
-    pieces: list[tuple[str, str]] = []
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    pieces = pieces_between((before or "").split(), (after or "").split())
+    return [(mark, " ".join(words)) for mark, words in pieces]
+
+
+def pieces_between(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the words of two texts as `word_diff` does; white space around words makes them no others."""
+    compared = difflib.SequenceMatcher(None, [*map(str.strip, old)], [*map(str.strip, new)], autojunk=False)
+    for kind, a, b, c, d in compared.get_opcodes():
         if kind == "equal":
-            pieces.append((" ", " ".join(old[a:b])))
+            yield " ", new[c:d]
             continue
-        pieces += [("-", " ".join(old[a:b]))] if b > a else []
-        pieces += [("+", " ".join(new[c:d]))] if d > c else []
-    return pieces
+        if b > a:
+            yield "-", old[a:b]
+        if d > c:
+            yield "+", new[c:d]

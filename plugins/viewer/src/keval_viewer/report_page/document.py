@@ -20,73 +20,49 @@ from keval_report.report import Report
 from keval_viewer.report_page.arms import (
     differences,
     distributions,
-    making,
     ranking,
-    summary_parts,
-    texts,
-    tools,
-    trials,
 )
 from keval_viewer.report_page.effects import effects
-from keval_viewer.report_page.questions import MOST_BYTES, claims, question_parts, questions, reviews, transcripts
+from keval_viewer.report_page.questions import MOST_BYTES, question_parts, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import parts, render
 from keval_viewer.report_page.slices import slices
 
 
-def header(report: Report) -> Markup:
-    """Render what was run, and that models were simulated or the run replayed or played, if so."""
-    summary = report.summary
-    label, _, told = report.origin.partition(":")
-    manifest = report.run.manifest
-    judge_only = not any(agent.simulated for agent in manifest.agents.values())
-    given = {"manifest": manifest, "summary": summary, "judge_only": judge_only}
-    return render("header.html", origin=label and (label, told), **given)
-
-
-def findings(report: Report) -> Markup:
-    """Render the sentences of a run, and what could change a decision by them."""
-    return render("findings.html", sentences=report.sentences, cautions=report.cautions)
-
-
-def gates(report: Report) -> Markup:
-    """Render the verdicts of the gates and the expectations that were not met; nothing without gates."""
-    return render("gates.html", gates=report.gates, unmet=report.unmet, decided=report.decided_on)
+def _read(template: str) -> Callable[[Report], Markup]:
+    """Return what renders a fragment of which the template reads all from the report."""
+    return lambda report: render(template, report=report)
 
 
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
-    "header": header,
-    "findings": findings,
-    "gates": gates,
+    "header": _read("header.html"),
+    "findings": _read("findings.html"),
+    "gates": _read("gates.html"),
     "effects": effects,
     "questions": questions,
-    "claims": claims,
+    "claims": _read("claims.html"),
     "distributions": distributions,
     "ranking": ranking,
     "reviews": reviews,
     "slices": slices,
     "differences": differences,
-    "trials": trials,
-    "texts": texts,
-    "parts": summary_parts,
-    "tools": tools,
-    "making": making,
+    "trials": _read("trials.html"),
+    "texts": _read("texts.html"),
+    "parts": _read("parts.html"),
+    "tools": _read("tools.html"),
+    "making": _read("making.html"),
 }
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
 
-_MAY_BE_EMPTY: Mapping[str, Callable[[Report], bool]] = {
-    "gates": lambda report: bool(report.gates),
-    "claims": lambda report: bool(report.claims),
-    "reviews": lambda report: any(True for _ in report.run.reviews()),
-    "texts": lambda report: bool(report.texts),
-    "parts": lambda report: bool(report.parts),
-    "tools": lambda report: bool(report.tools),
-}
+_MAY_BE_EMPTY = ("gates", "claims", "texts", "parts", "tools")
+"""Fragments that show nothing where the report has nothing under the same name."""
 
 
 def names_of(report: Report) -> tuple[str, ...]:
     """Return the names of the fragments that have something to show, in their order. Raises RunError."""
-    return tuple(name for name in FRAGMENTS if name not in _MAY_BE_EMPTY or _MAY_BE_EMPTY[name](report))
+    empty = {name for name in _MAY_BE_EMPTY if not getattr(report, name)}
+    empty |= set() if any(True for _ in report.run.reviews()) else {"reviews"}
+    return tuple(name for name in FRAGMENTS if name not in empty)
 
 
 def page(report: Report, most_bytes: int = MOST_BYTES) -> Iterator[str]:

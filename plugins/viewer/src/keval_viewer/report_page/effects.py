@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 from markupsafe import Markup
@@ -11,13 +12,12 @@ from markupsafe import Markup
 from keval import Scale
 from keval.records.formats import number, signed
 from keval.records.scores import Scorer
-from keval_analysis.comparison import ArmComparison, Comparison, RunArm, SampleScores
+from keval_analysis.comparison import ArmComparison, RunArm, SampleScores
 from keval_analysis.findings.effects import Effect
 from keval_report.blocks import Block
 from keval_report.claims import Claim
 from keval_report.effects import verdict_words
 from keval_report.report import Report
-from keval_report.terminal.comparison import arm_block, comparison_block
 from keval_report.words import display_names, one_line
 from keval_viewer.report_page.rendering import Axis, axis_around_zero, axis_of, render
 
@@ -29,31 +29,12 @@ _MOST_LINKS = 1_000
 _CELLS = 30
 
 
-@attrs.frozen
-class _Row:
-    """A claim, and over how many rows its metric's name stands; 0 if it stands above already."""
-
-    claim: Claim
-    rows: int
-    verdict: str
-
-
-@attrs.frozen
-class _Table:
-    """The claims of a block whose scales have one range, over an axis that they share."""
-
-    axis: Axis
-    rows: Sequence[_Row]
-
-
-@attrs.frozen
-class _Section:
-    """A block with its tables. A `closed` one shows its title only, until it is opened."""
-
-    block: Block
-    tables: Sequence[_Table]
-    label: str
-    closed: bool
+_Row: TypeAlias = tuple[Claim, int, str]
+"""A claim, over how many rows its metric's name stands (0 if it stands above already), and the verdict in words."""
+_Table: TypeAlias = tuple[Axis, Sequence[_Row]]
+"""The claims of a block whose scales have one range, over an axis that they share."""
+_Section: TypeAlias = tuple[Block, Sequence[_Table], bool]
+"""A block with its tables, and whether it shows its title only until it is opened."""
 
 
 def effects(report: Report) -> Markup:
@@ -61,10 +42,7 @@ def effects(report: Report) -> Markup:
     summary = report.summary
     found = report.blocks
     several = any(block.about != "condition" for block in found)
-    sections = [
-        _Section(block, [*_tables(block.claims)], block.about, closed=block.about == "condition" and several)
-        for block in found
-    ]
+    sections = [(block, [*_tables(block.claims)], block.about == "condition" and several) for block in found]
     return render(
         "effects.html",
         sections=sections,
@@ -83,7 +61,7 @@ def forest(block: Block, effects: Sequence[Effect]) -> Markup:
     """
     return render(
         "effects.html",
-        sections=[_Section(block, [*_tables(block.claims)], block.about, closed=False)],
+        sections=[(block, [*_tables(block.claims)], False)],
         interactions=(),
         every=effects,
         names=display_names(dict.fromkeys(effect.scorer for effect in effects)),
@@ -100,7 +78,7 @@ def _tables(claims: Iterable[Claim]) -> Iterator[_Table]:
     for group in groups.values():
         ends = ((claim.effect.difference, claim.effect.ci_low, claim.effect.ci_high) for claim in group)
         axis = axis_around_zero(end for each in ends for end in each if end is not None)
-        yield _Table(axis, [*_rows(group)])
+        yield axis, [*_rows(group)]
 
 
 def _rows(claims: Iterable[Claim]) -> Iterator[_Row]:
@@ -109,7 +87,7 @@ def _rows(claims: Iterable[Claim]) -> Iterator[_Row]:
         by_name.setdefault(claim.name, []).append(claim)
     for group in by_name.values():
         for position, claim in enumerate(group):
-            yield _Row(claim, 0 if position else len(group), verdict_words(claim))
+            yield claim, 0 if position else len(group), verdict_words(claim)
 
 
 @attrs.frozen
@@ -139,16 +117,6 @@ def arm_name(arm: RunArm, among: RunArm) -> str:
     told = [arm.agent if arm.agent != among.agent else "", arm.condition if arm.condition != among.condition else ""]
     name = " ".join(filter(None, told)) if is_other else f"{arm.agent} {arm.condition}"
     return one_line(name if arm.run.path == among.run.path else f"{name} of {arm.run.id}")
-
-
-def arm_effects(found: ArmComparison) -> Markup:
-    """Render the effects between two arms as a forest plot, without a title."""
-    return forest(arm_block(found), found.effects)
-
-
-def run_effects(found: Comparison) -> Markup:
-    """Render the effects between two runs as a forest plot."""
-    return forest(comparison_block(found), found.effects)
 
 
 def ranked_scores(found: ArmComparison, scorer: Scorer) -> Ranked:

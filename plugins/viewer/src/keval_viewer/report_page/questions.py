@@ -13,14 +13,14 @@ from markupsafe import Markup
 from keval import Message, ScoreLine, ToolCall, Trial
 from keval.records.formats import counted, number, signed, time_span
 from keval.records.scores import Scorer
-from keval_analysis.findings.reviews import JudgeAgreementWithPeople, Review
+from keval_analysis.findings.reviews import JudgeAgreementWithPeople
 from keval_analysis.outline import OutlineQuestion
 from keval_analysis.question_comparisons import QuestionComparison, Tile
 from keval_report.report import Report
 from keval_report.words import show_command
-from keval_viewer.report_page.rendering import PITCH, anchor, embedded, embedded_items, parts, render, tile_paths
+from keval_viewer.report_page.rendering import PITCH, embedded, embedded_items, parts, render, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
-from keval_viewer.scores import JudgeRemarks, band_of, judge_remarks
+from keval_viewer.scores import JudgeRemarks, Shown, judge_remarks, shown_scores
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""
@@ -60,15 +60,6 @@ class _Cells:
     best: str
 
 
-@attrs.frozen
-class _Row:
-    anchor: str
-    question: OutlineQuestion
-    asked: str
-    cells: Sequence[_Cells]
-    notes: Sequence[str]
-
-
 def ranked(report: Report, comparisons: Sequence[QuestionComparison]) -> list[int]:
     """Return the indexes of the questions, the worst first: failed trials, then what fell most in any comparison."""
 
@@ -105,18 +96,21 @@ def questions(report: Report) -> Markup:
 def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[Markup]:
     """Yield the table of questions in parts. With `kept`, the answers are embedded beside it."""
     columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
-    order = range(len(report.outline.questions))
+    total = len(report.outline.questions)
     width = max(1, len(columns)) * PITCH
     figures = [*_figures(report, columns)]
     rows = (
         render(
             "question.html",
-            row=_row(report, index, columns),
+            question=question,
+            asked=_asked(question),
+            cells=[_cells(report, comparison, index, columns) for comparison in report.comparisons],
+            notes=[*_notes(question)],
             figures=figures,
             width=width,
             compared=report.comparisons[0].against is not None,
         )
-        for index in order
+        for index, question in enumerate(report.outline.questions)
     )
     labels = metadata_keys(report.outline.questions)
     return parts(
@@ -132,7 +126,7 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         labels=labels,
         index=embedded_items(_entries(report, labels, [*columns])),
         kept=kept,
-        total=len(order),
+        total=total,
     )
 
 
@@ -140,18 +134,6 @@ def _scorers(report: Report) -> list[Scorer]:
     """Return the scorers that the heat map has a column for, in the order of the run's metrics."""
     shown = {tile.scorer for each in report.comparisons for tiles in each.tiles.values() for tile in tiles}
     return [scorer for scorer in report.names if scorer in shown]
-
-
-def _row(report: Report, index: int, columns: Mapping[Scorer, int]) -> _Row:
-    question = report.outline.questions[index]
-    asked = " ".join(question.asked.split())
-    return _Row(
-        anchor=anchor(question.id),
-        question=question,
-        asked=asked if len(asked) <= _MOST_ASKED else f"{asked[:_MOST_ASKED]} …",
-        cells=[_cells(report, comparison, index, columns) for comparison in report.comparisons],
-        notes=[*_notes(question)],
-    )
 
 
 def _cells(report: Report, comparison: QuestionComparison, index: int, columns: Mapping[Scorer, int]) -> _Cells:
@@ -165,6 +147,11 @@ def _cells(report: Report, comparison: QuestionComparison, index: int, columns: 
     worse = comparison.worst(index) if comparison.against is None or comparison.got_worse(index) else None
     better = comparison.best(index) if comparison.got_better(index) else None
     return _Cells(tile_paths(tiles, columns), "\n".join(map(told, tiles)), told(worse), told(better))
+
+
+def _asked(question: OutlineQuestion) -> str:
+    asked = " ".join(question.asked.split())
+    return asked if len(asked) <= _MOST_ASKED else f"{asked[:_MOST_ASKED]} …"
 
 
 def _notes(question: OutlineQuestion) -> Iterator[str]:
@@ -225,24 +212,13 @@ def _chosen(report: Report, scorers: Sequence[Scorer] | Mapping[Scorer, int]) ->
 
 
 @attrs.frozen
-class _Verdict:
-    """A score as it is shown."""
-
-    name: str
-    value: str
-    band: str
-    reason: str
-    failure: str
-
-
-@attrs.frozen
 class _Answer:
     """A trial as it is shown; `command` shows it on the terminal."""
 
     trial: Trial
     facts: str
     command: str
-    verdicts: Sequence[_Verdict]
+    scores: Sequence[Shown]
     remarks: JudgeRemarks
     calls: Sequence[ToolCall]
     turns: Sequence[tuple[Sequence[Message], Sequence[ToolCall], Sequence[Message]]]
@@ -287,22 +263,12 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
         trial=trial,
         facts=" · ".join(_facts(trial)),
         command=show_command(report.run.path, trial.id),
-        verdicts=[_verdict(report, line) for line in lines],
+        scores=shown_scores(report.run, lines, trial.output),
         remarks=judge_remarks(lines),
         calls=calls,
         # A question and its answer are shown already.
         turns=turns if calls or len(messages) > 2 else (),
     )
-
-
-def _verdict(report: Report, line: ScoreLine) -> _Verdict:
-    name = report.names.get(line.scorer, line.metric)
-    if line.judgement and line.judgement.repetition > 1:
-        name = f"{name}, {line.judgement.repetition}"
-    band = band_of(line.score, report.scales.get(line.scorer))
-    shown, band = ("unscored", "") if line.score.value is None else (number(line.score.value), band)
-    failure = f"{line.failure.kind}: {line.failure.message}" if line.failure else ""
-    return _Verdict(name, shown, band, line.score.reason, failure)
 
 
 def _facts(trial: Trial) -> Iterator[str]:
@@ -325,12 +291,6 @@ def _facts(trial: Trial) -> Iterator[str]:
         yield "did not use tools as its condition requires"
     if trial.truncated:
         yield "cut off at a limit of length"
-
-
-def claims(report: Report) -> Markup:
-    """Render the claims that judges could not verify, with links to their questions; nothing without any."""
-    traced = any(claim.source is not None for claim in report.claims)
-    return render("claims.html", claims=report.claims, traced=traced, anchor=anchor)
 
 
 @attrs.frozen
@@ -363,13 +323,9 @@ def reviews(report: Report) -> Markup:
         names=report.names,
         most_people=_MOST_PEOPLE,
         rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
-        notes=_latest(notes),
+        notes=notes[::-1][:_MOST_NOTES],
         left_out=max(0, len(notes) - _MOST_NOTES),
     )
-
-
-def _latest(notes: Sequence[Review]) -> Sequence[Review]:
-    return notes[::-1][:_MOST_NOTES]
 
 
 def _matrix(found: JudgeAgreementWithPeople) -> Iterator[tuple[int, Sequence[_Cell]]]:

@@ -6,12 +6,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from statistics import median
 from typing import Any
 from urllib.parse import quote
 
 import attrs
 import orjson
-from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from keval import Scale
@@ -92,7 +93,6 @@ def _round_up(value: float) -> float:
 class Histogram:
     """How the questions of an arm are spread: `path` draws the bars, over an axis that the arms of a metric share."""
 
-    axis: Axis
     path: str
     height: int
     lowest: float
@@ -113,10 +113,7 @@ def histogram(values: Sequence[float], axis: Axis, height: int = 26) -> Histogra
             tall = max(2.0, round(height * count / most, 1))
             left, wide = round(place * pitch + 1, 1), round(pitch - 2, 1)
             bars.append(f"M{left} {height}v-{tall}h{wide}v{tall}z")
-    ranked = sorted(values)
-    half = len(ranked) // 2
-    median = ranked[half] if len(ranked) % 2 else (ranked[half - 1] + ranked[half]) / 2
-    return Histogram(axis, "".join(bars), height, ranked[0], median, ranked[-1])
+    return Histogram("".join(bars), height, min(values), median(values), max(values))
 
 
 def axis_of(scale: Scale, values: Iterable[float]) -> Axis:
@@ -138,12 +135,12 @@ def tile_paths(tiles: Iterable[Tile], columns: Mapping[Scorer, int]) -> dict[str
 
 def render(template: str, /, **values: Any) -> Markup:
     """Render a template of this package, which escapes every value."""
-    return Markup(_template(template).render(**values))  # noqa: S704
+    return Markup(_own().get_template(template).render(**values))  # noqa: S704
 
 
 def parts(template: str, /, **values: Any) -> Iterator[Markup]:
     """Render a template as `render` does, part by part, so that a long page is never in memory as a whole."""
-    return map(Markup, _template(template).generate(**values))
+    return map(Markup, _own().get_template(template).generate(**values))
 
 
 def anchor(sample: str) -> str:
@@ -168,11 +165,6 @@ def embedded_items(items: Iterable[Any]) -> Iterator[Markup]:
             yield Markup(",")
         yield embedded(item)
     yield Markup("]")
-
-
-@cache
-def _template(name: str) -> Template:
-    return _own().get_template(name)
 
 
 @cache
@@ -202,7 +194,7 @@ def environment(loader: BaseLoader) -> Environment:
         "one_line": one_line,
         "percent": percent,
         "pretty": _pretty,
-        "readable": _readable,
+        "readable": readable,
         "shortened": _shortened,
         "short_number": short_number,
         "signed": signed,
@@ -210,6 +202,7 @@ def environment(loader: BaseLoader) -> Environment:
         "verdict_word": verdict_word,
     }
     environment.globals |= {
+        "anchor": anchor,
         "expense": expense,
         "expense_interval": expense_interval,
         "interval": interval,
@@ -236,7 +229,7 @@ def _pretty(data: Any) -> str:
         return _shortened(json.dumps(plain, ensure_ascii=False, indent=2, default=str))
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Return a tool's result as indented JSON if it is JSON, else as it is."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)

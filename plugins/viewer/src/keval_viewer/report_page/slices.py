@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -34,20 +34,10 @@ class _Slice:
     high: float | None
 
 
-@attrs.frozen
-class _Row:
-    """One metric in every slice of a key."""
-
-    name: str
-    cells: Sequence[_Slice | None]
-
-
-@attrs.frozen
-class _Table:
-    """One comparison in the slices of one key."""
-
-    comparison: QuestionComparison
-    rows: Sequence[_Row]
+_Row: TypeAlias = tuple[str, Sequence[_Slice | None]]
+"""One metric in every slice of a key."""
+_Table: TypeAlias = tuple[QuestionComparison, Sequence[_Row]]
+"""One comparison in the slices of one key."""
 
 
 @attrs.frozen
@@ -101,7 +91,7 @@ def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
     for comparison in (each for each in report.comparisons if not each.ablation):
         if rows := [*_rows(report, comparison, [*members.values()])]:
             between_agents = comparison.against is not None and comparison.arm[0] != comparison.against[0]
-            (others if between_agents else tables).append(_Table(comparison, rows))
+            (others if between_agents else tables).append((comparison, rows))
     return _Key(key, [(value, len(found)) for value, found in members.items()], tables, others)
 
 
@@ -118,7 +108,7 @@ def _rows(report: Report, comparison: QuestionComparison, members: Sequence[Sequ
             cells = [[number for number in slice_ if number in found] for slice_ in members]
             filled = [([found[n] for n in cell], [sources[n] for n in cell]) for cell in cells if cell]
             told = iter(_slices(filled, report.scales[scorer], paired=comparison.against is not None))
-            yield _Row(name, [next(told) if cell else None for cell in cells])
+            yield name, [next(told) if cell else None for cell in cells]
 
 
 def _sources(report: Report) -> list[int]:
