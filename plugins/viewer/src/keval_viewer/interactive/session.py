@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +115,19 @@ class Session:
         agent remembers of it is not defined. Raises what `ask` raises, after the last event, and RuntimeError while
         another answer is followed.
         """
-        with self._listening.queue() as news:
-            asking = asyncio.create_task(self.ask(text))
-            asking.add_done_callback(lambda _: news.put_nowait(None))
-            try:
-                while (event := await news.get()) is not None:
-                    yield event
-                await asking
-            finally:
-                asking.cancel()
-                await asyncio.gather(asking, return_exceptions=True)
+        if self._listening.news is not None:
+            raise RuntimeError("one answer is followed at a time; read its events to the end first")
+        news = self._listening.news = asyncio.Queue[LiveEvent | None]()
+        asking = asyncio.create_task(self.ask(text))
+        asking.add_done_callback(lambda _: news.put_nowait(None))
+        try:
+            while (event := await news.get()) is not None:
+                yield event
+            await asking
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            self._listening.news = None
 
     @property
     def transcript(self) -> Transcript:
@@ -136,33 +139,19 @@ class Session:
 class _Listening:
     """An outbox that keeps nothing, and hands on the events of an answer while somebody follows it."""
 
-    _news: asyncio.Queue[LiveEvent | None] | None = None
+    news: asyncio.Queue[LiveEvent | None] | None = None
 
     @property
     def wants_events(self) -> bool:
-        return self._news is not None
-
-    @contextmanager
-    def queue(self) -> Iterator[asyncio.Queue[LiveEvent | None]]:
-        """Put the events from now on into a queue.
-
-        Raises RuntimeError: somebody follows an answer already.
-        """
-        if self._news is not None:
-            raise RuntimeError("one answer is followed at a time; read its events to the end first")
-        self._news = asyncio.Queue()
-        try:
-            yield self._news
-        finally:
-            self._news = None
+        return self.news is not None
 
     async def trial(self, trial: Trial) -> None:
         """Nothing is written."""
 
     def event(self, event: LiveEvent) -> None:
         """Hand an event to whoever follows."""
-        if self._news is not None:
-            self._news.put_nowait(event)
+        if self.news is not None:
+            self.news.put_nowait(event)
 
     def blob(self, blob: Blob) -> None:
         """Nothing is kept."""

@@ -308,21 +308,16 @@ def reviews(report: Report) -> Markup:
     It is read from the run's reviews as they are now, unlike the rest of the report's summary.
     """
     texts = report.reviews
-    found = texts.found if texts else None
-    notes = [each for each in report.run.reviews() if each.note] if found and found.notes else []
+    if texts is None:
+        return Markup()
+    notes = [each for each in report.run.reviews() if each.note] if texts.found.notes else []
     return render(
         "reviews.html",
-        found=found,
-        reviewed=texts.reviewed if texts else "",
-        warnings=texts.warnings if texts else [],
-        by_arm=texts.by_arm if texts else [],
-        heads=texts.heads if texts else (),
-        cells=texts.cells if texts else None,
-        plain=texts.rubric if texts else None,
-        matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
+        texts=texts,
+        matrices=[(each, [*_matrix(each)]) for each in texts.found.judges],
         names=report.names,
         most_people=_MOST_PEOPLE,
-        rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
+        rubrics=[*dict.fromkeys(each.metric for arm in texts.found.arms for each in arm.levels)],
         notes=notes[::-1][:_MOST_NOTES],
         left_out=max(0, len(notes) - _MOST_NOTES),
     )
