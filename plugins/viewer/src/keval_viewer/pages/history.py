@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlencode
 
 import attrs
@@ -41,18 +42,6 @@ class _Dot:
     cell: HistoryCell
 
 
-@attrs.frozen
-class _Chart:
-    """The points of a series, the oldest on the left, over an axis that all series share."""
-
-    titles: tuple[str, str, str]
-    ticks: Sequence[tuple[float, float]]
-    dots: Sequence[_Dot]
-    triangles: Sequence[tuple[float, HistoryRow]]
-    width: float
-    height: float = _HEIGHT
-
-
 def _history(request: Request) -> Response:
     asked = request.query_params
     runs = viewer_of(request).runs
@@ -83,11 +72,11 @@ def _history(request: Request) -> Response:
         effects=choice.effects,
         table=table,
         metrics=[*_metrics(table)] if table else [],
-        charts=[*_charts(table, runs)] if table else [],
         lines=[_line(row, runs) for row in table.rows] if table else [],
         left_out=[*left_out_texts(left_out)],
         root=runs.root,
         every=every_url(request),
+        **(_drawn(table, runs) if table else {}),
     )
 
 
@@ -97,19 +86,24 @@ def _metrics(table: HistoryTable) -> Iterator[tuple[str, str]]:
         yield f"{metric}@{judge}" if judge else metric, told
 
 
-def _charts(table: HistoryTable, runs: Runs) -> Iterator[_Chart]:
+def _drawn(table: HistoryTable, runs: Runs) -> dict[str, Any]:
+    """Return the points of each series, the oldest on the left, and the axis that all series share."""
     axis = _axis(table)
-    oldest_first = [*reversed(table.rows)]
-    places = [_PITCH * (number + 0.5) for number in range(len(oldest_first))]
-    for number, titles in enumerate(table.titles):
-        dots = [
-            _dot(row, row.cells[number], x, axis, runs)
-            for x, row in zip(places, oldest_first, strict=True)
-            if row.cells[number].point is not None and row.cells[number].text != "–"
-        ]
-        triangles = [(x, row) for x, row in zip(places, oldest_first, strict=True) if row.changes]
-        ticks = [(tick, round(_HEIGHT - axis.x(tick), 1)) for tick in axis.ticks]
-        yield _Chart(titles, ticks, dots, triangles, _PITCH * len(places))
+    placed = [(_PITCH * (number + 0.5), row) for number, row in enumerate(reversed(table.rows))]
+
+    def dots(number: int) -> Iterator[_Dot]:
+        for x, row in placed:
+            cell = row.cells[number]
+            if cell.point is not None and cell.text != "–":
+                yield _dot(row, cell, x, axis, runs)
+
+    return {
+        "charts": [(titles, [*dots(number)]) for number, titles in enumerate(table.titles)],
+        "ticks": [(tick, round(_HEIGHT - axis.x(tick), 1)) for tick in axis.ticks],
+        "triangles": [(x, row) for x, row in placed if row.changes],
+        "width": _PITCH * len(placed),
+        "height": _HEIGHT,
+    }
 
 
 def _axis(table: HistoryTable) -> Axis:
