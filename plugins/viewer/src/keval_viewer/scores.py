@@ -54,8 +54,8 @@ class JudgeRemarks:
     judgements: Sequence[tuple[str, Judgement]]
 
 
-def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str) -> list[Shown]:
-    """Return the scores of an answer as they are shown."""
+def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str | None = None) -> list[Shown]:
+    """Return the scores of an answer as they are shown; with their marks, if the text of the `answer` is given."""
     entries = {entry.scorer: entry.scale for entry in run.manifest.scorers}
     names = display_names(entries)
     found = []
@@ -66,9 +66,8 @@ def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str) -> list[Show
             name, key = (f"{each}, {line.judgement.repetition}" for each in (name, key))
         value, scale = line.score.value, entries.get(line.scorer)
         unit = scale.unit if scale is not None else ""
-        found.append(
-            Shown(key, name, unit, band_of(line.score, scale), _share(value, scale), line, marks_of(line.score, answer))
-        )
+        marks = marks_of(line.score, answer) if answer is not None else ()
+        found.append(Shown(key, name, unit, band_of(line.score, scale), _share(value, scale), line, marks))
     return found
 
 

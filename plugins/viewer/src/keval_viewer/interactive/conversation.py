@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -25,6 +25,8 @@ from keval.seams.interfaces import Conversation, ConversationalAgent
 from keval.seams.live_events import LiveEvent
 from keval.seams.transcript_builder import TranscriptBuilder
 from keval.seams.use_meter import UseMeter
+
+T = TypeVar("T")
 
 STOPPED = "stopped"
 """The kind of the failure of a trial that a person stopped."""
@@ -197,19 +199,14 @@ class TrialConversation:
         hooks, info = self.worker.ready.hooks, self._info
         if info is None or not hooks.prepare_trials:
             return
-        ended = await run_attempt(
-            lambda: hooks.trial_ended(info, self._failure), seconds=self._seconds, late=self._late
-        )
+        ended = await self._in_time(lambda: hooks.trial_ended(info, self._failure))
         if ended.failure is not None:
             warnings.warn(f"after the trial {info.id}: {ended.failure.message}", PluginWarning, stacklevel=2)
 
-    @property
-    def _seconds(self) -> float:
-        return self.worker.plan.evaluation.execution.timeout_seconds
-
-    @property
-    def _late(self) -> TrialError:
-        return TrialError(f"it was not ready within {self._seconds:g} s", kind="timeout", retryable=True)
+    async def _in_time(self, work: Callable[[], Awaitable[T]], stopwatch: Stopwatch | None = None) -> AttemptOutcome[T]:
+        seconds = self.worker.plan.evaluation.execution.timeout_seconds
+        late = TrialError(f"it was not ready within {seconds:g} s", kind="timeout", retryable=True)
+        return await run_attempt(work, seconds=seconds, late=late, stopwatch=stopwatch)
 
     async def _turns(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
         self._attempt(key, sample).begun()
@@ -240,12 +237,11 @@ class TrialConversation:
         try:
             arm.system_prompt(sample)
         except ValueError as error:
-            told = (
-                f"the condition's prompt cannot be rendered: {error}; add the missing facts or metadata to the question"
-            )
+            remedy = "add the missing facts or metadata to the question"
+            told = f"the condition's prompt cannot be rendered: {error}; {remedy}"
             return TrialError(told, stage="context", kind="bad_prompt")
         hooks, self._info = self.worker.ready.hooks, attempt.info
-        begun = await run_attempt(lambda: hooks.trial_started(attempt.info), seconds=self._seconds, late=self._late)
+        begun = await self._in_time(lambda: hooks.trial_started(attempt.info))
         if begun.error is not None:
             return begun.error
         self._builder = builder = TranscriptBuilder(
@@ -255,12 +251,8 @@ class TrialConversation:
             keep_request=self._told.blob,
             meter=self._meter,
         )
-        opened = await run_attempt(
-            lambda: self._scope.enter(open_conversation(self.worker, attempt, builder, streams=True)),
-            seconds=self._seconds,
-            late=self._late,
-            stopwatch=attempt.stopwatch,
-        )
+        opening = open_conversation(self.worker, attempt, builder, streams=True)
+        opened = await self._in_time(lambda: self._scope.enter(opening), attempt.stopwatch)
         self._open = opened.value
         return opened.error
 
@@ -284,6 +276,5 @@ class TrialConversation:
             for blob in server.log.blobs if server.log else ():
                 self._told.blob(blob)
         told = attrs.evolve(self._open.transcript, instructions=context.instructions)
-        return shorten(
-            told, size(execution.max_recorded_bytes), self._told.blob if execution.keep_large_results else None
-        )
+        keep = self._told.blob if execution.keep_large_results else None
+        return shorten(told, size(execution.max_recorded_bytes), keep)

@@ -154,7 +154,7 @@ def _answer(run: Run, trial: Trial, reference: Trial | None, *, is_reference: bo
     return _Answer(
         trial,
         " · ".join(_effort(trial)),
-        {shown.key: shown for shown in shown_scores(run, lines, trial.output)},
+        {shown.key: shown for shown in shown_scores(run, lines)},
         judge_remarks(lines).claims,
         differing(trial.output, reference.output) if reference is not None and compared else None,
         is_reference,

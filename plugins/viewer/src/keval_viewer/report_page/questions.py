@@ -263,7 +263,7 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
         trial=trial,
         facts=" · ".join(_facts(trial)),
         command=show_command(report.run.path, trial.id),
-        scores=shown_scores(report.run, lines, trial.output),
+        scores=shown_scores(report.run, lines),
         remarks=judge_remarks(lines),
         calls=calls,
         # A question and its answer are shown already.
