@@ -15,6 +15,7 @@ from starlette.responses import Response
 from keval import Run, ScoreLine, Trial
 from keval_report.words import display_names
 from keval_viewer.page import Page, number_of, rendered, run_of, run_route, viewer_of
+from keval_viewer.report_page.rendering import rounded
 from keval_viewer.runs import read_ahead
 
 _AT_FIRST = 100
@@ -79,26 +80,18 @@ def trial_table(run: Run) -> bytes:
         }
         for entry in manifest.scorers
     ]
-    scores = _scores(columns["id"], len(scorers), run.scores(), scorers)
-    return orjson.dumps(
-        {
-            "agents": agents,
-            "conditions": conditions,
-            "samples": asked,
-            "metrics": metrics,
-            "trials": columns,
-            "scores": scores,
-        }
-    )
+    scores = _scores(columns["id"], run.scores(), scorers)
+    labels = {"agents": agents, "conditions": conditions, "samples": asked, "metrics": metrics}
+    return orjson.dumps({**labels, "trials": columns, "scores": scores})
 
 
 def _scores(
-    trials: Sequence[str], count: int, lines: Iterable[ScoreLine], scorers: Sequence[tuple[str, str | None]]
+    trials: Sequence[str], lines: Iterable[ScoreLine], scorers: Sequence[tuple[str, str | None]]
 ) -> list[list[_Value]]:
     """Return the score of each trial, scorer by scorer."""
     index = {trial: number for number, trial in enumerate(trials)}
     column = {scorer: number for number, scorer in enumerate(scorers)}
-    values: list[list[_Value]] = [[None] * len(trials) for _ in range(count)]
+    values: list[list[_Value]] = [[None] * len(trials) for _ in scorers]
     several: dict[tuple[int, int], list[float]] = {}
     for line in lines:
         at = index.get(line.trial)
@@ -110,12 +103,8 @@ def _scores(
         else:
             found = several.setdefault((column[line.scorer], at), [])
             found.append(line.score.value)
-            place[at] = _rounded(math.fsum(found) / len(found))
+            place[at] = rounded(math.fsum(found) / len(found))
     return values
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
 
 
 def _tokens(trial: Trial) -> int | None:
@@ -139,7 +128,7 @@ _COLUMNS: Mapping[str, Callable[[Trial], Any]] = {
     "repetition": lambda trial: trial.repetition,
     "failure": lambda trial: trial.failure and trial.failure.kind,
     "retried": lambda trial: len(trial.attempts),
-    "seconds": lambda trial: trial.transcript and _rounded(trial.transcript.duration),
+    "seconds": lambda trial: trial.transcript and rounded(trial.transcript.duration),
     "tokens": _tokens,
     "calls": _calls,
 }

@@ -47,8 +47,9 @@ class Called:
 
     @property
     def brief(self) -> str:
-        """The arguments as they stand in a line."""
-        return told_briefly(self.arguments)
+        """The values of the arguments in a few words, as they stand in a line: `Oulu, 5`."""
+        told = " ".join(", ".join(map(str, self.arguments.values())).split())
+        return told if len(told) <= _BRIEF else f"{told[: _BRIEF - 1]}…"
 
     @property
     def took(self) -> str:
@@ -64,13 +65,6 @@ class Noted:
 
 
 Step: TypeAlias = Said | Called | Noted
-
-
-def told_briefly(arguments: Mapping[str, Any]) -> str:
-    """Return the values of a call's arguments in a few words: `Oulu, 5`."""
-    told = ", ".join(str(value) for value in arguments.values())
-    one_line = " ".join(told.split())
-    return one_line if len(one_line) <= _BRIEF else f"{one_line[: _BRIEF - 1]}…"
 
 
 def steps_of(transcript: Transcript) -> tuple[Step, ...]:

@@ -18,7 +18,7 @@ from keval_analysis.outline import OutlineQuestion
 from keval_analysis.question_comparisons import QuestionComparison, Tile
 from keval_report.report import Report
 from keval_report.words import show_command
-from keval_viewer.report_page.rendering import PITCH, embedded, embedded_items, parts, render, tile_paths
+from keval_viewer.report_page.rendering import PITCH, embedded, embedded_items, parts, render, rounded, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
 from keval_viewer.scores import JudgeRemarks, Shown, judge_remarks, shown_scores
 
@@ -178,17 +178,13 @@ def _entries(
             "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
             "worse": [each.got_worse(index) for each in report.comparisons],
             "better": [each.got_better(index) for each in report.comparisons],
-            "scores": [[_rounded(of_arm.get(index)) for of_arm in of_scorer] for of_scorer in means],
-            "spreads": [_rounded(of_scorer.get(index)) for of_scorer in spreads],
+            "scores": [[rounded(of_arm.get(index)) for of_arm in of_scorer] for of_scorer in means],
+            "spreads": [rounded(of_scorer.get(index)) for of_scorer in spreads],
             "failed": question.failed,
             "unscored": question.unscored,
             "claims": question.claims,
             "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
         }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def _place(report: Report, arm: tuple[str, str] | None) -> int | None:

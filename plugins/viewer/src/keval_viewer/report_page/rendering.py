@@ -143,6 +143,11 @@ def parts(template: str, /, **values: Any) -> Iterator[Markup]:
     return map(Markup, _own().get_template(template).generate(**values))
 
 
+def rounded(value: float | None) -> float | None:
+    """Return a figure as the data of a page's script has it."""
+    return None if value is None else round(value, 4)
+
+
 def anchor(sample: str) -> str:
     """Return the id of a question's element, which links go to: any sample's id becomes one without spaces."""
     return f"sample-{quote(sample.encode('utf-8', 'replace'), safe='')}"
