@@ -40,7 +40,7 @@ class TrafficLog:
     now: Callable[[], float] = time.time
     clock: Callable[[], float] = time.perf_counter
     _numbers: itertools.count[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
-    _opened: list[_Open] = attrs.field(factory=list, init=False)
+    _opened: dict[int, _Open] = attrs.field(factory=dict, init=False)
 
     async def ask(self, request: ModelRequest, send: Next) -> ModelResponse:
         """Send a model request and keep it with its response; the innermost middleware of a run that is recorded."""
@@ -61,18 +61,20 @@ class TrafficLog:
 
     def traffic(self) -> list[Traffic]:
         """Return what has passed so far, in the order in which it began. What has not ended was abandoned."""
-        return [opened.traffic() for opened in self._opened]
+        return [opened.traffic() for opened in self._opened.values()]
 
     def _begin(self, begun: Traffic) -> _Open:
         begun = attrs.evolve(begun, error=_ABANDONED, began=next(self._numbers), at=self.now())
-        opened = _Open(self, begun, self.clock())
-        self._opened.append(opened)
+        opened = self._opened[begun.began] = _Open(self, begun, self.clock())
         return opened
 
 
 @attrs.define(eq=False)
 class _Open:
-    """An exchange that has begun, with what has come of it by now. It is abandoned until it ends."""
+    """An exchange that has begun, with what has come of it by now. It is abandoned until it ends.
+
+    `came` are the status and the headers of a response, which a model has sent before its body.
+    """
 
     log: TrafficLog
     exchange: Traffic
@@ -108,7 +110,6 @@ class _AttemptServerLog:
     log: TrafficLog
     name: str
     attempt: int
-    _opened: dict[int, _Open] = attrs.field(factory=dict, init=False)
 
     def begin(
         self,
@@ -118,12 +119,10 @@ class _AttemptServerLog:
         during: int | None = None,
     ) -> int:
         begun = ServerTraffic(self.name, kind, method, params or {}, during=during, attempt=self.attempt)
-        opened = self.log._begin(begun)
-        self._opened[opened.exchange.began] = opened
-        return opened.exchange.began
+        return self.log._begin(begun).exchange.began
 
     def end(self, number: int, result: Mapping[str, Any] | None = None, error: TrafficError | None = None) -> None:
-        self._opened.pop(number).end(error, result=result)
+        self.log._opened[number].end(error, result=result)
 
 
 def _is_kept(header: str) -> bool:
