@@ -67,6 +67,12 @@ def test_it_runs_and_goes_on(folder: Path) -> None:
         ("agent: {type: recorded}", ["validate", "eval.yaml"], "the key 'agent' comes with keval-mcp, "),
         ("gates: [basic/equals >= 0.8]", ["validate", "eval.yaml"], "keval-analysis, which is not installed: `"),
         ("contexts: {files: {type: stdio}}", ["validate", "eval.yaml"], "the context 'stdio' comes with keval-mcp, "),
+        (
+            "contexts: {a: {from: b}, b: {type: stdio}}",
+            ["validate", "eval.yaml"],
+            "the reader of changes ",
+        ),
+        ("conditions: {a: {system_prompt: '{{ id }}'}}", ["validate", "eval.yaml"], "comes with keval-programs, "),
         ("judges: {tone: {type: openai}}", ["validate", "eval.yaml"], "the judge 'openai' comes with keval-judges, "),
     ],
 )

@@ -202,6 +202,7 @@ class SectionReader:
             self.problems += self.source.problems(wrong)
         except PluginError as error:
             self._problem(next(spec.path for spec in specs if spec.changes), str(error), at_key=True)
+            specs = tuple(spec for spec in specs if spec.base is None)
         return specs
 
     def _listed(self, section: str) -> tuple[PluginSpec, ...]:
