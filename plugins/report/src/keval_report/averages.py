@@ -10,15 +10,14 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.records.formats import interval, number, signed
-from keval.records.scores import Scale
+from keval.records.formats import interval, number
 from keval_analysis.findings.effects import Arm, ArmAverage, AverageDifference, Averages
 from keval_analysis.findings.formats import aligned
-from keval_analysis.findings.summary import ArmScore, Summary
+from keval_analysis.findings.summary import Summary
 from keval_report.claims import EXPLORATORY
 from keval_report.run_claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
 from keval_report.totals import lost_scores
-from keval_report.words import display_names, folded, one_line, padded
+from keval_report.words import display_names, folded, one_line, padded, with_interval
 
 
 @attrs.frozen
@@ -89,7 +88,7 @@ def _verdict(winner: Winner | None) -> str:
     least = winner.leads[0]
     lead = "two arms share no question of a metric"
     if least.difference is not None:
-        lead = f"{signed(least.difference)} {interval(least.ci_low, least.ci_high, signs=True)}"
+        lead = with_interval(least.difference, least.ci_low, least.ci_high)
     statement = HIGHEST_AVERAGE if winner.sure else NO_HIGHEST_AVERAGE
     return f"; {statement.says.format(winner=winner.winner, lead=lead)}"
 
@@ -115,7 +114,10 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
         for entry in (entry for entry in known if (entry.agent, entry.condition) == arm):
             line = Text(f"  {padded(names[entry.scorer], name)}  {means[id(entry)]:<{mean}}  ")
             line.append(f"{intervals[id(entry)]:<{within}}  " if within else "").append(f"n={entry.n:<4}", "dim")
-            for text, style in ((_band(entry, scales[entry.scorer]), ""), (lost_scores([entry]), "yellow")):
+            scale = scales[entry.scorer]
+            unit = f"{scale.unit}{', less is better' if scale.better == 'lower' else ''}".lstrip(", ")
+            band = " ".join(filter(None, (unit, entry.band)))
+            for text, style in ((band, ""), (lost_scores([entry]), "yellow")):
                 if text and line.cell_len + 1 + cell_len(text) <= width:
                     line.append(f" {text}", style)
             line.rstrip()
@@ -124,8 +126,3 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
         absent = [names[e.scorer] for e in scored if (e.agent, e.condition) == arm and e.mean is None]
         if absent:
             yield from (Text(line, "dim") for line in folded(f"no score: {', '.join(absent)}", width, indent=2))
-
-
-def _band(entry: ArmScore, scale: Scale) -> str:
-    unit = f"{scale.unit}{', less is better' if scale.better == 'lower' else ''}".lstrip(", ")
-    return " ".join(filter(None, (unit, entry.band)))

@@ -14,31 +14,8 @@ from keval_analysis.findings.effects import Effect, WinRate
 from keval_analysis.findings.formats import expense, expense_interval, percent_interval, times_as_much
 from keval_analysis.findings.reviews import CorrectedEffect
 from keval_analysis.findings.summary import ArmScore, ScorerScale, Summary
-from keval_report.claims import (
-    AMONG_MANY,
-    BETTER,
-    CANNOT_TELL,
-    COULD_SEE,
-    DROPPED,
-    EXPLORATORY,
-    FEW_QUESTIONS,
-    HANGS_ON_LOST,
-    JUDGE_COULD_DECIDE,
-    MORE_QUESTIONS,
-    NEUTRAL_BOUNDS,
-    NO_DIFFERENCE,
-    NOT_SHARED,
-    NOTHING_SHARED,
-    ONE_SOURCE,
-    RESTS_ON_OTHERS,
-    SMALLER,
-    UNCHANGED,
-    WITHOUT_LOST,
-    WORSE,
-    Claim,
-    least_seen,
-    said,
-)
+from keval_report import claims as say
+from keval_report.claims import Claim, least_seen, said
 from keval_report.run_claims import COSTS, SAVES, TAKES
 from keval_report.statement import Level, Statement
 from keval_report.totals import lost_scores
@@ -80,10 +57,9 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent, labelled)
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
-        block = block_of(title + alone, claims, level)
         spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
-        names = {each.agent: one_line(each.agent) if len(listed) > 1 else "" for each in spent}
-        block = with_costs(block, ((names[each.agent], each) for each in spent))
+        costs = ((one_line(each.agent) if len(listed) > 1 else "", each) for each in spent)
+        block = with_costs(block_of(title + alone, claims, level), costs)
         baseline, scorers = effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
         compared = ((each, (each.condition, each.against)) for each in summary.win_rates)
         rates = [each for each, pair in compared if pair[0] == condition or pair == (baseline, condition)]
@@ -94,8 +70,8 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
         spent = [each for each in summary.expenses if each.kind == "agent" and each.agent == agent]
-        names = {each.condition: one_line(each.condition) if len(under) > 1 else "" for each in spent}
-        block = with_costs(block_of(title, claims, level), ((names[each.condition], each) for each in spent))
+        costs = ((one_line(each.condition) if len(under) > 1 else "", each) for each in spent)
+        block = with_costs(block_of(title, claims, level), costs)
         found.append(attrs.evolve(block, about="condition"))
     return tuple(found)
 
@@ -161,23 +137,27 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
     for claim in claims:
         # At first, what has a row without a verdict is told with the others of its reason, too.
         if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
-            shared.setdefault(_heading(claim, level) or (-1, CANNOT_TELL, CANNOT_TELL.says), []).append(claim)
+            shared.setdefault(_heading(claim, level) or (-1, say.CANNOT_TELL, say.CANNOT_TELL.says), []).append(claim)
     headings = sorted(shared, key=lambda heading: (heading[0], heading[2]))
     remarks = [_remark(*heading[1:], shared[heading], claims, several) for heading in headings]
-    for statement, told in ((RESTS_ON_OTHERS, _nothing), (NEUTRAL_BOUNDS, _neutral), (DROPPED, _dropped)):
+    for statement, told in (
+        (say.RESTS_ON_OTHERS, _nothing),
+        (say.NEUTRAL_BOUNDS, lambda claim: claim.neutral_bounds),
+        (say.DROPPED, lambda claim: str(claim.effect.dropped)),
+    ):
         if level == statement.level and (some := [claim for claim in rows if statement.holds(claim)]):
             remarks.append((statement.says, _listed(some, claims, several, told)))
     if kept := [claim for claim in rows if claim.without_lost]:
-        remarks.append((WITHOUT_LOST.says, _listed(kept, claims, several, lambda claim: claim.without_lost)))
+        remarks.append((say.WITHOUT_LOST.says, _listed(kept, claims, several, lambda claim: claim.without_lost)))
     return Block(title, tuple(rows), tuple(remarks), several, level=level)
 
 
 _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
     "first": (
-        *(MORE_QUESTIONS, AMONG_MANY, FEW_QUESTIONS, ONE_SOURCE, SMALLER, HANGS_ON_LOST, NO_DIFFERENCE, UNCHANGED),
-        NOT_SHARED,
+        *(say.MORE_QUESTIONS, say.AMONG_MANY, say.FEW_QUESTIONS, say.ONE_SOURCE, say.SMALLER, say.HANGS_ON_LOST),
+        *(say.NO_DIFFERENCE, say.UNCHANGED, say.NOT_SHARED),
     ),
-    "explained": (NO_DIFFERENCE, UNCHANGED, COULD_SEE, NOTHING_SHARED),
+    "explained": (say.NO_DIFFERENCE, say.UNCHANGED, say.COULD_SEE, say.NOTHING_SHARED),
 }
 """What claims without a row share a line for, at each level; what tells least comes last."""
 
@@ -187,7 +167,7 @@ def _heading(claim: Claim, level: Level) -> tuple[int, Statement[Claim], str] | 
 
     Before them comes the place of the line.
     """
-    if JUDGE_COULD_DECIDE.holds(claim):
+    if say.JUDGE_COULD_DECIDE.holds(claim):
         return None
     # Where nothing is shared, and what is too small to see, says more of a claim than the reasons beside it.
     for place, statement in reversed([*enumerate(_SHARED[level])]):
@@ -200,21 +180,21 @@ def _remark(
     statement: Statement[Claim], heading: str, group: Sequence[Claim], every: Sequence[Claim], several: bool
 ) -> tuple[str, str]:
     """Return a line of claims, each with the figure that its heading is about."""
-    if statement is COULD_SEE and len(seen := set(map(least_seen, group))) == 1:
+    if statement is say.COULD_SEE and len(seen := set(map(least_seen, group))) == 1:
         return f"{heading} {seen.pop()} or more", _listed(group, every, several)
     spans = {name: _span(statement, claims) for name, claims in grouped(group, _name).items()}
-    told = least_seen if statement is COULD_SEE else (lambda claim: spans[claim.name])
+    told = least_seen if statement is say.COULD_SEE else (lambda claim: spans[claim.name])
     return heading, _listed(group, every, several, told)
 
 
 def _span(statement: Statement[Claim], claims: Sequence[Claim]) -> str:
     """Return the figure that a statement is about, from the least to the most of some claims; empty if it has none."""
-    if statement is SMALLER:
+    if statement is say.SMALLER:
         seen = sorted(claims, key=lambda claim: claim.effect.mde or 0.0)
         return " to ".join(dict.fromkeys((least_seen(seen[0]), least_seen(seen[-1]))))
-    if statement is FEW_QUESTIONS:
+    if statement is say.FEW_QUESTIONS:
         counts = [(claim.effect.n, claim.effect.n) for claim in claims]
-    elif statement is MORE_QUESTIONS:
+    elif statement is say.MORE_QUESTIONS:
         counts = [claim.needed for claim in claims if claim.needed is not None]
     else:
         return ""
@@ -228,14 +208,6 @@ def _name(claim: Claim) -> str:
 
 def _nothing(claim: Claim) -> str:
     return ""
-
-
-def _neutral(claim: Claim) -> str:
-    return claim.neutral_bounds
-
-
-def _dropped(claim: Claim) -> str:
-    return str(claim.effect.dropped)
 
 
 def _listed(
@@ -265,7 +237,7 @@ def _sorted(claims: Sequence[Claim]) -> list[Claim]:
     """
 
     def rank(claim: Claim) -> int:
-        return 0 if WORSE.holds(claim) else 1 if BETTER.holds(claim) else 2
+        return 0 if say.WORSE.holds(claim) else 1 if say.BETTER.holds(claim) else 2
 
     def order(group: Sequence[Claim]) -> tuple[bool, int, float]:
         first = min(map(rank, group))
@@ -308,4 +280,4 @@ def with_costs(block: Block, expenses: Iterable[tuple[str, Effect]]) -> Block:
     if not by_label:
         return block
     every = "; ".join(f"{label} {', '.join(amounts)}".lstrip() for label, amounts in by_label.items())
-    return attrs.evolve(block, remarks=(*block.remarks, (f"cost of an answer ({EXPLORATORY.says})", every)))
+    return attrs.evolve(block, remarks=(*block.remarks, (f"cost of an answer ({say.EXPLORATORY.says})", every)))

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keval.records.formats import counted, interval, number, signed
+from keval.records.formats import counted, number
 from keval.records.trial import LIMIT, WRITTEN_CALL, WRITTEN_CALL_REMEDY
 from keval_analysis.findings.effects import Contrast
-from keval_analysis.findings.reviews import JudgeAgreementWithPeople
-from keval_analysis.findings.summary import Agreement, ArmTrials, JudgeSpread, Summary
+from keval_analysis.findings.summary import Summary
 from keval_analysis.variation import mixed_words
+from keval_report import claims as say
 from keval_report.blocks import Block, claims_of, grouped
-from keval_report.claims import (
-    BETTER,
-    HANGS_ON_LOST,
-    INFORMATION_HARMS,
-    JUDGE_COULD_DECIDE,
-    LOST_COULD_DECIDE,
-    NO_CLEAR_INFORMATION,
-    ONE_COULD_DECIDE,
-    UNLIKE_QUESTIONS,
-)
 from keval_report.contrasts import placebo_words
 from keval_report.origin import replay_sentences
 from keval_report.run_claims import JUDGE_DRIFT, interim_words, looks_words
 from keval_report.totals import compliance_text, favours, remark_sentences, unrun_text
-from keval_report.words import display_names, joined, one_line, rubric_name
+from keval_report.words import display_names, joined, one_line, rubric_name, with_interval
 
 MANY_FAILED = 0.05
 """The share of an arm's trials from which on failures are a caution."""
@@ -56,7 +46,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from (
         f"{arm.failed} of {arm.trials} trials of {arm.agent} {arm.condition} failed; effects are of the others"
         for arm in summary.trials
-        if many_failed(arm)
+        if arm.failed > MANY_FAILED * arm.trials
     )
     yield from _unscored(summary)
     yield from _lost_to_limits(summary)
@@ -73,11 +63,6 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from _unverified(summary)
     yield from [*replay_sentences(summary.replay)][1:]
     yield from remark_sentences(summary)
-
-
-def many_failed(arm: ArmTrials) -> bool:
-    """Return whether so many trials of an arm failed that those left may be unlike the others."""
-    return arm.failed > MANY_FAILED * arm.trials
 
 
 def _unscored(summary: Summary) -> Iterator[str]:
@@ -126,9 +111,9 @@ def _impossible_usage(summary: Summary) -> Iterator[str]:
 def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield which verdicts could be others, by block if several blocks have any."""
     decided = [
-        block for block in blocks if any(not claim.is_open or HANGS_ON_LOST.holds(claim) for claim in block.claims)
+        block for block in blocks if any(not claim.is_open or say.HANGS_ON_LOST.holds(claim) for claim in block.claims)
     ]
-    for statement in (JUDGE_COULD_DECIDE, LOST_COULD_DECIDE, UNLIKE_QUESTIONS, ONE_COULD_DECIDE):
+    for statement in (say.JUDGE_COULD_DECIDE, say.LOST_COULD_DECIDE, say.UNLIKE_QUESTIONS, say.ONE_COULD_DECIDE):
         for block in decided:
             if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
                 of = f" ({block.title})" if len(decided) > 1 else ""
@@ -144,40 +129,25 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
     by_agent = grouped((claim for claim in found if claim.effect.difference is not None), lambda claim: claim.label)
     for agent, claims in by_agent.items():
         whose = f" ({agent})" if len(by_agent) > 1 else ""
-        if NO_CLEAR_INFORMATION.holds(claims):
+        if say.NO_CLEAR_INFORMATION.holds(claims):
             told = f"{real} is not clearly better than its placebo {placebo}{whose}"
             yield f"{told}: its information may not be what helps"
-        if harmed := [claim for claim in claims if BETTER.holds(claim)]:
+        if harmed := [claim for claim in claims if say.BETTER.holds(claim)]:
             metrics = ", ".join(claim.name for claim in harmed)
             where = placebo_words(contrast)[0]
-            yield INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}", where=where).rstrip(".")
-
-
-def disagree(found: Agreement) -> bool:
-    """Return whether the judges of a rubric agree too little to conclude anything."""
-    return found.alpha is not None and found.alpha < LEAST_ALPHA
-
-
-def wavers(found: JudgeSpread) -> bool:
-    """Return whether a judge often grades the same answer differently."""
-    return found.sd is not None and found.sd >= MOST_SPREAD
-
-
-def contradicts_people(found: JudgeAgreementWithPeople) -> bool:
-    """Return whether a judge agrees little with people."""
-    return found.kappa is not None and found.kappa <= LEAST_KAPPA
+            yield say.INFORMATION_HARMS.says.format(metrics=f"{metrics}{whose}", where=where).rstrip(".")
 
 
 def _judges(summary: Summary) -> Iterator[str]:
     for rubric in summary.agreement:
         name = rubric_name(rubric.metric)
-        if disagree(rubric):
+        if rubric.alpha is not None and rubric.alpha < LEAST_ALPHA:
             yield f"judges hardly agree on {name}: Krippendorff's alpha {number(rubric.alpha)}"
         for spread in rubric.spread:
-            if wavers(spread):
+            if spread.sd is not None and spread.sd >= MOST_SPREAD:
                 yield f"{spread.judge} grades {name} of the same answer differently, by {number(spread.sd)} levels (sd)"
     for each in summary.reviews.judges if summary.reviews else ():
-        if contradicts_people(each):
+        if each.kappa is not None and each.kappa <= LEAST_KAPPA:
             name = rubric_name(each.metric)
             yield f"{each.judge} hardly agrees with people on {name}: weighted kappa {number(each.kappa)}"
 
@@ -187,7 +157,7 @@ def _anchors(summary: Summary) -> Iterator[str]:
         drift = found.drift
         if JUDGE_DRIFT.holds(drift):
             yield JUDGE_DRIFT.says.format(
-                drift=f"{signed(drift.difference)} {interval(drift.ci_low, drift.ci_high, signs=True)}",
+                drift=with_interval(drift.difference, drift.ci_low, drift.ci_high),
                 anchors=counted(drift.n, "anchor"),
                 run=drift.against,
                 rubric=rubric_name(found.metric),

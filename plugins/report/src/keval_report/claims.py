@@ -67,11 +67,16 @@ class Claim:
         return now if now != named_band(self.scale.bands, against) else None
 
     @property
+    def unit(self) -> str:
+        """The unit of the scale, behind a figure."""
+        return f" {self.scale.unit}" if self.scale.unit else ""
+
+    @property
     def margin(self) -> str:
         """The smallest difference that matters, in words."""
         if self.scale.margin is None:
             return f"{percent(SMALL_SHARE)} of the scale"
-        return f"{short_number(self.scale.margin, 2)}{f' {self.scale.unit}' if self.scale.unit else ''}"
+        return f"{short_number(self.scale.margin, 2)}{self.unit}"
 
     @property
     def exploratory(self) -> bool:
@@ -121,7 +126,7 @@ class Claim:
 
 
 def _excludes_0(effect: Effect) -> bool:
-    return effect.ci_low is not None and effect.ci_high is not None and (effect.ci_low > 0 or effect.ci_high < 0)
+    return effect.ci_low is not None and not _includes_0(effect.ci_low, effect.ci_high)
 
 
 def _is_sure(claim: Claim) -> bool:
@@ -150,10 +155,6 @@ def _changed_nothing(claim: Claim) -> bool:
     return is_flat(claim.effect) or (claim.effect.n == 1 and claim.effect.difference == 0)
 
 
-def _rests_on_others(claim: Claim) -> bool:
-    return _is_sure(claim) and claim.effect.n <= 2 * FEW and _includes_0(*(claim.effect.worst_case or (None, None)))
-
-
 def _judge_decides(claim: Claim) -> bool:
     found = claim.corrected
     if found is None or _includes_0(found.bias_low, found.bias_high) or found.ci_low is None or found.ci_high is None:
@@ -173,9 +174,13 @@ def _includes_0(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and low <= 0 <= high
 
 
-def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
-    """Return the condition that a statement holds for each of some claims, of which there is one at least."""
-    return lambda claims: bool(claims) and all(statement.holds(claim) for claim in claims)
+def _all(holds: Callable[[Claim], bool]) -> Callable[[Sequence[Claim]], bool]:
+    """Return the condition that each of some claims is so, and that there is one at least."""
+    return lambda claims: bool(claims) and all(map(holds, claims))
+
+
+def _none_is_sure(claims: Sequence[Claim]) -> bool:
+    return not any(map(_is_sure, claims))
 
 
 FEW = 10
@@ -269,7 +274,9 @@ ONE_SOURCE = Statement[Claim](
 RESTS_ON_OTHERS = Statement[Claim](
     "sure only if no other question changes by more than these do",
     f"the verdict is sure, of no more than {2 * FEW} questions, and one that changed by the whole scale could undo it",
-    _rests_on_others,
+    lambda claim: (
+        _is_sure(claim) and claim.effect.n <= 2 * FEW and _includes_0(*(claim.effect.worst_case or (None, None)))
+    ),
 )
 EXPLORATORY = Statement[Claim](
     "exploratory", "the config names primary metrics, and this is none", lambda claim: claim.exploratory
@@ -326,49 +333,41 @@ NEUTRAL_BOUNDS = Statement[Claim](
     lambda claim: claim.effect.neutral_low is not None,
 )
 
-IMPROVES = Statement[Sequence[Claim]]("{subject} {metrics}.", BETTER.when, _all(BETTER))
-GOT_WORSE = Statement[Sequence[Claim]]("{metric} {changed} by {amounts}.", WORSE.when, _all(WORSE))
+IMPROVES = Statement[Sequence[Claim]]("{subject} {metrics}.", BETTER.when, _all(BETTER.holds))
+GOT_WORSE = Statement[Sequence[Claim]]("{metric} {changed} by {amounts}.", WORSE.when, _all(WORSE.holds))
 NOT_DECIDED = Statement[Sequence[Claim]](
-    "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL)
+    "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL.holds)
 )
 EQUIVALENT = Statement[Sequence[Claim]](
-    "{between}: no difference as large as {margin} in {metrics}.",
-    NO_DIFFERENCE.when,
-    _all(NO_DIFFERENCE),
+    "{between}: no difference as large as {margin} in {metrics}.", NO_DIFFERENCE.when, _all(NO_DIFFERENCE.holds)
 )
 NOT_CHANGED = Statement[Sequence[Claim]](
-    "{between}, {metrics} did not change ({questions}).", UNCHANGED.when, _all(UNCHANGED)
+    "{between}, {metrics} did not change ({questions}).", UNCHANGED.when, _all(UNCHANGED.holds)
 )
 TOO_FEW = Statement[Sequence[Claim]](
     "{between}: {metrics}; too few questions for an interval.",
     "questions differ, and there is no interval",
-    lambda claims: bool(claims) and all(_lacks_interval(claim) for claim in claims),
+    _all(_lacks_interval),
 )
 INCOMPARABLE = Statement[Sequence[Claim]](
     "{between}: no comparison is possible, because no question has a score in both arms.",
     "no metric has a question that is scored in both arms",
-    _all(NOTHING_SHARED),
+    _all(NOTHING_SHARED.holds),
 )
-SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM))
-IS_THAN = Statement[Sequence[Claim]](
-    "{agent} is {traits} than {against} ({where}).",
-    _SURE_WORDS,
-    lambda claims: bool(claims) and all(_is_sure(claim) for claim in claims),
-)
+SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM.holds))
+IS_THAN = Statement[Sequence[Claim]]("{agent} is {traits} than {against} ({where}).", _SURE_WORDS, _all(_is_sure))
 NO_CLEAR_DIFFERENCE = Statement[Sequence[Claim]](
-    "No clear difference between {agent} and {against} ({where}).",
-    "no difference is sure",
-    lambda claims: not any(_is_sure(claim) for claim in claims),
+    "No clear difference between {agent} and {against} ({where}).", "no difference is sure", _none_is_sure
 )
 INFORMATION_HELPS = Statement[Sequence[Claim]](
     "{metrics}. The information in the {where} helps, beyond the effect of {beside}.",
     "the placebo is surely worse on these metrics",
-    _all(WORSE),
+    _all(WORSE.holds),
 )
 INFORMATION_HARMS = Statement[Sequence[Claim]](
     "{metrics}. The placebo scores better on these metrics, so the information in the {where} does harm.",
     "the placebo is surely better on these metrics",
-    _all(BETTER),
+    _all(BETTER.holds),
 )
 NO_CLEAR_INFORMATION = Statement[Sequence[Claim]](
     "{metrics}. This run shows no clear difference between {real} and its placebo{whose}.",
@@ -378,17 +377,17 @@ NO_CLEAR_INFORMATION = Statement[Sequence[Claim]](
 PARTS_MISSED = Statement[Sequence[Claim]](
     "Leaving out these {parts} of {of} makes scores worse: {costs}.",
     "scores without the tool, section or skill are surely worse",
-    _all(WORSE),
+    _all(WORSE.holds),
 )
 PARTS_IN_THE_WAY = Statement[Sequence[Claim]](
     "Leaving out these {parts} of {of} makes scores better: {gains}.",
     "scores without the tool, section or skill are surely better",
-    _all(BETTER),
+    _all(BETTER.holds),
 )
 PARTS_OPEN = Statement[Sequence[Claim]](
     "this run cannot tell what leaving out these {parts} changes",
     "no score without the tool, section or skill is surely worse or better",
-    lambda claims: not any(WORSE.holds(claim) or BETTER.holds(claim) for claim in claims),
+    _none_is_sure,
     "first",
 )
 WHERE_CALLED = Statement[Claim](
@@ -398,16 +397,13 @@ WHERE_CALLED = Statement[Claim](
     "first",
 )
 PARTS_NOT_MISSED = Statement[Sequence[Claim]](
-    "This run cannot tell what leaving out {parts} changes.",
-    "no score without the tool, section or skill is surely worse or better",
-    lambda claims: not any(WORSE.holds(claim) or BETTER.holds(claim) for claim in claims),
+    "This run cannot tell what leaving out {parts} changes.", PARTS_OPEN.when, PARTS_OPEN.holds
 )
 
 
 def least_seen(claim: Claim) -> str:
     """Return the difference that such a run would see."""
-    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
-    return f"{number(claim.effect.mde or 0.0)}{unit}"
+    return f"{number(claim.effect.mde or 0.0)}{claim.unit}"
 
 
 def word(claim: Claim) -> str:
@@ -417,9 +413,10 @@ def word(claim: Claim) -> str:
 
 def said(statement: Statement[Claim], claim: Claim) -> str:
     """Return what a statement says of a claim: its margin, or how many questions there are."""
-    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
     every = "the only question" if claim.effect.n == 1 else f"all {claim.effect.n:,} questions"
-    return statement.says.format(f"{short_number(claim.scale.least, 2)}{unit}", questions=every, margin=claim.margin)
+    return statement.says.format(
+        f"{short_number(claim.scale.least, 2)}{claim.unit}", questions=every, margin=claim.margin
+    )
 
 
 _VERDICTS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -11,6 +11,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from keval.cli.console import print_sections
 from keval.errors import RunError
 from keval.records.formats import percent
 from keval.records.manifest import AnswersEntry, ServerEntry
@@ -120,6 +121,11 @@ class ServerDifference:
     calls: tuple[str, ...] = ()
     changes: tuple[ListingChange, ...] | None = ()
 
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs, or may."""
+        return bool(self.calls or self.changes or self.changes is None)
+
 
 def server_differences(run: Run) -> list[ServerDifference]:
     """Return how the servers of each condition differ from those of the baseline.
@@ -136,24 +142,13 @@ def servers_between(run: Run, label: str, against: Run, base: str) -> list[Serve
     Raises RunError.
     """
     here, there = run.manifest.conditions[label].servers, against.manifest.conditions[base].servers
-    found = [
-        _between(run, ServerDifference(label, name, base), there[name], server, against)
-        for name, server in here.items()
-        if name in there
-    ]
-    return [
-        *(
-            ServerDifference(label, name, base, "added", server.tools)
-            for name, server in here.items()
-            if name not in there
-        ),
-        *(each for each in found if each.calls or each.changes or each.changes is None),
-        *(
-            ServerDifference(label, name, base, "left out", each.tools)
-            for name, each in there.items()
-            if name not in here
-        ),
-    ]
+    found = [ServerDifference(label, name, base, "added", here[name].tools) for name in here if name not in there]
+    for name, server in here.items():
+        if name in there:
+            told = _between(run, ServerDifference(label, name, base), there[name], server, against)
+            found += [told] if told.differs else []
+    gone = (name for name in there if name not in here)
+    return [*found, *(ServerDifference(label, name, base, "left out", there[name].tools) for name in gone)]
 
 
 def difference_texts(run: Run) -> Iterator[tuple[str, str]]:
@@ -181,9 +176,10 @@ def print_server_differences(found: Iterable[ServerDifference], console: Console
     for position, each in enumerate(found):
         if position:
             console.print()
-        console.print(Text(f"{one_line(each.condition)}: {_title(each)}", "bold"), soft_wrap=True)
-        for line in _lines(each, console.width):
-            console.print(line, soft_wrap=True)
+        server = one_line(each.server)
+        told = f"{server} is {each.kind}" if each.kind != "changed" else f"{server} against {_against(each)}"
+        console.print(Text(f"{one_line(each.condition)}: {told}", "bold"), soft_wrap=True)
+        print_sections([_lines(each, console.width)], console)
 
 
 def _lines(each: ServerDifference, width: int) -> Iterator[Text]:
@@ -194,11 +190,6 @@ def _lines(each: ServerDifference, width: int) -> Iterator[Text]:
         yield Text("  what it listed is not in the run", "dim")
     for change in each.changes or ():
         yield from change_lines(change, width, indent=2)
-
-
-def _title(each: ServerDifference) -> str:
-    server = one_line(each.server)
-    return f"{server} is {each.kind}" if each.kind != "changed" else f"{server} against {_against(each)}"
 
 
 def _against(each: ServerDifference) -> str:
@@ -220,7 +211,7 @@ def _of_condition(run: Run, label: str) -> Iterator[ServerDifference]:
             found = _from_itself(run, label, name, server)
             if label != manifest.baseline:
                 yield ServerDifference(label, name, manifest.baseline, "added", server.tools)
-        if found is not None and (found.calls or found.changes or found.changes is None):
+        if found is not None and found.differs:
             yield found
     for name in base.servers:
         if name not in entry.servers:
@@ -241,28 +232,23 @@ def _between(
     changes: tuple[ListingChange, ...] | None = None
     if old is not None and new is not None:
         # What the names of both were before tells which tool is which.
-        changes = tuple(listing_changes(old, new, _renamed(before, after)))
+        first, second = (renamed_by(each.interventions, each.aliases) for each in (before, after))
+        renamed = {first.get(name, name): second.get(name, name) for name in {**first, **second}}
+        changes = tuple(listing_changes(old, new, renamed))
     elif before.tools == after.tools and before.sha256 == after.sha256:
         changes = ()
     return attrs.evolve(sides, calls=tuple(calls), changes=changes)
-
-
-def _renamed(before: ServerEntry, after: ServerEntry) -> Mapping[str, str]:
-    """Return which name of a tool after stands for which name before, by the server's own names."""
-    first = renamed_by(before.interventions, before.aliases)
-    second = renamed_by(after.interventions, after.aliases)
-    return {first.get(name, name): second.get(name, name) for name in {**first, **second}}
 
 
 def _from_itself(run: Run, label: str, name: str, server: ServerEntry) -> ServerDifference | None:
     if not server.interventions:
         return None
     old, new = _listing(run, server.original_listing), _listing(run, server.listing)
-    changes: Sequence[ListingChange] | None = None
+    changes: tuple[ListingChange, ...] | None = None
     if old is not None and new is not None:
-        changes = listing_changes(old, new, renamed_by(server.interventions, server.aliases))
+        changes = tuple(listing_changes(old, new, renamed_by(server.interventions, server.aliases)))
     calls = tuple(call_words(server.interventions, server.answers))
-    return ServerDifference(label, name, None, calls=calls, changes=None if changes is None else tuple(changes))
+    return ServerDifference(label, name, None, calls=calls, changes=changes)
 
 
 def _listing(run: Run, sha256: str | None) -> ServerListing | None:
@@ -309,12 +295,8 @@ def definition_tokens(definition: Mapping[str, Any]) -> int:
 
     That is what model APIs get. They write it down in forms of their own, which are not published.
     """
-    seen = {
-        "name": definition.get("name"),
-        "description": definition.get("description"),
-        "parameters": definition.get("inputSchema"),
-    }
-    return estimated_tokens(orjson.dumps(seen).decode())
+    seen = {"name": "name", "description": "description", "parameters": "inputSchema"}
+    return estimated_tokens(orjson.dumps({key: definition.get(name) for key, name in seen.items()}).decode())
 
 
 def instruction_tokens(listing: ToolListing) -> int:

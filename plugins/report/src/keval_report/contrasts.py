@@ -10,26 +10,12 @@ import attrs
 from keval.records.formats import interval, number, signed
 from keval_analysis.findings.effects import Contrast, Effect
 from keval_analysis.findings.summary import Summary
+from keval_report import claims as say
 from keval_report.blocks import Block, block_of, blocks, claims_of, grouped, with_costs
-from keval_report.claims import (
-    BETTER,
-    EXPLORATORY,
-    INFORMATION_HARMS,
-    INFORMATION_HELPS,
-    IS_THAN,
-    NO_CLEAR_DIFFERENCE,
-    NO_CLEAR_INFORMATION,
-    PARTS_IN_THE_WAY,
-    PARTS_MISSED,
-    PARTS_NOT_MISSED,
-    PARTS_OPEN,
-    WHERE_CALLED,
-    WORSE,
-    Claim,
-)
+from keval_report.claims import Claim
 from keval_report.contexts import call_words, intervention_words
 from keval_report.statement import Level
-from keval_report.words import joined, one_line
+from keval_report.words import joined, one_line, shortened, with_interval
 
 _MOST = 3
 """Metrics that one sentence names."""
@@ -38,14 +24,11 @@ _MOST = 3
 def all_blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: conditions against the baseline, what was changed of contexts, then agents."""
     found = blocks(summary, level)
-    conditions = [block for block in found if block.about != "condition"]
-    agents = [block for block in found if block.about == "condition"]
-    changed = [_changed(summary, each, level) for each in summary.contrasts if each.kind != "ablation"]
     return (
-        *conditions,
-        *changed,
+        *(block for block in found if block.about != "condition"),
+        *(_changed(summary, each, level) for each in summary.contrasts if each.kind != "ablation"),
         *(_ranking(summary, of, group, level) for of, group in _ablations(summary).items()),
-        *agents,
+        *(block for block in found if block.about == "condition"),
     )
 
 
@@ -112,19 +95,25 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast], level: Level)
     several, noun = len({entry.agent for entry in summary.trials}) > 1, part_noun(group)
     claims = (claim for each in group for claim in _of_part(summary, each, several=several))
     by_name = grouped(claims, lambda claim: claim.name)
-    telling = [name for name, found in by_name.items() if any(_is_sure(each) or _is_primary(each) for each in found)]
+    telling = [name for name, found in by_name.items() if any(_is_sure(each) or each.primary for each in found)]
     shown = telling or list(by_name)[:1]
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
     if level == "first":
-        rows = [claim for claim in rows if claim.level == level or _is_primary(claim)]
+        rows = [claim for claim in rows if claim.level == level or claim.primary]
     remarks: list[tuple[str, str]] = []
     if level == "explained" and (others := [name for name in by_name if name not in shown]):
         remarks.append((f"metrics that no left-out {noun} measurably changes", ", ".join(others)))
-    if where := [_where_called(claim) for claim in rows if WHERE_CALLED.holds(claim)]:
-        remarks.append((WHERE_CALLED.says.format(of=one_line(of)), "; ".join(where)))
+    # The effect on the questions in which a tool was called, of the tool that an arm lacks.
+    where = [
+        f"{claim.label} {claim.name} {with_interval(part.difference, part.ci_low, part.ci_high)} n={part.n}"
+        for claim in rows
+        if (part := claim.effect.where_called) is not None and say.WHERE_CALLED.holds(claim)
+    ]
+    if where:
+        remarks.append((say.WHERE_CALLED.says.format(of=one_line(of)), "; ".join(where)))
     unmissed = _idle(summary, group)
     if unmissed and not summary.unfinished:
-        remarks.append((PARTS_OPEN.says.format(parts=f"{noun}s"), ", ".join(unmissed)))
+        remarks.append((say.PARTS_OPEN.says.format(parts=f"{noun}s"), ", ".join(unmissed)))
     title = f"{one_line(of)} without one of its {noun}s, compared with {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without", level=level)
 
@@ -137,18 +126,6 @@ def _of_part(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
     effects = [attrs.evolve(effect, needed_samples=None) for effect in contrast.effects]
     found = claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
     return [attrs.evolve(claim, primary=claim.effect.metric in summary.primary) for claim in found]
-
-
-def _is_primary(claim: Claim) -> bool:
-    return claim.primary
-
-
-def _where_called(claim: Claim) -> str:
-    """Return the effect on the questions in which a tool was called, of the tool that an arm lacks."""
-    found = claim.effect.where_called
-    assert found is not None  # noqa: S101 - for mypy: the statement holds
-    ends = interval(found.ci_low, found.ci_high, signs=True)
-    return f"{claim.label} {claim.name} {signed(found.difference)} {ends}".rstrip() + f" n={found.n}"
 
 
 def _worth(claim: Claim) -> float:
@@ -191,27 +168,23 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
     """Yield what the real results or texts are worth beside those of the placebo, agent by agent."""
     real, placebo = one_line(contrast.against), one_line(contrast.condition)
     results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
-    agents = dict.fromkeys(effect.agent for effect in contrast.effects)
+    by_agent = grouped(_claims(summary, contrast), lambda claim: claim.effect.agent)
     where, beside = placebo_words(contrast)
-    for agent in agents:
-        whose = f" ({one_line(agent)})" if len(agents) > 1 else ""
-        claims = [
-            claim
-            for claim in _claims(summary, contrast)
-            if claim.effect.agent == agent and claim.effect.difference is not None
-        ]
+    for agent, every in by_agent.items():
+        whose = f" ({one_line(agent)})" if len(by_agent) > 1 else ""
+        claims = [claim for claim in every if claim.effect.difference is not None]
         of = f"{real} compared with its placebo {placebo}{whose} ({results})"
         # An effect is that of the placebo, so a loss of it is what the real results are worth.
-        for statement, sure in ((INFORMATION_HELPS, WORSE), (INFORMATION_HARMS, BETTER)):
+        for statement, sure in ((say.INFORMATION_HELPS, say.WORSE), (say.INFORMATION_HARMS, say.BETTER)):
             if found := [claim for claim in claims if sure.holds(claim)]:
                 yield _Worth(of, whose, statement.says.format(metrics=_turned(found), where=where, beside=beside))
-        if claims and NO_CLEAR_INFORMATION.holds(claims):
-            told = NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
+        if claims and say.NO_CLEAR_INFORMATION.holds(claims):
+            told = say.NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
             yield _Worth(of, whose, told)
 
 
 def _is_sure(claim: Claim) -> bool:
-    return BETTER.holds(claim) or WORSE.holds(claim)
+    return say.BETTER.holds(claim) or say.WORSE.holds(claim)
 
 
 def _difference(summary: Summary, contrast: Contrast) -> str:
@@ -219,15 +192,14 @@ def _difference(summary: Summary, contrast: Contrast) -> str:
     claims = _claims(summary, contrast)
     several = len({claim.label for claim in claims}) > 1
     parts = []
-    for statement in (BETTER, WORSE):
+    for statement in (say.BETTER, say.WORSE):
         found = [claim for claim in claims if statement.holds(claim)]
         told = [
             f"{_metric(claim)} ({f'{claim.label} ' if several else ''}{signed(claim.effect.difference)})"
-            for claim in found[:_MOST]
+            for claim in found
         ]
-        more = [f"{len(found) - _MOST} more"] if len(found) > _MOST else []
-        parts += [f"{statement.says} in {', '.join([*told, *more])}"] if told else []
-    clear = IS_THAN if parts else NO_CLEAR_DIFFERENCE
+        parts += [f"{statement.says} in {', '.join(shortened(told, _MOST))}"] if told else []
+    clear = say.IS_THAN if parts else say.NO_CLEAR_DIFFERENCE
     return clear.says.format(
         agent=one_line(contrast.condition),
         against=one_line(contrast.against),
@@ -239,36 +211,31 @@ def _difference(summary: Summary, contrast: Contrast) -> str:
 def _turned(claims: Sequence[Claim]) -> str:
     """Return effects the other way round, each with its interval."""
     parts = []
-    for claim in claims[:_MOST]:
+    for claim in claims:
         effect = claim.effect
-        ends = [None if end is None else -end for end in (effect.ci_high, effect.ci_low)]
-        told = interval(ends[0], ends[1], signs=True)
-        parts.append(
-            f"{_metric(claim)} {signed(-(effect.difference or 0.0))}{f' {told}' if told else ''} (n={effect.n})"
-        )
-    more = [f"{len(claims) - _MOST} more"] if len(claims) > _MOST else []
-    return ", ".join([*parts, *more])
+        low, high = (None if end is None else -end for end in (effect.ci_high, effect.ci_low))
+        parts.append(f"{_metric(claim)} {with_interval(-(effect.difference or 0.0), low, high)} (n={effect.n})")
+    return ", ".join(shortened(parts, _MOST))
 
 
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
     """Yield which parts of a condition are missed, which are in the way, the first most, and which are neither."""
     parts = f"{part_noun(group)}s"
-    costly = [item for item in _absent(summary, group, WORSE.holds) if item[1]]
-    if costly:
-        told = "; ".join(_sizes(costly, "worse"))
-        yield PARTS_MISSED.says.format(parts=parts, of=one_line(of), costs=told)
-    helpful = [item for item in _absent(summary, group, BETTER.holds) if item[1]]
-    if helpful:
-        told = "; ".join(_sizes(helpful, "better"))
-        yield PARTS_IN_THE_WAY.says.format(parts=parts, of=one_line(of), gains=told)
+    costs = [*_sizes(_absent(summary, group, say.WORSE.holds), "worse")]
+    if costs:
+        yield say.PARTS_MISSED.says.format(parts=parts, of=one_line(of), costs="; ".join(costs))
+    gains = [*_sizes(_absent(summary, group, say.BETTER.holds), "better")]
+    if gains:
+        yield say.PARTS_IN_THE_WAY.says.format(parts=parts, of=one_line(of), gains="; ".join(gains))
     if idle := _idle(summary, group):
-        some = costly or helpful
-        which = _or(idle) if some else f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
-        yield PARTS_NOT_MISSED.says.format(parts=which)
+        every = f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
+        yield say.PARTS_NOT_MISSED.says.format(parts=joined(shortened(idle, 8), "or") if costs or gains else every)
 
 
 def _sizes(absent: Iterable[tuple[Contrast, list[Claim]]], direction: str) -> Iterator[str]:
     for each, claims in absent:
+        if not claims:
+            continue
         told = ", ".join(
             f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
             f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
@@ -278,9 +245,4 @@ def _sizes(absent: Iterable[tuple[Contrast, list[Claim]]], direction: str) -> It
 
 
 def _metric(claim: Claim) -> str:
-    return f"{claim.name} ({EXPLORATORY.says})" if EXPLORATORY.holds(claim) else claim.name
-
-
-def _or(parts: Sequence[str]) -> str:
-    shown = [*parts[:8], f"{len(parts) - 8} more"] if len(parts) > 8 else list(parts)
-    return joined(shown, "or")
+    return f"{claim.name} ({say.EXPLORATORY.says})" if say.EXPLORATORY.holds(claim) else claim.name

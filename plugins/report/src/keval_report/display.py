@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from rich.console import Console
-
-from keval.cli.console import data_console, message_console, print_json, safe
+from keval.cli.console import data_console, message_console, print_json, print_sections, safe
 from keval.cli.messages import logs_json
 from keval.cli.options import Detail
 from keval.cli.session import FAILED_GATE, exit_code
@@ -19,10 +17,10 @@ from keval_analysis.findings.summary import Summary
 from keval_analysis.seal import SealCheck
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
-from keval_report.remedies import remedy
 from keval_report.statement import Level
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.progress import EventLog, Progress
+from keval_report.totals import remedy
 from keval_report.words import joined, run_place
 
 
@@ -84,7 +82,8 @@ def show_end(
             tables=detail == "wide",
         )
     if (as_json or quiet) and code == FAILED_GATE:
-        _print_verdicts(summary, messages)
+        verdicts = gate_lines(summary.gates, messages.width, "explained", decided_on(summary.replay))
+        print_sections([(*verdicts, *unmet_lines(summary.unmet, messages.width, "explained"))], messages)
     if quiet and not summary.were_all_made():
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
@@ -97,14 +96,6 @@ def show_end(
         messages.print(safe(missed), soft_wrap=True)
     if (as_json or quiet or logs_json()) and not under_way and (lacking := remedy(summary, run.path)):
         messages.print(safe(f"to {lacking.does}: `{shlex.join(lacking.command)}`"), soft_wrap=True)
-
-
-def _print_verdicts(summary: Summary, console: Console) -> None:
-    for line in (
-        *gate_lines(summary.gates, console.width, "explained", decided_on(summary.replay)),
-        *unmet_lines(summary.unmet, console.width, "explained"),
-    ):
-        console.print(line, soft_wrap=True)
 
 
 def _missed(run: Run, summary: Summary) -> str:

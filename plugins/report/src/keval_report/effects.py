@@ -54,7 +54,8 @@ class Axis:
         line = [" "] * self.width
         zero = self.column(0.0)
         for value, place in ((self.low, 0), (self.high, self.width - 1), (0.0, zero)):
-            label = self._label(value)
+            told = percent(value, signs=True) if self.percent else short_number(value, 10, signs=True)
+            label = told if value else "0"
             start = min(max(place - len(label) // 2, 0), self.width - len(label))
             around = line[max(start - 1, 0) : start + len(label) + 1]
             if all(character == " " for character in around):
@@ -78,11 +79,6 @@ class Axis:
             line[last] = "┤" if high <= self.high else ">"
         line[self.column(value)] = "●"
         return "".join(line)
-
-    def _label(self, value: float) -> str:
-        if not value:
-            return "0"
-        return percent(value, signs=True) if self.percent else short_number(value, 10, signs=True)
 
 
 def _step(largest: float) -> float:
@@ -166,7 +162,8 @@ def _rows(claims: Sequence[Claim]) -> list[_Row]:
             f"{before} → {after}" if claim.effect.mean is not None else "",
             f"{change} {within}".rstrip(),
             f"n={claim.effect.n}",
-            *_verdict(claim),
+            told := word(claim),
+            _STYLES.get(told, "dim"),
         )
         for claim, before, after, change, within in columns
     ]
@@ -174,12 +171,6 @@ def _rows(claims: Sequence[Claim]) -> list[_Row]:
 
 def _known(value: float | None, places: int) -> str:
     return "" if value is None else number(value, places)
-
-
-def _verdict(claim: Claim) -> tuple[str, str]:
-    """Return the verdict in a word or two, and its colour."""
-    told = word(claim)
-    return told, _STYLES.get(told, "dim")
 
 
 def verdict_words(claim: Claim) -> str:

@@ -9,9 +9,7 @@ from itertools import chain
 from keval.records.formats import number, signed
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import Summary
-from keval_analysis.question_comparisons import QuestionComparison
 from keval_report.activation import HEADS, activation_rows, reading_sentences
-from keval_report.anchors import anchor_lines
 from keval_report.blocks import Block
 from keval_report.cautions import cautions
 from keval_report.claims import Claim
@@ -24,6 +22,7 @@ from keval_report.report import Report
 from keval_report.reviews import (
     AGREEMENT_HEADS,
     agreement_cells,
+    anchor_lines,
     bias_texts,
     correction_texts,
     people_text,
@@ -73,21 +72,33 @@ def markdown(report: Report) -> str:
     Raises RunError.
     """
     summary = report.summary
-    short, decided = all_blocks(summary, "first"), list(_gates(summary))
-    first = (_head(summary, short), decided, _effects(summary, short), _totals(summary))
+    short = all_blocks(summary, "first")
+    took = escaped(" · ".join(totals(summary)), _SENTENCE)
+    first = (_head(summary, short), _gates(summary), _effects(summary, short), [took])
     folded = (
-        ("What was found, in sentences", _sentences(summary)),
+        ("What was found, in sentences", [_items(sentences(summary))]),
         ("All effects", _effects(summary, report.blocks)),
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
         ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in anchor_lines(summary))),
-        ("Use of tools", _tools(summary)),
+        ("Use of tools", _pairs(tool_texts(summary))),
         ("Instructions and skills", _texts(summary)),
         *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),
-        ("What was changed", _changed(report)),
+        ("What was changed", _pairs(difference_texts(report.run))),
         ("How it was made", _made(report)),
     )
     return _cut(chain(*first, *(_folded(title, parts) for title, parts in folded)))
+
+
+def _items(texts: Iterable[str]) -> str:
+    """Return a list of texts of others as one block; an empty text without any."""
+    return "\n".join(f"- {escaped(text, _SENTENCE)}" for text in texts)
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the same of what something is told of, and what is told."""
+    if told := [f"- {escaped(what)}: {escaped(text, _SENTENCE)}" for what, text in pairs]:
+        yield "\n".join(told)
 
 
 _END = "</details>"
@@ -124,15 +135,6 @@ def _head(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
         yield "\n".join(f"- **caution**: {escaped(text, _SENTENCE)}" for text in told)
 
 
-def _totals(summary: Summary) -> Iterator[str]:
-    """Yield what the run took, and what failed."""
-    yield escaped(" · ".join(totals(summary)), _SENTENCE)
-
-
-def _sentences(summary: Summary) -> Iterator[str]:
-    yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
-
-
 def _gates(summary: Summary) -> Iterator[str]:
     if not summary.gates:
         return
@@ -158,7 +160,7 @@ def _effects(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
                 heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
             yield _table(heads, rows)
         if block.remarks:
-            yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
+            yield _items(f"{heading}: {told}" for heading, told in block.remarks)
     if not summary.effects:
         yield "Nothing is compared in this run."
 
@@ -187,25 +189,21 @@ def _worse(report: Report) -> Iterator[str]:
     conditions = [each for each in known if each.against and each.arm[0] == each.against[0]]
     blocks = []
     for comparison in conditions or known:
-        fallen = [n for n in range(len(report.outline.questions)) if comparison.got_worse(n)]
+        fallen = [
+            (worst, question)
+            for number, question in enumerate(report.outline.questions)
+            if comparison.got_worse(number) and (worst := comparison.worst(number)) is not None
+        ]
         if not fallen:
             continue
-        rows = [_fallen(report, comparison, n) for n in sorted(fallen, key=lambda n: _share(comparison, n))]
+        rows = [
+            (escaped(each.id), escaped(f"{report.names[worst.scorer]} {signed(worst.value)}"), escaped(each.asked, 120))
+            for worst, each in sorted(fallen, key=lambda item: item[0].share)
+        ]
         more = f"\n\n{len(rows) - _MOST_WORSE} more questions got worse." if len(rows) > _MOST_WORSE else ""
         blocks.append(f"#### {escaped(comparison.label)}")
         blocks.append(_table(("question", "what fell most", "asked"), rows[:_MOST_WORSE]) + more)
     yield from blocks or ["None."]
-
-
-def _share(comparison: QuestionComparison, question: int) -> float:
-    worst = comparison.worst(question)
-    return worst.share if worst else 0.0
-
-
-def _fallen(report: Report, comparison: QuestionComparison, index: int) -> Sequence[str]:
-    question, worst = report.outline.questions[index], comparison.worst(index)
-    told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
-    return escaped(question.id), escaped(told), escaped(question.asked, 120)
 
 
 def _reviews(summary: Summary) -> Iterator[str]:
@@ -217,34 +215,16 @@ def _reviews(summary: Summary) -> Iterator[str]:
     if found.judges:
         rows = [(escaped(each.metric), escaped(each.judge), *agreement_cells(each)) for each in found.judges]
         yield _table(("rubric", "judge", *AGREEMENT_HEADS), rows)
-    told = [
-        *(f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people),
-        *bias_texts(found),
-        *correction_texts(found),
-        *warnings(found),
-    ]
-    if told:
-        yield "\n".join(f"- {escaped(text, _SENTENCE)}" for text in told)
-
-
-def _tools(summary: Summary) -> Iterator[str]:
-    told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
-    if told:
-        yield "\n".join(told)
+    people = (f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people)
+    if told := _items([*people, *bias_texts(found), *correction_texts(found), *warnings(found)]):
+        yield told
 
 
 def _texts(summary: Summary) -> Iterator[str]:
     """Yield how often texts that contexts gave were read."""
     if summary.activations:
         yield _table(HEADS, [[escaped(cell) for cell in row] for row in activation_rows(summary)])
-        yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in reading_sentences(summary))
-
-
-def _changed(report: Report) -> Iterator[str]:
-    """Yield what the contexts of conditions differ in."""
-    told = [f"- {escaped(what)}: {escaped(text, _SENTENCE)}" for what, text in difference_texts(report.run)]
-    if told:
-        yield "\n".join(told)
+        yield _items(reading_sentences(summary))
 
 
 def _made(report: Report) -> Iterator[str]:

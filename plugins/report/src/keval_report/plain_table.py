@@ -60,8 +60,7 @@ def plain_table(summary: Summary) -> PlainTable:
     names = display_names(entry.scorer for entry in summary.scorers)
     rows = {
         entry.scorer: PlainRow(
-            with_units(names[entry.scorer], entry.scale),
-            _cells([scores.get((*arm, *entry.scorer)) for arm in arms]),
+            with_units(names[entry.scorer], entry.scale), _cells([scores.get((*arm, *entry.scorer)) for arm in arms])
         )
         for entry in summary.scorers
     }
@@ -80,11 +79,8 @@ def _cells(entries: Sequence[ArmScore | None]) -> tuple[str, ...]:
     """Return the means of a metric, aligned on the decimal point, with their standard deviations."""
     known = [entry for entry in entries if entry is not None and entry.mean is not None]
     means = dict(zip(map(id, known), aligned([number(entry.mean) for entry in known]), strict=True))
-    return tuple([_cell(means[id(entry)], entry) if entry and id(entry) in means else "–" for entry in entries])
-
-
-def _cell(mean: str, entry: ArmScore) -> str:
-    return mean if entry.sd is None else f"{mean} ± {number(entry.sd)}"
+    told = {id(each): means[id(each)] + ("" if each.sd is None else f" ± {number(each.sd)}") for each in known}
+    return tuple([told.get(id(entry), "–") for entry in entries])
 
 
 def _ranked_by(summary: Summary) -> tuple[tuple[str, ...], str]:
@@ -105,8 +101,8 @@ def _ranking(summary: Summary, arms: Iterable[tuple[str, str]], metrics: Collect
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
     known = [entry for entry in summary.arms if entry.metric in metrics and entry.mean is not None]
     shares: dict[tuple[str, str], list[float]] = {}
-    for (*arm, _), of in grouped(known, lambda entry: (entry.agent, entry.condition, entry.metric)).items():
-        shares.setdefault((arm[0], arm[1]), []).append(fmean([_share(entry, scales) for entry in of]))
+    for (agent, condition, _), of in grouped(known, lambda e: (e.agent, e.condition, e.metric)).items():
+        shares.setdefault((agent, condition), []).append(fmean([_share(entry, scales) for entry in of]))
     ranked = [RankedArm(*arm, fmean(shares[arm])) for arm in arms if arm in shares]
     return tuple(sorted(ranked, key=lambda arm: -arm.share))
 

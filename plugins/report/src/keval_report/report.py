@@ -18,7 +18,6 @@ from keval_analysis.outline import ArmKey, Outline, read_outline
 from keval_analysis.question_comparisons import QuestionComparison, compare
 from keval_analysis.reviews import review_findings
 from keval_report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
-from keval_report.anchors import anchor_lines
 from keval_report.blocks import Block, property_rows
 from keval_report.cautions import cautions
 from keval_report.contexts import ServerDifference, server_differences
@@ -30,6 +29,7 @@ from keval_report.plain_table import PlainTable, plain_table
 from keval_report.reviews import (
     AGREEMENT_HEADS,
     agreement_cells,
+    anchor_lines,
     bias_texts,
     correction_texts,
     judging_lines,

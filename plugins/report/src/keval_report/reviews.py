@@ -1,24 +1,22 @@
-"""What the report says of judges and of reviews by people: how far they agree."""
+"""What the report says of judges, of anchors and of reviews by people: how far they agree, and how judges drifted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
-from typing import Any
+from itertools import groupby
 
-import attrs
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from keval.cli.console import safe
-from keval.records.formats import counted, interval, number, percent, signed
+from keval.records.formats import counted, interval, number, percent
 from keval_analysis.claims import UnverifiedClaim
+from keval_analysis.findings.anchors import AnchorFindings
 from keval_analysis.findings.reviews import (
     ArmBias,
-    DrawnArm,
     JudgeAgreementWithPeople,
     PeopleAgreement,
     Review,
@@ -26,7 +24,7 @@ from keval_analysis.findings.reviews import (
     ThumbScores,
 )
 from keval_analysis.findings.summary import Summary
-from keval_report.words import display_names, joined, one_line, padded, rubric_name
+from keval_report.words import display_names, joined, one_line, padded, rubric_name, shortened, with_interval
 
 
 def judging_lines(summary: Summary) -> Iterator[str]:
@@ -50,6 +48,31 @@ def judging_lines(summary: Summary) -> Iterator[str]:
         if flagged := sum(entry.flagged for entry in took):
             told = sum(entry.told for entry in took)
             yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --sample ID"
+
+
+def anchor_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line for each judge and rubric; there are none if the run has no anchors."""
+    for found in summary.anchors:
+        told = [_anchor_agreement(found), _drift(found)]
+        if found.failed:
+            told.append(f"{counted(found.failed, 'grading')} failed")
+        yield one_line(f"Anchors, {rubric_name(found.metric)} by {found.judge}: {'; '.join(told)}.")
+
+
+def _anchor_agreement(found: AnchorFindings) -> str:
+    if found.same is None:
+        return "no anchor has a label and a grade"
+    bias = with_interval(found.bias, found.bias_low, found.bias_high)
+    return f"{percent(found.same)} of {found.n} on the level of people, judge - people {bias}"
+
+
+def _drift(found: AnchorFindings) -> str:
+    drift = found.drift
+    if drift.difference is None:
+        return f"drift unknown ({drift.reason})"
+    told = with_interval(drift.difference, drift.ci_low, drift.ci_high)
+    changes = f", changed since then: {joined(drift.changes)}" if drift.changes else ""
+    return f"drift {told} on {drift.n} since {drift.against}{changes}"
 
 
 def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
@@ -101,7 +124,7 @@ def review_lines(summary: Summary) -> Iterator[str]:
     if found.people:
         told = "; ".join(map(people_text, found.people))
         yield f"  people with each other, Krippendorff's alpha: {told}"
-    if scores := _thumb_scores(summary, _MOST_SCORERS):
+    if scores := _thumb_scores(summary):
         yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
     yield from (f"  {text}" for text in (*bias_texts(found), *correction_texts(found)))
     yield from warnings(found)
@@ -116,7 +139,7 @@ def bias_texts(found: ReviewFindings) -> Iterator[str]:
 
 
 def _arm_bias(arm: ArmBias) -> str:
-    bias = f"{signed(arm.bias)} {interval(arm.ci_low, arm.ci_high, signs=True)}".rstrip()
+    bias = with_interval(arm.bias, arm.ci_low, arm.ci_high)
     told = [f"{one_line(arm.agent)} {one_line(arm.condition)} {bias} (n={arm.n})"]
     for name, rate in (("sensitivity", arm.sensitivity), ("specificity", arm.specificity)):
         if rate is not None:
@@ -135,8 +158,8 @@ def correction_texts(found: ReviewFindings) -> Iterator[str]:
             continue
         how = f", {each.pairs} pairs" if each.pairs is not None else ""
         alone = "" if each.tuning else "; the judge's levels do not rise with people's, so that labels alone count"
-        told = f"{signed(each.difference)} {interval(each.ci_low, each.ci_high, signs=True)}"
-        bias = f"{signed(each.bias_difference)} {interval(each.bias_low, each.bias_high, signs=True)}"
+        told = with_interval(each.difference, each.ci_low, each.ci_high)
+        bias = with_interval(each.bias_difference, each.bias_low, each.bias_high)
         whole = f"{what}: corrected by {each.labels} labels{how} {told}; judge - people differs by {bias}{alone}"
         yield one_line(whole)
     for reason, effects in [*refused.items()][:_MOST_REASONS]:
@@ -146,9 +169,9 @@ def correction_texts(found: ReviewFindings) -> Iterator[str]:
 
 def reviewed_text(found: ReviewFindings) -> str:
     """Return in a sentence how much was reviewed, by whom, and how."""
-    who = ", ".join(f"{one_line(each.reviewer)} {each.answers}" for each in found.reviewers[:5])
-    more = f", {len(found.reviewers) - 5} more" if len(found.reviewers) > 5 else ""
-    parts = [f"{counted(found.answers, 'answer')} reviewed by {_people(len(found.reviewers))} ({who}{more})"]
+    names = [f"{one_line(each.reviewer)} {each.answers}" for each in found.reviewers]
+    people = "1 person" if len(names) == 1 else f"{len(names)} people"
+    parts = [f"{counted(found.answers, 'answer')} reviewed by {people} ({', '.join(shortened(names, 5))})"]
     if found.up or found.down:
         parts.append(f"thumbs {found.up} up, {found.down} down")
     if found.notes:
@@ -166,18 +189,18 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
             " were run again and have new answers."
         )
     if found.drawn:
-        yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(_drawn_text, found.drawn))}."
+        drawn = (
+            f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}"
+            + (f", and skipped {arm.skipped}" if arm.skipped else "")
+            for arm in found.drawn
+        )
+        yield f"Of the answers drawn at random, people reviewed: {'; '.join(map(one_line, drawn))}."
     if found.uncounted:
         shares = [
             f"{count} of {found.reviews} reviews {'is' if count == 1 else 'are'} of {_NOT_RANDOM[name]}"
             for name, count in found.uncounted.items()
         ]
         yield f"{joined(shares)}, so the figures on judges leave them out."
-
-
-def _drawn_text(arm: DrawnArm) -> str:
-    skipped = f", and skipped {arm.skipped}" if arm.skipped else ""
-    return one_line(f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}{skipped}")
 
 
 def people_text(found: PeopleAgreement) -> str:
@@ -217,23 +240,12 @@ def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
         yield table
 
 
-def _people(count: int) -> str:
-    return "1 person" if count == 1 else f"{count} people"
-
-
-def _kappa_text(found: JudgeAgreementWithPeople) -> str:
-    """Return a judge's kappa with its interval."""
-    if found.kappa is None:
-        return f"undefined ({found.reason})"
-    return f"{number(found.kappa)} {interval(found.ci_low, found.ci_high)}".rstrip()
-
-
 def _bias(found: JudgeAgreementWithPeople) -> str:
     """Return how much higher than people a judge grades, with its interval."""
-    return f"{signed(found.bias)} {interval(found.bias_low, found.bias_high, signs=True)}".rstrip()
+    return with_interval(found.bias, found.bias_low, found.bias_high)
 
 
-def _thumb_scores(summary: Summary, most: int) -> list[str]:
+def _thumb_scores(summary: Summary) -> list[str]:
     """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
     found = summary.reviews
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
@@ -244,27 +256,21 @@ def _thumb_scores(summary: Summary, most: int) -> list[str]:
         return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
 
     both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
-    shown = sorted(both, key=share, reverse=True)[:most]
     return [
         f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
-        for each in shown
+        for each in sorted(both, key=share, reverse=True)[:_MOST_SCORERS]
     ]
 
 
 def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
+    kappa = f"{number(found.kappa)} {interval(found.ci_low, found.ci_high)}".rstrip()
     return (
         f"{rubric_name(found.metric)} by {one_line(found.judge)}",
-        _kappa_text(found),
+        f"undefined ({found.reason})" if found.kappa is None else kappa,
         percent(found.same),
         _bias(found),
         str(found.n),
     )
-
-
-def describe_reviews(reviews: Iterable[Review], limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield reviews as plain data, as reviews.jsonl has them."""
-    for review in islice(reviews, limit):
-        yield attrs.asdict(review)
 
 
 def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console) -> None:

@@ -1,11 +1,13 @@
-"""What trials and judgements took, and which trials and scores are missing."""
+"""What trials and judgements took, which trials and scores are missing, and the command that makes these."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -15,9 +17,9 @@ from keval.records.models import dollars
 from keval.records.transcript import ContentKind
 from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.formats import token_count
-from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary
 from keval_report.server_starts import start_total
-from keval_report.words import flowed, joined, run_name
+from keval_report.words import flowed, joined, run_name, run_place
 
 
 def total_lines(summary: Summary, width: int) -> Iterator[Text]:
@@ -45,7 +47,10 @@ def totals(summary: Summary) -> Iterator[str]:
         yield counted(model_calls, "model call")
     if (tool_calls := _sum(entry.tool_calls for entry in summary.trials)) is not None:
         yield counted(tool_calls, "tool call")
-    tokens, unknown = _tokens(summary)
+    usages = [usage for entry in summary.trials for usage in (entry.usage, entry.given_up.usage)]
+    usages += [entry.usage for entry in summary.judging]
+    unknown = sum(usage.unknown for usage in usages)
+    tokens = _sum(part for usage in usages for part in (usage.input_tokens, usage.output_tokens))
     if tokens is not None:
         yield f"{token_count(tokens)}{f' (unknown for {_those(unknown)})' if unknown else ''}"
     yield _money(summary)
@@ -55,13 +60,6 @@ def total_cost(summary: Summary) -> Cost:
     """Return what all trials and judgements of a run cost."""
     entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
     return sum((entry.cost for entry in entries), Cost())
-
-
-def _tokens(summary: Summary) -> tuple[int | None, int]:
-    """Return the tokens of all trials and judgements, input and output, and of how many they are unknown."""
-    usages = list(_usages(summary))
-    tokens = _sum(part for usage in usages for part in (usage.input_tokens, usage.output_tokens))
-    return tokens, sum(usage.unknown for usage in usages)
 
 
 def _money(summary: Summary) -> str:
@@ -75,12 +73,6 @@ def _money(summary: Summary) -> str:
     else:
         unknown = f"cost of {_those(cost.unknown)} unknown"
     return f"{known}; {unknown}" if known else unknown
-
-
-def _usages(summary: Summary) -> Iterator[UsageTotal]:
-    for entry in summary.trials:
-        yield from (entry.usage, entry.given_up.usage)
-    yield from (entry.usage for entry in summary.judging)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -110,16 +102,7 @@ def cost_effectiveness(arm: ArmScore, *, short: bool = False) -> str:
     return ", ".join(parts) + mark
 
 
-def failure_lines(summary: Summary) -> list[str]:
-    """Return a line for each arm and kind of failed trials."""
-    return [
-        line
-        for arm in summary.trials
-        for line in _told(f"{arm.agent} {arm.condition}", arm.failures, arm.failure_messages)
-    ]
-
-
-def scorer_failure_lines(summary: Summary) -> list[str]:
+def _scorer_failure_lines(summary: Summary) -> list[str]:
     """Return a line for each kind of failure of a metric or judge, over all arms."""
     counts: dict[str, Counter[str]] = {}
     messages: dict[str, dict[str, str]] = {}
@@ -150,18 +133,40 @@ def loss_texts(summary: Summary, run: Path, *, under_way: bool = False, most: in
     Of each, it names the first kinds of failure, or all.
     """
     name, lost = run_name(run), []
-    if failures := failure_lines(summary):
+    by_arm = ((f"{arm.agent} {arm.condition}", arm.failures, arm.failure_messages) for arm in summary.trials)
+    if failures := [line for each in by_arm for line in _told(*each)]:
         failed = counted(sum(entry.failed for entry in summary.trials), "trial")
         lost += [f"{failed} failed: {shlex.join(['keval', 'show', name, '--failed'])}", *failures[:most]]
     if unscored := sum(entry.unscored for entry in summary.arms):
         failed_scores = sum(entry.failed for entry in summary.arms)
         why = f" ({failed_scores} because the scorer failed)" if failed_scores else ""
         told = f"{counted(unscored, 'score')} without a value{why}"
-        lost += [f"{told}: {shlex.join(['keval', 'show', name, '--unscored'])}", *scorer_failure_lines(summary)[:most]]
+        lost += [f"{told}: {shlex.join(['keval', 'show', name, '--unscored'])}", *_scorer_failure_lines(summary)[:most]]
     if missing := sum(entry.missing for entry in summary.arms):
         why = "is still running" if under_way else "was interrupted"
         lost.append(f"{counted(missing, 'score')} missing, because scoring {why}")
     return lost
+
+
+class Remedy(NamedTuple):
+    """A command in words, and what to do by it."""
+
+    command: list[str]
+    does: str
+
+
+def remedy(summary: Summary, run: Path) -> Remedy | None:
+    """Return the command that goes on with a run; `None` for one that is whole, or whose answers cannot be made."""
+    where, can_answer = run_place(run), summary.replay is None and not summary.play
+    if can_answer and sum(entry.trials for entry in summary.trials) < summary.planned:
+        return Remedy(["keval", "resume", where], "run the remaining trials")
+    if lacking := [entry.scorer for entry in summary.arms if entry.missing]:
+        flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
+        command = ["keval", "score", where, *chain.from_iterable(flags), "--missing"]
+        return Remedy(command, "make the missing scores")
+    if can_answer and any(entry.failed for entry in summary.trials):
+        return Remedy(["keval", "resume", where, "--retry-failed"], "run the failed trials again")
+    return None
 
 
 def favours(arm: ArmTrials) -> bool:
@@ -215,42 +220,22 @@ _NOUNS: dict[ContentKind, str] = {
 }
 
 
-def past_words(histories: int, facts: int) -> str:
-    """Return what arms had unlike pasts in, on so many questions; empty if none had."""
-    counts = ((histories, "conversation histories"), (facts, "facts"))
-    return joined([f"{what} ({counted(count, 'question')})" for count, what in counts if count])
+def remark_sentences(summary: Summary) -> Iterator[str]:
+    """Yield what a reader must know of the answers that the figures do not show.
 
-
-def remark_sentences(summary: Summary) -> list[str]:
-    """Return what a reader must know of the answers that the figures do not show."""
-    return [*_past_sentences(summary), *_dropped_sentences(summary), *_truncated_sentences(summary)]
-
-
-def _past_sentences(summary: Summary) -> list[str]:
-    """Return a sentence if the arms had unlike pasts."""
-    unlike = past_words(summary.unlike_histories, summary.unlike_facts)
-    compared = "the comparison is of assistants with their own pasts"
-    return [f"Arms had different {unlike}: {compared}."] if unlike else []
-
-
-def _dropped_sentences(summary: Summary) -> list[str]:
-    """Return a sentence for each agent that could not pass something that tools returned to its model."""
+    That is where arms had unlike pasts, what an agent could not pass on to its model, and what was cut off.
+    """
+    pasts = (("conversation histories", summary.unlike_histories), ("facts", summary.unlike_facts))
+    if unlike := joined([f"{what} ({counted(count, 'question')})" for what, count in pasts if count]):
+        yield f"Arms had different {unlike}: the comparison is of assistants with their own pasts."
     dropped: dict[str, Counter[ContentKind]] = defaultdict(Counter)
     for arm in summary.trials:
         dropped[arm.agent].update(arm.dropped)
-    return [
-        f"{joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
-        f" the model ({agent})."
-        for agent, kinds in dropped.items()
-        if kinds
-    ]
-
-
-def _truncated_sentences(summary: Summary) -> list[str]:
-    """Return a sentence for each arm with answers that a limit of length ended, which are scored like whole ones."""
-    return [
-        f"{arm.truncated:,} of {counted(arm.trials - arm.failed, 'answer')} of {arm.agent} {arm.condition}"
-        f" {'was' if arm.truncated == 1 else 'were'} cut off at a limit of length, and scored all the same."
-        for arm in summary.trials
-        if arm.truncated
-    ]
+    for agent, kinds in dropped.items():
+        if told := joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()]):
+            yield f"{told} that tools returned did not reach the model ({agent})."
+    for arm in summary.trials:
+        if arm.truncated:
+            told = f"{arm.truncated:,} of {counted(arm.trials - arm.failed, 'answer')} of {arm.agent} {arm.condition}"
+            were = "was" if arm.truncated == 1 else "were"
+            yield f"{told} {were} cut off at a limit of length, and scored all the same."

@@ -13,7 +13,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import safe
+from keval.cli.console import print_sections, safe
 from keval.errors import RunError
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.formats import number, time_span
@@ -107,8 +107,7 @@ def print_trial(
         console.print(safe(replay_label(replay), "yellow"))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
-    for shown in text_lines(trial.transcript or Transcript()):
-        console.print(shown, soft_wrap=True)
+    print_sections([text_lines(trial.transcript or Transcript())], console)
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript
@@ -147,12 +146,8 @@ def print_trial(
     for attempt in trial.attempts:
         counted = "" if attempt.counted else " (not counted, as another trial's call may be why)"
         console.print(Text.assemble((f"gave up an attempt{counted}: ", "yellow"), safe(attempt.failure.message)))
-    if trial.failure:
-        console.print(
-            Text.assemble(
-                (f"failed ({trial.failure.stage}, {trial.failure.kind}): ", "red"), safe(trial.failure.message)
-            )
-        )
+    if failure := trial.failure:
+        console.print(Text.assemble((f"failed ({failure.stage}, {failure.kind}): ", "red"), safe(failure.message)))
     for line in scores:
         found = verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
@@ -161,8 +156,7 @@ def print_trial(
     for shown in claims(scores):
         console.print(shown)
     if transcript and transcript.end_state is not None:
-        for shown in end_lines(transcript.end_state, blobs, full=full):
-            console.print(shown, soft_wrap=True)
+        print_sections([end_lines(transcript.end_state, blobs, full=full)], console)
 
 
 def whose(line: ScoreLine) -> str:
@@ -295,8 +289,7 @@ def print_traffic(traffic: TrialTraffic, console: Console) -> None:
             if exchange.attempt != attempt:
                 attempt, before = exchange.attempt, {}
                 console.print(safe(f"attempt {attempt}", "yellow"))
-            for line in _lines(exchange, before):
-                console.print(line, soft_wrap=True)
+            print_sections([_lines(exchange, before)], console)
 
 
 def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Text]:

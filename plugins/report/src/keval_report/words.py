@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from keval.cli.messages import foreign
-from keval.records.formats import short_number
+from keval.records.formats import counted, interval, short_number, signed
 from keval.records.scores import Scale, Scorer
 from keval.records.transcript import Transcript
 from keval.seams.results import mirror_of
@@ -63,6 +63,12 @@ def one_line(text: str) -> str:
     return " ".join(foreign(text).split())
 
 
+def tabbed(fields: Iterable[object]) -> str:
+    """Return a line for programs: fields with tabs between, of which those are empty that are unknown."""
+    known = (short_number(each) if isinstance(each, float) else "" if each is None else str(each) for each in fields)
+    return "\t".join(map(one_line, known))
+
+
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return a text that is exactly so many cells wide: filled with spaces, or cut with `…` at its end."""
     lacking = width - cell_len(text)
@@ -92,9 +98,9 @@ def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None
         yield line
 
 
-def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[str]:
+def flowed(parts: Iterable[str], width: int) -> Iterator[str]:
     """Yield lines of as many parts as fit, with a gap between; a part that is longer than a line is folded."""
-    line = ""
+    line, gap = "", "   "
     for part in parts:
         if line and cell_len(line) + len(gap) + cell_len(part) > width:
             yield from folded(line, width) if cell_len(line) > width else [line]
@@ -105,12 +111,24 @@ def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[st
         yield from folded(line, width) if cell_len(line) > width else [line]
 
 
-def labelled(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
+def labelled(label: str, texts: Iterable[str], width: int) -> Iterator[str]:
     """Yield lines of texts that are set in, with a label before the first; nothing without a text."""
     for number, text in enumerate(texts):
         begin = f"{label if number == 0 else '':<{LABEL}}"
         lines = folded(text, width - LABEL, hanging=2)
         yield from (f"{begin if row == 0 else ' ' * LABEL}{line}" for row, line in enumerate(lines))
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a difference with its interval, as far as it is known."""
+    return f"{signed(value)} {interval(low, high, signs=True)}".rstrip()
+
+
+def shortened(parts: Sequence[str], most: int, noun: str = "") -> list[str]:
+    """Return the first parts, and then how many more there are."""
+    left = len(parts) - most
+    told = counted(left, f"more {noun}") if noun else f"{left} more"
+    return [*parts[:most], told] if left > 0 else [*parts]
 
 
 def joined(parts: Sequence[str], last: str = "and") -> str:

@@ -55,12 +55,7 @@ def command(
     from keval_analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
     from keval_analysis.seal import SealCheck
     from keval_report.display import tell_changed
-    from keval_report.terminal.comparison import (
-        describe_comparisons,
-        describe_run,
-        print_arms,
-        print_comparisons,
-    )
+    from keval_report.terminal.comparison import describe_comparisons, describe_run, print_arms, print_comparisons
 
     level: Level = "explained" if explain else "first"
     checks = [SealCheck(find_run(run, output_dir)) for run in runs]

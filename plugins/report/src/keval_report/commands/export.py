@@ -40,7 +40,11 @@ class _ExportCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), *_options_of(ctx.meta.get(_TARGET))]
+        params, exporter = super().get_params(ctx), ctx.meta.get(_TARGET)
+        if exporter is None or not attrs.has(exporter):
+            return params
+        resolve_fields(exporter)
+        return [*params, *(_option(field) for field in attrs.fields(exporter) if field.init)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = ", ".join(component.name for component in registry.offered(_GROUP))
@@ -55,13 +59,6 @@ def _format_in(args: Sequence[str]) -> str | None:
         if argument.startswith(f"{_FLAG}="):
             return argument.partition("=")[2]
     return os.environ.get(_VARIABLE)
-
-
-def _options_of(exporter: Any) -> list[click.Option]:
-    if exporter is None or not attrs.has(exporter):
-        return []
-    resolve_fields(exporter)
-    return [_option(field) for field in attrs.fields(exporter) if field.init]
 
 
 def _option(field: attrs.Attribute[Any]) -> click.Option:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import click
 import orjson
 
@@ -15,7 +16,7 @@ from keval.store.serialization import score_line, to_plain, trial_line
 from keval_analysis.seal import SealCheck
 from keval_report.contexts import describe_differences, print_differences
 from keval_report.display import tell_changed
-from keval_report.reviews import describe_reviews, print_reviews
+from keval_report.reviews import print_reviews
 from keval_report.terminal.trials import (
     describe_failed,
     describe_sides,
@@ -28,7 +29,7 @@ from keval_report.terminal.trials import (
     side_by_side,
     worst_trials,
 )
-from keval_report.transcripts import Bands, print_run, print_trial
+from keval_report.transcripts import Bands, describe_traffic, print_run, print_traffic, print_trial, traffic_of
 
 _POSITIVE = click.IntRange(min=1)
 _WORST = 20
@@ -71,10 +72,8 @@ def command(
 ) -> None:
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
     if sum((trial is not None, sample is not None, contexts, failed, unscored, worst is not None, reviews)) > 1:
-        told = (
-            "--trial, --sample, --contexts, --failed, --unscored, --worst and --reviews exclude each other; choose one"
-        )
-        raise click.UsageError(told)
+        kinds = "--trial, --sample, --contexts, --failed, --unscored, --worst and --reviews"
+        raise click.UsageError(f"{kinds} exclude each other; choose one")
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
     if traffic and (trial is None or request):
@@ -89,7 +88,8 @@ def command(
     if trial is not None and request:
         _show_request(found, trial)
     elif trial is not None and traffic:
-        _show_traffic(found, trial, as_json=as_json)
+        passed = traffic_of(found, trial)
+        print_json(describe_traffic(passed)) if as_json else print_traffic(passed, data_console())
     elif trial is not None:
         _show_trial(found, trial, as_json=as_json, full=full)
     elif sample is not None:
@@ -105,7 +105,7 @@ def command(
         print_json_array(describe_unscored(scores, limit)) if as_json else print_unscored(scores, limit, data_console())
     elif reviews:
         said = found.reviews()
-        print_json_array(describe_reviews(said, limit)) if as_json else print_reviews(said, limit, data_console())
+        print_json_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, data_console())
     elif worst is not None:
         ranked = worst_trials(found, worst, limit or _WORST)
         print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())
@@ -149,14 +149,6 @@ def _show_request(run: Run, name: str) -> None:
         + (f"; of this agent and condition it keeps that of {kept!r}" if kept else "")
         + "; execution.keep_requests keeps that of every trial"
     )
-
-
-def _show_traffic(run: Run, name: str, *, as_json: bool) -> None:
-    # It imports what decompresses.
-    from keval_report.transcripts import describe_traffic, print_traffic, traffic_of
-
-    found = traffic_of(run, name)
-    print_json(describe_traffic(found)) if as_json else print_traffic(found, data_console())
 
 
 def _bands(run: Run) -> Bands:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import print_sections
 from keval.cli.messages import foreign
 from keval.records.formats import counted, number, signed
 from keval.store.serialization import dump, to_plain
@@ -19,7 +19,7 @@ from keval_analysis.comparison import ArmComparison, Comparison, RunArms, Sample
 from keval_analysis.composition import Difference
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import Summary
-from keval_replay.run_diff import Change, DifferentItem, RunDiff, Tally
+from keval_replay.run_diff import Change, DifferentItem, RunDiff
 from keval_report.averages import mean_lines
 from keval_report.blocks import Block, block_of, blocks, claims_of
 from keval_report.effects import effect_lines
@@ -49,16 +49,12 @@ def describe_run(summary: Summary) -> dict[str, Any]:
 def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Describe comparisons of several runs with one run as plain data; that one is the first of `runs`."""
     first = comparisons[0].runs[1]
-    scorers = dict.fromkeys(entry.scorer for each in comparisons for entry in each.scorers)
-    scales = {entry.scorer: entry for each in comparisons for entry in each.scorers}
+    runs = [first, *(each.runs[0] for each in comparisons)]
+    scorers = {entry.scorer: entry for each in comparisons for entry in each.scorers}
     return {
-        "runs": [_run(run) for run in (first, *(each.runs[0] for each in comparisons))],
-        "scorers": [to_plain(scales[scorer]) for scorer in scorers],
-        "arms": [
-            {"run": run.run, **to_plain(arm)}
-            for run in (first, *(each.runs[0] for each in comparisons))
-            for arm in run.arms
-        ],
+        "runs": [_run(run) for run in runs],
+        "scorers": [to_plain(entry) for entry in scorers.values()],
+        "arms": [{"run": run.run, **to_plain(arm)} for run in runs for arm in run.arms],
         "effects": [to_plain(effect) for each in comparisons for effect in each.effects],
         "agents": [
             {"run": each.runs[0].run, "agent": agent, "against": {"run": first.run, "agent": other}}
@@ -81,11 +77,9 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 def print_arms(summary: Summary, console: Console, *, questions: int | None, level: Level = "first") -> None:
     """Print the effects and the means of one run, and nothing else."""
-    width = console.width
-    plot = not console.options.ascii_only
-    found = blocks(summary, level)
-    sections = [headline(summary, questions, width), effect_lines(found, width, plot=plot), mean_lines(summary, width)]
-    print_sections(sections, console)
+    width, plot = console.width, not console.options.ascii_only
+    effects = effect_lines(blocks(summary, level), width, plot=plot)
+    print_sections([headline(summary, questions, width), effects, mean_lines(summary, width)], console)
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console, level: Level = "first") -> None:
@@ -111,14 +105,12 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     """Yield the two runs, and what differs besides their answers."""
     now, before = found.runs
     yield from (Text(line, "bold") for line in folded(f"{one_line(now.run)} against {one_line(before.run)}", width))
+    marks = []
     for what, tested, graded_only in (("MODEL", "a model", False), ("JUDGE", "the answers", True)):
         if simulated := [run.run for run in found.runs if run.simulated and run.graded_only == graded_only]:
-            told = f"SIMULATED {what} in {', '.join(simulated)}: the figures test keval, not {tested}"
-            yield from (Text(line, "bold yellow") for line in folded(told, width))
-    for run in found.runs:
-        if run.replay is not None:
-            told = one_line(f"{run.run}: {replay_label(run.replay)}")
-            yield from (Text(line, "bold yellow") for line in folded(told, width))
+            marks.append(f"SIMULATED {what} in {', '.join(simulated)}: the figures test keval, not {tested}")
+    marks += [one_line(f"{run.run}: {replay_label(run.replay)}") for run in found.runs if run.replay is not None]
+    yield from (Text(line, "bold yellow") for told in marks for line in folded(told, width))
     if others := [f"{agent} with {other}" for agent, other in found.agents.items() if agent != other]:
         told = one_line(f"agents of other names are compared, question by question: {', '.join(others)}")
         yield from (Text(line, "yellow") for line in folded(told, width))
@@ -136,9 +128,7 @@ def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[
     labels: dict[str, list[str]] = {}
     for difference in differences:
         labels.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
-    rows = {
-        told: ", ".join((first, *(_label(what, first) for what in more))) for told, (first, *more) in labels.items()
-    }
+    rows = {told: ", ".join(_shared_words(names)) for told, names in labels.items()}
     column = min(max(map(cell_len, rows.values())), width // 2 - 4)
     for told, name in rows.items():
         fits = cell_len(name) <= column
@@ -149,10 +139,11 @@ def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
 
 
-def _label(what: str, first: str) -> str:
-    """Return what differs without the words that it shares with the first: `prompt of a`, `prompt of b`."""
-    kind, _, label = what.rpartition(" ")
-    return label if kind == first.rpartition(" ")[0] else what
+def _shared_words(names: Sequence[str]) -> Iterator[str]:
+    """Yield what differs, all but the first without the words that they share with it: `prompt of a`, `b`."""
+    for place, what in enumerate(names):
+        kind, _, label = what.rpartition(" ")
+        yield label if place and kind == names[0].rpartition(" ")[0] else what
 
 
 def arm_block(found: ArmComparison) -> Block:
@@ -187,19 +178,18 @@ def comparison_block(found: Comparison, level: Level = "explained") -> Block:
 
 def _changes(found: Comparison, width: int) -> Iterator[Text]:
     """Yield the samples that got worse, the largest loss first, and those that got better, the largest gain first."""
-    lower = {entry.scorer for entry in found.scorers if entry.scale.better == "lower"}
-    endless = {entry.scorer for entry in found.scorers if math.isinf(entry.scale.high)}
-    names = display_names(entry.scorer for entry in found.scorers)
+    scales = {entry.scorer: entry.scale for entry in found.scorers}
+    names = display_names(scales)
 
     def gained(change: SampleChange) -> bool:
-        return (change.difference > 0) != ((change.metric, change.judge) in lower)
+        return (change.difference > 0) == (scales[change.metric, change.judge].better == "higher")
 
-    def ranked(changes: Iterable[SampleChange]) -> list[SampleChange]:
-        # Changes on scales without an end cannot be ranked with others.
-        return sorted(changes, key=lambda change: (change.metric, change.judge) in endless)
+    def is_endless(change: SampleChange) -> bool:
+        return math.isinf(scales[change.metric, change.judge].high)
 
-    worse = ranked(change for change in found.changes if not gained(change))
-    better = ranked(change for change in reversed(found.changes) if gained(change))
+    # Changes on scales without an end cannot be ranked with others.
+    worse = sorted((change for change in found.changes if not gained(change)), key=is_endless)
+    better = sorted((change for change in reversed(found.changes) if gained(change)), key=is_endless)
     shown = [*worse[:_MOST], *better[:_MOST]]
     if not shown:
         yield Text("no sample changed")
@@ -249,30 +239,26 @@ def describe_diff(found: RunDiff) -> dict[str, Any]:
 def print_diff(found: RunDiff, console: Console) -> None:
     """Print what differs between two runs, was → is; of long texts, the words that differ."""
     width = console.width
-    sections = [
-        _head(found, width),
-        _made(found, width),
-        *(_item(item, found, width) for item in found.items),
-        _rest(found, width),
-    ]
+    sections = [_head(found, width), _made(found, width), *(_item(item, found, width) for item in found.items)]
+    if found.unlisted:
+        told = f"{found.unlisted:,} more samples and trials differ; --limit lists more, --json all of them"
+        sections.append(Text(line, "dim") for line in folded(told, width))
     print_sections(sections, console)
 
 
 def _head(found: RunDiff, width: int) -> Iterator[Text]:
-    yield from (Text(line, "bold") for line in folded(f"{one_line(found.before)} → {one_line(found.now)}", width))
-    verdict = ("equal", "green") if found.equal else ("different", "bold red")
-    yield Text.assemble("these runs are ", verdict)
+    before, now = one_line(found.before), one_line(found.now)
+    yield from (Text(line, "bold") for line in folded(f"{before} → {now}", width))
+    yield Text.assemble("these runs are ", ("equal", "green") if found.equal else ("different", "bold red"))
     yield Text(f"manifest  {counted(len(found.manifest), 'difference') if found.manifest else 'the same'}")
     for name, tally in (("samples", found.samples), ("trials", found.trials), ("scores", found.scores)):
-        yield Text(f"{name:<8}  {_tally(tally, found)}")
-
-
-def _tally(tally: Tally, found: RunDiff) -> str:
-    parts = [f"{tally.equal:,} equal"]
-    parts += [f"{tally.different:,} different"] if tally.different else []
-    parts += [f"{tally.only_before:,} only in {one_line(found.before)}"] if tally.only_before else []
-    parts += [f"{tally.only_now:,} only in {one_line(found.now)}"] if tally.only_now else []
-    return ", ".join(parts)
+        counts = {
+            "different": tally.different,
+            f"only in {before}": tally.only_before,
+            f"only in {now}": tally.only_now,
+        }
+        told = [f"{tally.equal:,} equal", *(f"{count:,} {what}" for what, count in counts.items() if count)]
+        yield Text(f"{name:<8}  {', '.join(told)}")
 
 
 def _made(found: RunDiff, width: int) -> Iterator[Text]:
@@ -337,9 +323,3 @@ def _told(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def _rest(found: RunDiff, width: int) -> Iterator[Text]:
-    if found.unlisted:
-        told = f"{found.unlisted:,} more samples and trials differ; --limit lists more, --json all of them"
-        yield from (Text.assemble(safe(line, "dim")) for line in folded(told, width))

@@ -10,17 +10,16 @@ from rich.text import Text
 from keval.cli.console import safe
 from keval.records.formats import interval, number, signed
 from keval_analysis.claims import UnverifiedClaim
-from keval_analysis.findings.effects import Interaction
 from keval_analysis.findings.summary import Summary
 from keval_report.activation import activation_sentences, reading_sentences
-from keval_report.anchors import anchor_lines
 from keval_report.averages import average_lines
+from keval_report.blocks import grouped
 from keval_report.claims import EXPLORATORY
-from keval_report.reviews import claim_lines, judging_lines, review_lines
+from keval_report.reviews import anchor_lines, claim_lines, judging_lines, review_lines
 from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval_report.terminal.tools import sharing_lines, tool_lines
 from keval_report.totals import compliance_lines
-from keval_report.words import display_names
+from keval_report.words import display_names, with_interval
 
 _DUST = 1e-12
 """A variance below this is rounding."""
@@ -29,7 +28,10 @@ _DUST = 1e-12
 def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
     """Yield the lines, each as long as it is; `claims` are those that judges could not verify."""
     yield from _interactions(summary)
-    yield from _primary(summary)
+    power = summary.family_power
+    if power is not None and PRIMARY_WOULD.holds(summary):
+        seen = (number(100 * each, 0) for each in (power.power, power.primary_power))
+        yield Text(PRIMARY_WOULD.says.format(power.comparisons, *seen), "dim")
     yield from _advice(summary)
     yield from _neutral(summary)
     yield from tool_lines(summary)
@@ -54,7 +56,9 @@ def _interactions(summary: Summary) -> Iterator[Text]:
         about = Difference(found, scales[found.scorer].better, summary.unfinished)
         first = ((found.difference or 0.0) > 0) == (about.better == "higher")
         more, less = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)
-        by = f"{names[found.scorer]} by {_apart(found, turned=not first)}"
+        ends = (found.ci_low, found.ci_high) if first else (found.ci_high, found.ci_low)
+        apart = [None if each is None else each if first else -each for each in (found.difference or 0.0, *ends)]
+        by = f"{names[found.scorer]} by {with_interval(*apart)} (n={found.n})"
         if DOES_MORE.holds(about):
             heading = DOES_MORE.says.format(condition=found.condition, more=more, less=less)
         elif DIFFERS_BY_AGENT.holds(about):
@@ -65,15 +69,6 @@ def _interactions(summary: Summary) -> Iterator[Text]:
         told.setdefault(f"{EXPLORATORY.says}: {heading}", []).append(by)
     for heading, metrics in told.items():
         yield safe(f"{heading}: {'; '.join(metrics)}")
-
-
-def _apart(found: Interaction, *, turned: bool) -> str:
-    sign = -1.0 if turned else 1.0
-    text = signed(sign * (found.difference or 0.0))
-    if found.ci_low is not None and found.ci_high is not None:
-        low, high = sorted((sign * found.ci_low, sign * found.ci_high))
-        text += f" {interval(low, high, signs=True)}"
-    return f"{text} (n={found.n})"
 
 
 def _advice(summary: Summary) -> Iterator[Text]:
@@ -92,34 +87,21 @@ def _advice(summary: Summary) -> Iterator[Text]:
         yield safe(f"{first.advice.removesuffix('.')}{whose}.")
 
 
-def _primary(summary: Summary) -> Iterator[Text]:
-    """Yield what it would bring to name a primary metric."""
-    power = summary.family_power
-    if power is not None and PRIMARY_WOULD.holds(summary):
-        seen = (number(100 * each, 0) for each in (power.power, power.primary_power))
-        yield Text(PRIMARY_WOULD.says.format(power.comparisons, *seen), "dim")
-
-
 def _neutral(summary: Summary) -> Iterator[Text]:
     """Yield how many scores of each metric are neutral in each arm."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    counts: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
-    for entry in summary.arms:
-        by_arm = counts.setdefault(names[entry.scorer], {})
-        before, of = by_arm.get((entry.agent, entry.condition), (0, 0))
-        made = entry.scored + entry.neutral + entry.unscored
-        by_arm[entry.agent, entry.condition] = (before + entry.neutral, of + made)
     told: list[str] = []
     whole: list[str] = []
-    for name, arms in counts.items():
-        if not any(neutral for neutral, _ in arms.values()):
+    for name, entries in grouped(summary.arms, lambda entry: names[entry.scorer]).items():
+        counts = [(entry.neutral, entry.scored + entry.neutral + entry.unscored) for entry in entries]
+        if not any(neutral for neutral, _ in counts):
             continue
-        if all(neutral == of for neutral, of in arms.values()):
+        if all(neutral == of for neutral, of in counts):
             whole.append(name)
-        elif len(totals := {of for _, of in arms.values()}) == 1:
-            told.append(f"{name} {', '.join(str(neutral) for neutral, _ in arms.values())} of {totals.pop()}")
+        elif len(totals := {of for _, of in counts}) == 1:
+            told.append(f"{name} {', '.join(str(neutral) for neutral, _ in counts)} of {totals.pop()}")
         else:
-            told.append(f"{name} {', '.join(f'{neutral} of {of}' for neutral, of in arms.values())}")
+            told.append(f"{name} {', '.join(f'{neutral} of {of}' for neutral, of in counts)}")
     of_arms = bool(told)
     told += [f"all of {', '.join(whole)}"] if whole else []
     if told:

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from keval.cli.console import print_sections
-from keval.records.formats import counted, short_number
+from keval.records.formats import counted
 from keval.store.serialization import to_plain
-from keval_analysis.history.trends import Trend
-from keval_report.history import STEPS, HistoryCell, HistoryTable, change_texts, history_table
+from keval_analysis.history.trends import Trend, TrendRun
+from keval_report.history import STEPS, HistoryTable, change_texts, history_table
 from keval_report.terminal.plain_table import column_parts
-from keval_report.words import folded, one_line, padded, run_name
+from keval_report.words import folded, one_line, padded, run_name, tabbed
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
 _GAP = 3
@@ -34,29 +35,21 @@ def describe_history(trends: Iterable[Trend], root: Path) -> list[dict[str, Any]
             "judge": trend.judge,
             "scale": to_plain(trend.scale),
             "of": "effects" if trend.effects else "means",
-            "runs": [
-                {
-                    "run": run.id,
-                    "path": str(root / run.run),
-                    "started": run.started,
-                    "samples": run.samples,
-                    "repetitions": run.repetitions,
-                    "trials": run.trials,
-                    "failed": run.failed,
-                    "simulated": list(run.simulated),
-                    "replay_of": run.replay_of,
-                    "cost": to_plain(run.cost),
-                    "gates": dict(run.gates),
-                    "before": run.before and str(root / run.before),
-                    "asks_the_same": run.asks_the_same,
-                    "changes": to_plain(run.changes),
-                    "points": [{**to_plain(series), **to_plain(point)} for series, point in run.points.items()],
-                }
-                for run in trend.runs
-            ],
+            "runs": [_described(run, root) for run in trend.runs],
         }
         for trend in trends
     ]
+
+
+def _described(run: TrendRun, root: Path) -> dict[str, Any]:
+    fields = to_plain(attrs.evolve(run, points={}))
+    return {
+        "run": fields.pop("id"),
+        "path": str(root / fields.pop("run")),
+        **fields,
+        "before": run.before and str(root / run.before),
+        "points": [{**to_plain(series), **to_plain(point)} for series, point in run.points.items()],
+    }
 
 
 def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
@@ -77,13 +70,7 @@ def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
                 arm: list[object] = [trend.metric, trend.judge, series.agent, series.condition]
                 arm += [against.agent, against.condition] if against else [None, None]
                 arm += [point.n, point.value, point.ci_low, point.ci_high, point.verdict, point.step]
-                yield "\t".join(map(_field, (*of_run, *arm, *rest)))
-
-
-def _field(value: object) -> str:
-    if value is None:
-        return ""
-    return short_number(value) if isinstance(value, float) else one_line(str(value))
+                yield tabbed([*of_run, *arm, *rest])
 
 
 def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:
@@ -116,10 +103,10 @@ def _table(table: HistoryTable, arrows: Mapping[str, str], width: int) -> Iterat
     """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
     heads = [[row.run.id, f"{row.run.samples or '–'} × {row.run.repetitions}"] for row in table.rows]
     sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
-    columns = [
-        [*titles, *(_with_arrow(row.cells[place], arrows) for row in table.rows)]
-        for place, titles in enumerate(table.titles)
-    ]
+    columns = [[*titles] for titles in table.titles]
+    for cells in (row.cells for row in table.rows):
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell.text + (arrows[cell.point.step] if cell.point and cell.point.step else ""))
     widths = [max(map(cell_len, column)) for column in columns]
     first = sum(sizes) + _GAP * len(sizes)
 
@@ -140,10 +127,6 @@ def _table(table: HistoryTable, arrows: Mapping[str, str], width: int) -> Iterat
         for number, head in enumerate(heads):
             yield line(number + _TITLES, head, part)
             yield from [_below(table, number, width)] if position == 0 else []
-
-
-def _with_arrow(cell: HistoryCell, arrows: Mapping[str, str]) -> str:
-    return cell.text + (arrows[cell.point.step] if cell.point and cell.point.step else "")
 
 
 def _below(table: HistoryTable, number: int, width: int) -> Text:

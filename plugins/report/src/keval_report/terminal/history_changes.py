@@ -8,7 +8,7 @@ import attrs
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import safe
+from keval.cli.console import print_sections, safe
 from keval.store.run import Run
 from keval.store.serialization import to_plain
 from keval_analysis.composition import Difference, what_differs
@@ -48,12 +48,11 @@ def describe_changes(found: RunChanges) -> dict[str, Any]:
 def print_changes(found: RunChanges, console: Console) -> None:
     """Print what a run differs in, with the texts of tools that differ."""
     console.print(safe(f"{found.now.id} against {found.before.id}", "bold"), soft_wrap=True)
-    for line in difference_lines(found.differences, console.width):
-        console.print(line, soft_wrap=True)
+    print_sections([difference_lines(found.differences, console.width)], console)
     if found.servers:
         console.print()
         print_server_differences(found.servers, console)
     console.print()
     compare = f"keval compare {run_name(found.before.path)} {run_name(found.now.path)}"
-    for told in folded(f"question by question: {compare}", console.width):
-        console.print(Text(told, "dim"), soft_wrap=True)
+    told = folded(f"question by question: {compare}", console.width)
+    print_sections([(Text(line, "dim") for line in told)], console)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import orjson
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from keval.cli.console import print_sections
 from keval.cli.messages import foreign
+from keval.errors import RunError
+from keval.files import read_kept
 from keval.records.formats import counted
 from keval.seams import registry
 from keval_analysis.claims import UnverifiedClaim
 from keval_analysis.findings.summary import Summary
 from keval_report.activation import activation_texts
-from keval_report.alike import count_alike
 from keval_report.averages import mean_lines
-from keval_report.blocks import PROPERTIES, Block, grouped, property_rows
+from keval_report.blocks import PROPERTIES, Block, property_rows
 from keval_report.cautions import cautions
 from keval_report.claims import WORSE
 from keval_report.contrasts import all_blocks, part_noun
@@ -27,12 +30,11 @@ from keval_report.effects import effect_lines
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on, origin_label, replay_sentences
 from keval_report.parts import part_lines
-from keval_report.remedies import remedy
 from keval_report.sentences import findings
 from keval_report.statement import Level
 from keval_report.terminal.explanations import explanation_lines
 from keval_report.terminal.tables import print_tables
-from keval_report.totals import loss_texts, total_lines
+from keval_report.totals import loss_texts, remedy, total_lines
 from keval_report.words import LABEL, flowed, folded, labelled, one_line, padded, run_name
 
 _MOST_KINDS = 3
@@ -64,10 +66,13 @@ def print_report(
     told = cautions(summary, found, under_way=under_way)
     compared = any(effect.difference is not None for effect in summary.effects)
     explained = level == "explained"
+    said = (*[*replay_sentences(summary.replay)][:1], *findings(summary)) if explained else ()
+    alike = _count_alike(run)
+    chosen = [f"{alike} of this config are here: one that is chosen by its result shows chance"] if alike > 1 else []
     lost = loss_texts(summary, run, under_way=under_way, most=None if explained else _MOST_KINDS)
     sections: list[Iterable[Text]] = [
         (*headline(summary, questions, width), *(Text(line, "yellow") for line in labelled("caution", told, width))),
-        _sentences(summary, width) if explained else (),
+        (Text(line) for sentence in said for line in folded(one_line(sentence), width)),
         effect_lines(found, width, plot=not console.options.ascii_only),
         () if compared else mean_lines(summary, width),
         _property_lines(summary, width) if explained else (),
@@ -80,7 +85,7 @@ def print_report(
     ending = (
         *(() if explained else _properties(summary, width)),
         *total_lines(summary, width),
-        *(Text(line, "dim") for line in labelled("runs", _alike(run), width)),
+        *(Text(line, "dim") for line in labelled("runs", chosen, width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
         *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),
@@ -91,10 +96,31 @@ def print_report(
     print_sections([ending], console)
 
 
-def _alike(run: Path) -> list[str]:
-    """Return how many runs of this config there are, if there are several."""
-    count = count_alike(run)
-    return [f"{count} of this config are here: one that is chosen by its result shows chance"] if count > 1 else []
+_MOST_RUNS = 200
+"""Runs that are looked at, the latest ones."""
+
+
+def _count_alike(run: Path) -> int:
+    """Return how many of the latest runs beside this one have its config and questions, itself included.
+
+    Whoever keeps the best of them keeps what chance made best.
+    """
+    ours = _asked(run)
+    if ours is None:
+        return 0
+    latest = sorted((path.parent for path in run.parent.glob("*/manifest.json")), reverse=True)[:_MOST_RUNS]
+    return sum(other == run or _asked(other) == ours for other in {run, *latest})
+
+
+def _asked(run: Path) -> tuple[Any, ...] | None:
+    """Return what decides what a run finds; `None` of one that is replayed, or cannot be read."""
+    try:
+        manifest = orjson.loads(read_kept(run / "manifest.json"))
+        if manifest["replay"]:
+            return None
+        return manifest["config"], manifest["dataset"]["sha256"], manifest["dataset"]["samples"]
+    except (OSError, RunError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _next(
@@ -128,12 +154,6 @@ def _command(label: str, why: str, command: Sequence[str], width: int) -> Iterat
     yield from (Text(line, "dim") for line in lines)
 
 
-def _sentences(summary: Summary, width: int) -> Iterator[Text]:
-    """Yield what was found in plain sentences, a line each."""
-    for sentence in [*[*replay_sentences(summary.replay)][:1], *findings(summary)]:
-        yield from map(Text, folded(one_line(sentence), width))
-
-
 def _folded(lines: Iterable[Text], width: int) -> Iterator[Text]:
     """Yield lines, those that are too long on several, further in."""
     for line in lines:
@@ -147,10 +167,9 @@ def _properties(summary: Summary, width: int) -> Iterator[Text]:
     """Yield the values that metrics give agents whatever they answer, in one line."""
     rows = [*property_rows(summary)]
     agents = dict.fromkeys(agent for _, agent, _, _ in rows)
-    parts = []
-    for name, of in grouped(rows, lambda row: row[0]).items():
-        values = {agent: value for _, agent, value, _ in of}
-        parts.append(f"{name} {', '.join(values.get(agent, '–') for agent in agents)}")
+    values = {(name, agent): value for name, agent, value, _ in rows}
+    names = dict.fromkeys(name for name, _, _, _ in rows)
+    parts = [f"{name} {', '.join(values.get((name, agent), '–') for agent in agents)}" for name in names]
     if parts:
         told = f"{PROPERTIES} ({', '.join(agents)}): {'; '.join(parts)}"
         yield from (Text(line, "dim") for line in folded(told, width))
@@ -173,10 +192,6 @@ def _property_lines(summary: Summary, width: int) -> Iterator[Text]:
         before = name
 
 
-_SIMULATED = "SIMULATED MODEL: the figures test keval, not a model"
-_SIMULATED_JUDGE = "SIMULATED JUDGE: the grades test keval, not the answers"
-
-
 def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Text]:
     """Yield what was run: evaluation, questions × repetitions, agents, conditions; if it was simulated or replayed."""
     arms = len(summary.trials)
@@ -194,7 +209,9 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
     judges = {entry.model for entry in summary.judges.values() if entry.simulated}
     if summary.simulated:
-        parts.append(_SIMULATED_JUDGE if judges >= {*summary.simulated} else _SIMULATED)
+        graded_only = judges >= {*summary.simulated}
+        what, tested = ("JUDGE: the grades", "the answers") if graded_only else ("MODEL: the figures", "a model")
+        parts.append(f"SIMULATED {what} test keval, not {tested}")
     if origin := origin_label(summary):
         parts.append(one_line(origin))
     for position, line in enumerate(flowed(parts, width)):

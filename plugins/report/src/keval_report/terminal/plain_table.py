@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import safe
+from keval.cli.console import print_sections, safe
 from keval.records.formats import number
 from keval_analysis.findings.summary import Summary
 from keval_report.plain_table import CAPTION, NO_FINDING, PlainTable, plain_table
@@ -27,11 +27,9 @@ def print_plain_table(summary: Summary, console: Console) -> None:
     first = min(names + 2, width // 2)
     columns = [_column(table, place) for place in range(len(table.arms))]
     for part in column_parts([max(map(cell_len, column)) for column in columns], width - first):
-        for line in _lines(table, [columns[place] for place in part], part, first):
-            console.print(line, soft_wrap=True)
+        print_sections([_lines(table, [columns[place] for place in part], part, first)], console)
         console.print()
-    for line in _notes(table, summary, width):
-        console.print(line, soft_wrap=True)
+    print_sections([_notes(table, summary, width)], console)
 
 
 def _column(table: PlainTable, number: int) -> list[str]:

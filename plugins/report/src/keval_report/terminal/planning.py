@@ -18,6 +18,7 @@ from keval.records.models import dollars
 from keval.records.servers import Sharing
 from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval_analysis.sections import Gates
+from keval_report.blocks import grouped
 from keval_report.server_starts import LESS
 from keval_report.terminal.tools import sharing_text
 
@@ -94,7 +95,9 @@ def print_plan(plan: Plan, console: Console) -> None:
             show("             a tool that two of their servers have is offered by each as server__tool")
     for label, changed in told["changes"].items():
         server = f" {changed['from']} with" if changed["from"] else ""
-        show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")
+        # In the keys of the config.
+        keys = ([f"{key} {_brief(value)}" for key, value in each.items()] for each in changed["interventions"])
+        show(f"  context    {label}:{server} {'; '.join(', '.join(each) or 'no change' for each in keys)}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")
     for label, sharing in told["sharing"].items():
@@ -107,7 +110,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     if told["judges"]:
         show(f"  rubrics    {', '.join(told['rubrics'])}")
     if told["budget"]:
-        show(f"  budget     {', '.join(_cap(*cap) for cap in told['budget'].items())}")
+        caps = (dollars(most) if name == "usd" else f"{most:,} {name}" for name, most in told["budget"].items())
+        show(f"  budget     {', '.join(caps)}")
     for gate in told["gates"]:
         show(f"  gate       {gate}")
     if told["middleware"]:
@@ -120,21 +124,12 @@ def print_plan(plan: Plan, console: Console) -> None:
     )
 
 
-def _change(change: Mapping[str, Any]) -> str:
-    """Say what an intervention changes, in the keys of the config."""
-    return ", ".join(f"{key} {_brief(value)}" for key, value in change.items()) or "no change"
-
-
 def _brief(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
         return ", ".join(key if isinstance(item, Mapping) else f"{key}: {item}" for key, item in value.items())
     return str(value)
-
-
-def _cap(name: str, most: float) -> str:
-    return dollars(most) if name == "usd" else f"{most:,} {name}"
 
 
 _FEW = 30
@@ -167,7 +162,10 @@ def print_power(plan: PowerPlan, console: Console) -> None:
         table.add_row(safe(names), *figures)
     if told:
         console.print(table)
-    for line in (*_untold(plan), *_notes(plan), *_designs(plan), *_expenses(plan)):
+    # Why metrics have no row, once for each reason.
+    silent = grouped((power for power in plan.metrics if not power.sd), lambda power: power.reason)
+    why = (f"unknown: {', '.join(map(_name, silent[reason]))}: {reason}." for reason in sorted(silent))
+    for line in (*why, *_notes(plan), *_designs(plan), *_expenses(plan)):
         console.print(safe(line))
 
 
@@ -206,13 +204,6 @@ def _name(power: MetricPower) -> str:
     return f"{name} by {power.judge}" if power.judge else name
 
 
-def _untold(plan: PowerPlan) -> Iterator[str]:
-    """Yield why metrics have no row, once for each reason."""
-    silent = sorted((power for power in plan.metrics if not power.sd), key=lambda power: power.reason)
-    for reason, group in groupby(silent, key=lambda power: power.reason):
-        yield f"unknown: {', '.join(map(_name, group))}: {reason}."
-
-
 def _notes(plan: PowerPlan) -> Iterator[str]:
     yield (
         "Scatter is the standard deviation of a question's difference between two arms. The power is"
@@ -233,12 +224,11 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
     if counts and (few := min(counts)) < _FEW:
         # The standard error of a standard deviation of normal values is its share 1/sqrt(2(n-1)).
         yield f"With {few} questions, the scatter is only known to ±{percent(1.96 / math.sqrt(2 * (few - 1)))}."
-    shares = {_name(power): power for power in plan.metrics if power.sd}
-    helped = [power for power in shares.values() if (power.repetition_share or 0.0) >= _NOTABLE]
+    shares = {_name(power): power.repetition_share for power in plan.metrics if power.sd}
+    helped = [f"{name} {percent(share)}" for name, share in shares.items() if share is not None and share >= _NOTABLE]
     if helped:
-        each = ", ".join(f"{_name(power)} {percent(power.repetition_share or 0.0)}" for power in helped)
-        yield f"More repetitions help; their share of the variance: {each}."
-    if any(power.repetition_share is None for power in shares.values()):
+        yield f"More repetitions help; their share of the variance: {', '.join(helped)}."
+    if None in shares.values():
         yield "The pilot has one repetition, so it is unknown whether more repetitions help."
     elif shares and len(helped) < len(shares):
         rest = "the other metrics" if helped else "any metric"

@@ -11,13 +11,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.records.formats import short_number, signed
+from keval.records.formats import signed
 from keval.records.manifest import Manifest
 from keval.store.serialization import to_plain
 from keval_analysis.findings.effects import Effect, Verdict, better_share
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import Summary
-from keval_report.words import display_names, one_line, padded
+from keval_report.words import display_names, one_line, padded, tabbed
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
 
@@ -148,7 +148,7 @@ def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
         fields += [effect.metric, effect.judge, effect.agent, effect.condition] if effect else [None] * 4
         fields += [effect.difference, effect.ci_low, effect.ci_high, effect.verdict] if effect else [None] * 4
         recorded = manifest.replay and manifest.replay.recorded
-        yield "\t".join("" if field is None else _field(field) for field in (*fields, run.path, recorded))
+        yield tabbed([*fields, run.path, recorded])
 
 
 def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
@@ -180,7 +180,3 @@ def _told(run: ListedRun) -> tuple[str, str, str, str]:
     )
     size = trials + (f", {run.failed:,} failed" if run.failed else "")
     return one_line(manifest.run), state, one_line(manifest.evaluation), size
-
-
-def _field(value: object) -> str:
-    return short_number(value) if isinstance(value, float) else one_line(str(value))

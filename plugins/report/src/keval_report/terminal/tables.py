@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.text import Text
 from keval.cli.console import safe
 from keval.records.formats import number, percent, short_number, signed
 from keval.records.scores import Scale, Scorer
-from keval_analysis.findings.effects import Effect, Repetitions
+from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
@@ -100,18 +100,12 @@ def _mean(entry: ArmScore | None) -> Text:
     if entry.mean is None:
         return Text(f"{'neutral' if entry.neutral else '–'}\n{counts}", style="dim")
     band = f" {entry.band}" if entry.band else ""
-    below = [
-        f"n={_count(entry.n)} {counts}",
-        *_repeated(entry.repetitions),
-        *filter(None, [cost_effectiveness(entry, short=True)]),
-    ]
+    below = [f"n={_count(entry.n)} {counts}"]
+    if (again := entry.repetitions) is not None and again.sd is not None:
+        flips = "" if again.flip_rate is None else f" flip {percent(again.flip_rate)}"
+        below.append(f"sd {number(again.sd)}{flips}")
+    below += filter(None, [cost_effectiveness(entry, short=True)])
     return Text.assemble(f"{number(entry.mean)}{band}\n", ("\n".join(below), "dim"))
-
-
-def _repeated(repetitions: Repetitions | None) -> Iterator[str]:
-    if repetitions is not None and repetitions.sd is not None:
-        flips = "" if repetitions.flip_rate is None else f" flip {percent(repetitions.flip_rate)}"
-        yield f"sd {number(repetitions.sd)}{flips}"
 
 
 def _count(count: int) -> str:
@@ -123,12 +117,6 @@ def _change(entry: Effect | None) -> Text:
         return Text("–", style="dim")
     within = f"\n{found}" if (found := interval_of(entry)) else ""
     return Text.assemble(signed(entry.difference), (f" n={_count(entry.n)}{within}", "dim"))
-
-
-def _bands(scales: Iterable[Scale]) -> list[str]:
-    """Return the meaning of bands, once for all metrics that share them."""
-    told = ((f"{name} from {short_number(begin)}" for name, begin in scale.bands.items()) for scale in scales)
-    return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
 
 def _legend(summary: Summary) -> Iterator[str]:
@@ -146,6 +134,8 @@ def _legend(summary: Summary) -> Iterator[str]:
     if any(cost_effectiveness(arm) for arm in summary.arms):
         told = f"/$ and /1k tokens: the mean for each dollar or 1,000 tokens of an answer. {PARETO} marks the"
         yield f"{told} Pareto front: no other arm is at least as good at lower cost."
-    yield from _bands(entry.scale for entry in summary.scorers)
+    # Once for all metrics that share them.
+    for bands in dict.fromkeys(tuple(entry.scale.bands.items()) for entry in summary.scorers if entry.scale.bands):
+        yield f"Bands: {', '.join(f'{name} from {short_number(begin)}' for name, begin in bands)}."
     if summary.simulated:
         yield f"Simulated: {', '.join(summary.simulated)}. The figures show that keval works, not what a model can do."

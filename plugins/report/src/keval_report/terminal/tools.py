@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keval.cli.console import safe
+from keval.cli.console import print_sections, safe
 from keval.cli.messages import foreign
 from keval.records.formats import counted
 from keval.records.manifest import ServerEntry
@@ -31,22 +30,29 @@ HEADS = ("offered", "called", "first", "failed", "calls", "errors", "bad argumen
 
 def used_tools(summary: Summary) -> dict[str, list[ToolUse]]:
     """Return the use of tools by condition, for conditions that offered or used any."""
-    return {label: list(group) for label, group in groupby(_by_condition(summary), key=lambda use: use.condition)}
+    places = {tool: place for place, tool in enumerate(dict.fromkeys(use.tool for use in summary.tools))}
+    by_condition = grouped(summary.tools, lambda use: use.condition)
+    return {label: sorted(uses, key=lambda use: places[use.tool]) for label, uses in by_condition.items()}
 
 
 def tool_texts(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield each condition with tools, and in words how they were used."""
     several = len({entry.agent for entry in summary.trials}) > 1
     for condition, uses in used_tools(summary).items():
-        tools = {tool: list(group) for tool, group in groupby(uses, key=lambda use: use.tool)}
+        tools = grouped(uses, lambda use: use.tool)
         called = {tool: of for tool, of in tools.items() if any(use.called for use in of)}
         most = sorted(called.items(), key=lambda item: -sum(use.called for use in item[1]))
         told = _listed([f"{one_line(tool)} {_trials(of, several=several)}" for tool, of in most])
         parts = [f"called in trials: {told}" if told else ""]
         if never := [one_line(tool) for tool, of in tools.items() if all(use.never_called for use in of)]:
             parts.append(f"never called: {_listed(never)}")
-        for heading, count in _COUNTED:
-            if found := [f"{one_line(tool)} {count(of)} of {_calls(of)}" for tool, of in tools.items() if count(of)]:
+        rejected = {tool: sum(use.rejected for use in of) for tool, of in tools.items()}
+        errors = {tool: sum(use.errors for use in of) - rejected[tool] for tool, of in tools.items()}
+        for heading, counts in (("bad arguments", rejected), ("other errors", errors)):
+            calls = {tool: sum(use.calls for use in tools[tool]) for tool, count in counts.items() if count}
+            if found := [
+                f"{one_line(tool)} {counts[tool]} of {of} call{'' if of == 1 else 's'}" for tool, of in calls.items()
+            ]:
                 parts.append(f"{heading}: {_listed(found)}")
         if unlisted := sum(of[0].unlisted for of in grouped(uses, lambda use: use.agent).values()):
             parts.append(f"{unlisted} trials may have called tools that were not reported")
@@ -57,9 +63,8 @@ def tool_lines(summary: Summary) -> Iterator[Text]:
     """Yield a line for each condition with tools: how many trials called each, which were never called or refused."""
     less = set(map(one_line, summary.ablated))
     for condition, told in tool_texts(summary):
-        if condition in less:  # it lacks a part, and that is told by what the part is worth
-            continue
-        yield safe(f"tools of {condition}: {told}", "dim")
+        if condition not in less:  # such a one lacks a part, which is told by what the part is worth
+            yield safe(f"tools of {condition}: {told}", "dim")
 
 
 def tool_tables(summary: Summary) -> Iterator[Table | Text]:
@@ -87,38 +92,12 @@ def tool_cells(use: ToolUse) -> tuple[str, ...]:
     return (offered, *(f"{count:,}" for count in counts))
 
 
-def _by_condition(summary: Summary) -> list[ToolUse]:
-    """Return the use of tools sorted by condition, then by tool, each in the order of the run."""
-    conditions = {label: place for place, label in enumerate(dict.fromkeys(use.condition for use in summary.tools))}
-    tools = {label: place for place, label in enumerate(dict.fromkeys(use.tool for use in summary.tools))}
-    return sorted(summary.tools, key=lambda use: (conditions[use.condition], tools[use.tool]))
-
-
 def _trials(uses: Sequence[ToolUse], *, several: bool) -> str:
     """Return in how many trials a tool was called, agent by agent if they differ."""
     counts = {one_line(use.agent): f"{use.called} of {use.trials}" for use in uses}
     if several and len({*counts.values()}) > 1:
         return ", ".join(f"{count} ({agent})" for agent, count in counts.items())
     return f"{sum(use.called for use in uses)} of {sum(use.trials for use in uses)}"
-
-
-def _calls(uses: Sequence[ToolUse]) -> str:
-    count = sum(use.calls for use in uses)
-    return f"{count} call" if count == 1 else f"{count} calls"
-
-
-def _errors(uses: Sequence[ToolUse]) -> int:
-    return sum(use.errors - use.rejected for use in uses)
-
-
-def _rejected(uses: Sequence[ToolUse]) -> int:
-    return sum(use.rejected for use in uses)
-
-
-_COUNTED: Sequence[tuple[str, Callable[[Sequence[ToolUse]], int]]] = (
-    ("bad arguments", _rejected),
-    ("other errors", _errors),
-)
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -209,8 +188,7 @@ def print_tool_listings(contexts: Sequence[ContextToolListings], console: Consol
         title.append(f"  from {one_line(each.origin)}" if each.origin else "", "dim")
         console.print(title if each.tool_listings else title.append("  no MCP server", "dim"), soft_wrap=True)
         for listing in each.tool_listings:
-            for line in _lines(listing, each, console.width):
-                console.print(line, soft_wrap=True)
+            print_sections([_lines(listing, each, console.width)], console)
     if any(listing.definitions for each in contexts for listing in each.tool_listings):
         console.print()
         told = "Tokens are estimates, of name, description and parameters as JSON: models differ in how they count."

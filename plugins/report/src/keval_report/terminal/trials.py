@@ -268,7 +268,8 @@ def describe_sides(view: SideBySide) -> dict[str, Any]:
 def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
     """Print the sample, and the arms below it in as many columns as the width allows."""
     sample = view.sample
-    console.print(Text.assemble(safe(sample.id, "bold"), safe(_repetition(view), "dim")))
+    more = f"  repetition {view.repetition} of {view.repetitions}; --repetition N shows another"
+    console.print(Text.assemble(safe(sample.id, "bold"), safe(more if view.repetitions > 1 else "", "dim")))
     if view.replay is not None:
         console.print(safe(replay_label(view.replay), "yellow"))
     for message in sample.history:
@@ -280,7 +281,10 @@ def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
     most = max(1, (console.width + 2) // (_NARROWEST + 2))
     rows = math.ceil(len(view.sides) / most)
     columns = math.ceil(len(view.sides) / rows)
-    judged = _judged(view.sides)
+    # For each scorer, whether any arm has a score that is not neutral.
+    judged: dict[Scorer, bool] = {}
+    for line in (line for side in view.sides for line in side.scores):
+        judged[line.scorer] = judged.get(line.scorer, False) or not line.score.neutral
     for start in range(0, len(view.sides), columns):
         console.print()
         console.print(_table(view.sides[start : start + columns], judged, bands))
@@ -288,20 +292,6 @@ def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
         names = ", ".join(f"{metric} by {judge}" if judge else metric for metric, judge in idle)
         console.print()
         console.print(safe(f"Neutral in every arm: {names}.", "dim"))
-
-
-def _repetition(view: SideBySide) -> str:
-    if view.repetitions < 2:
-        return ""
-    return f"  repetition {view.repetition} of {view.repetitions}; --repetition N shows another"
-
-
-def _judged(sides: Sequence[Side]) -> dict[Scorer, bool]:
-    """Return for each scorer whether any arm has a score that is not neutral."""
-    found: dict[Scorer, bool] = {}
-    for line in (line for side in sides for line in side.scores):
-        found[line.scorer] = found.get(line.scorer, False) or not line.score.neutral
-    return found
 
 
 def _table(sides: Sequence[Side], judged: Mapping[Scorer, bool], bands: Bands) -> Table:
