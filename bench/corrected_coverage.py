@@ -139,7 +139,7 @@ def coverage(judge: Judge, design: Design, times: int, seed: Sequence[int]) -> C
         if refusal(arm, against, float(len(design.begins))) is None:
             judged = Judged(levels[1] - levels[0], np.arange(design.questions), float(len(design.begins)))
             found = corrected(judged, arm, against)
-            ends.append((found.low, found.high))
+            ends.append((found.ci_low, found.ci_high))
     alone = np.array([(each.low, each.high) for each in paired_effects(every)])
     (by_judge, width), (better, wider) = (
         (float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low)))

@@ -61,9 +61,6 @@ class _Anchored:
         """Return the digest of all that a judge sees of an anchor."""
         return anchor_digest(self.anchors[anchor])
 
-    def failed(self, entry: ScorerEntry) -> int:
-        return sum(line.failure is not None for line in self.lines if line.scorer == entry.scorer)
-
 
 class _Earlier:
     """The finished runs of the evaluation beside a run, the latest before it first, each read when it is asked for."""
@@ -92,7 +89,8 @@ def _found(here: _Anchored, earlier: _Earlier, entry: ScorerEntry) -> AnchorFind
     levels = here.levels(entry)
     people = {name: anchor_level(here.anchors[name], entry.metric) for name in levels}
     above = np.array([levels[name] - level for name, level in people.items() if level is not None])
-    found = AnchorFindings(entry.metric, entry.judge or "", len(levels), here.failed(entry), len(above))
+    failed = sum(line.failure is not None for line in here.lines if line.scorer == entry.scorer)
+    found = AnchorFindings(entry.metric, entry.judge or "", len(levels), failed, len(above))
     if len(above):
         effect = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
         same = float(np.mean(above == 0))

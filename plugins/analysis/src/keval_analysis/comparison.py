@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from keval.errors import RunError
-from keval.records.manifest import Manifest, ReplayEntry, ScorerEntry
+from keval.records.manifest import ReplayEntry, ScorerEntry
 from keval.records.scores import Scale, Scorer
 from keval.store.run import Run
 from keval_analysis.composition import Difference, what_differs
 from keval_analysis.findings.effects import Arm, Effect
 from keval_analysis.findings.summary import ArmScore, ScorerScale
 from keval_analysis.stats.findings import Findings
-from keval_analysis.stats.observations import Observations, numbered
-from keval_analysis.stats.own_pasts import unlike_pasts
+from keval_analysis.stats.observations import Observations, numbered, unlike_pasts
 from keval_analysis.stats.pairs import Families, Kind, Pair
 
 if TYPE_CHECKING:
@@ -94,12 +93,12 @@ def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None
         for pair in shared.pairs
         for sample, old, new in changed(pair)
     ]
-    scales = {entry.scorer: entry.scale for entry in shared.scorers}
+    scales = {entry.scorer: entry.scale for entry in shared.scales}
     now, before = shared.findings
     return Comparison(
-        runs=(_run(run.manifest, now), _run(against.manifest, before)),
+        runs=(_run(now), _run(before)),
         agents=paired,
-        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers),
+        scorers=shared.scales,
         differences=(
             *what_differs(run.manifest, against.manifest, paired),
             *_unanswered(now, before),
@@ -118,28 +117,27 @@ def drops_between(run: Run, against: Run, allowed: float | None) -> tuple[list[D
     from keval_analysis.stats.effects import drops_of  # NumPy takes a tenth of a second to import
 
     shared = _Shared.of(run, against, _same_agents(run, against))
-    scales = tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers)
-    return drops_of(shared.pairs, shared.families, allowed), scales
+    return drops_of(shared.pairs, shared.families, allowed), shared.scales
 
 
 @attrs.frozen
 class _Shared:
-    """What two runs share: the `arms` that are compared, their `scorers`, and the `pairs` of arms by each of these.
+    """What two runs, which may be one, share: the `arms` that are compared, and the `pairs` of arms by each scorer.
 
-    `samples` has ids by number.
+    `scales` are those of the scorers, and `samples` has ids by number.
     """
 
     findings: tuple[Findings, Findings]
     samples: Sequence[str]
     arms: Sequence[tuple[Arm, Arm]]
-    scorers: Sequence[ScorerEntry]
+    scales: tuple[ScorerScale, ...]
     pairs: Sequence[Pair]
 
     @classmethod
     def of(cls, run: Run, against: Run, agents: Mapping[str, str]) -> _Shared:
-        """Read two runs, whose `agents` are paired. Raises RunError.
+        """Read two runs, whose `agents` are paired.
 
-        They share no arm or no scorer, or one of them cannot be read.
+        Raises RunError: they share no arm or no scorer, or one of them cannot be read.
         """
         arms = [
             (Arm(agent, condition, run.manifest.run), Arm(other, condition, against.manifest.run))
@@ -149,26 +147,32 @@ class _Shared:
         ]
         if not arms:
             told = "; ".join(
-                f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
+                f"{each.path} has {', '.join(f'{arm.agent} {arm.condition}' for arm in arms_of(each))}"
+                for each in (run, against)
             )
             raise RunError(
                 f"the runs share no agent and condition (compared by label): {told};"
                 " `keval compare --agent A=B` compares agents of other names"
             )
+        return cls.between("run", run, against, arms)
+
+    @classmethod
+    def between(cls, kind: Kind, run: Run, against: Run, arms: Sequence[tuple[Arm, Arm]]) -> _Shared:
+        """Read two runs, of which these arms are compared. Raises RunError: they share no scorer, or cannot be read."""
         numbers = numbered(run.samples.ids, against.samples.ids)
-        now, before = (_findings(each, numbers) for each in (run, against))
-        scorers = _compared_scorers(shared_scorers(run, against), now, before)
+        now = _findings(run, numbers)
+        before = now if run.path == against.path else _findings(against, numbers)
+        entries = shared_scorers(run, against)
+        # Properties of agents are compared only where there is nothing else.
+        fixed = {each.scorer for each in now.properties()} & {each.scorer for each in before.properties()}
+        entries = [entry for entry in entries if entry.scorer not in fixed] or entries
         pairs = [
-            Pair(
-                "run",
-                now.measure(entry),
-                now.values(here, entry.scorer),
-                before.values(there, entry.scorer),
-            )
+            Pair(kind, now.measure(entry), now.values(here, entry.scorer), before.values(there, entry.scorer))
             for here, there in arms
-            for entry in scorers
+            for entry in entries
         ]
-        return cls((now, before), list(numbers), arms, scorers, pairs)
+        scales = tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries)
+        return cls((now, before), list(numbers), arms, scales, pairs)
 
     @property
     def families(self) -> Families:
@@ -183,7 +187,8 @@ def _findings(run: Run, numbers: dict[str, int]) -> Findings:
     return Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
 
 
-def _run(manifest: Manifest, found: Findings) -> RunArms:
+def _run(found: Findings) -> RunArms:
+    manifest = found.manifest
     graded_only = bool(manifest.simulated) and not any(agent.simulated for agent in manifest.agents.values())
     return RunArms(manifest.run, manifest.evaluation, manifest.simulated, graded_only, manifest.replay, found.arms())
 
@@ -204,12 +209,6 @@ def shared_scorers(run: Run, against: Run) -> list[ScorerEntry]:
             " `keval score RUN --metric NAME` scores a run again"
         )
     return found
-
-
-def _compared_scorers(entries: list[ScorerEntry], now: Findings, before: Findings) -> list[ScorerEntry]:
-    """Return the scorers without those that give properties of agents, unless there are no others."""
-    fixed = {each.scorer for each in now.properties()} & {each.scorer for each in before.properties()}
-    return [entry for entry in entries if entry.scorer not in fixed] or entries
 
 
 def _span(entry: ScorerEntry) -> tuple[float, float, str]:
@@ -234,10 +233,6 @@ def _known_agents(run: Run, against: Run, agents: Mapping[str, str]) -> Mapping[
             if name not in of.manifest.agents:
                 raise RunError(f"{of.path} has no agent {name!r}; it has {', '.join(of.manifest.agents)}")
     return agents
-
-
-def _arms(manifest: Manifest) -> list[tuple[str, str]]:
-    return [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
 
 
 def _unlike_pasts(now: Findings, before: Findings, arms: Iterable[tuple[Arm, Arm]]) -> Iterator[Difference]:
@@ -302,8 +297,7 @@ class ArmComparison:
 
 def arms_of(run: Run) -> list[RunArm]:
     """Return the arms of a run, agent by agent. Raises RunError."""
-    manifest = run.manifest
-    return [RunArm(run, agent, condition) for agent in manifest.agents for condition in manifest.conditions]
+    return [RunArm(run, agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
 
 
 def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
@@ -318,29 +312,22 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     for each in (arm, against):
         if each not in arms_of(each.run):
             raise RunError(f"{each.run.path} has no agent {each.agent!r} under the condition {each.condition!r}")
-    numbers = numbered(arm.run.samples.ids, against.run.samples.ids)
     is_one = arm.run.path == against.run.path
-    ours = _findings(arm.run, numbers)
-    theirs = ours if is_one else _findings(against.run, numbers)
-    names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
-    entries = _compared_scorers(shared_scorers(arm.run, against.run), ours, theirs)
     here, there = (Arm(each.agent, each.condition, each.run.manifest.run) for each in (arm, against))
-    pairs = [
-        Pair(kind, ours.measure(entry), ours.values(here, entry.scorer), theirs.values(there, entry.scorer))
-        for entry in entries
-    ]
+    shared = _Shared.between(kind, arm.run, against.run, [(here, there)])
+    ours, theirs = shared.findings
     return ArmComparison(
         arm,
         against,
-        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
-        effects=effects_of(pairs, ours.families(theirs)),
+        scorers=shared.scales,
+        effects=effects_of(shared.pairs, shared.families),
         means=(_of(here, ours.arms()), _of(there, theirs.arms())),
         scores={
             pair.measure.scorer: tuple(
-                SampleScores(names[n], now, was) for n, was, now in paired_values(pair.arm, pair.against)
+                SampleScores(shared.samples[n], now, was) for n, was, now in paired_values(pair.arm, pair.against)
             )
-            for pair in pairs
+            for pair in shared.pairs
         },
         differences=()
         if is_one

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
+from keval.records.manifest import Manifest
 from keval.store.serialization import dump
 from keval_analysis.stats.contrasts import ablated
 
@@ -67,13 +67,16 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
     conditions, dataset = manifest.conditions, manifest.dataset
     written = {name: _section(manifest.config, name) for name in ("agents", "conditions")}
     written["agents"] = {named[label]: each for label, each in written["agents"].items() if label in named}
-    config = {**manifest.config, **written, "contexts": _written_contexts(manifest)}
+    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    # Contexts that `ablate` made are no part of what somebody wrote.
+    own = {label: entry for label, entry in conditions.items() if label not in made}
+    config = {**manifest.config, **written, "contexts": used_contexts(attrs.evolve(manifest, conditions=own))}
     found: dict[str, Mapping[str, object]] = {
         "evaluation": {"": manifest.evaluation},
         "dataset": {"": _digest(dataset.sha256)},
         "samples": {"": dataset.samples},
         "agent": dict.fromkeys(agents, "there"),
-        "model of agent": _models(agents),
+        "model of agent": {label: entry.model for label, entry in agents.items()},
         "answers of agent": {label: _digest(entry.recording) for label, entry in agents.items()},
         "file of": {
             f"{label}: {name}": _digest(sha256)
@@ -83,9 +86,15 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
         "condition": dict.fromkeys(conditions, "there"),
         "prompt of": {label: _section(written["conditions"], label).get("system_prompt") for label in conditions},
         "contexts of": {label: ", ".join(entry.contexts) for label, entry in conditions.items()},
-        "tools of": _tools(manifest),
-        "model of judge": _models(manifest.judges),
-        "version of scorer": _scorers(manifest),
+        "tools of": {
+            f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
+            for label, condition in conditions.items()
+            for name, server in condition.servers.items()
+        },
+        "model of judge": {label: entry.model for label, entry in manifest.judges.items()},
+        "version of scorer": {
+            f"{each.metric} by {each.judge}" if each.judge else each.metric: each.digest for each in manifest.scorers
+        },
         "neutral scores": {"": manifest.neutral},
         "seed": {"": manifest.seed},
         "option": dict(_options(config)),
@@ -139,13 +148,6 @@ def used_contexts(manifest: Manifest) -> dict[str, Any]:
     return used
 
 
-def _written_contexts(manifest: Manifest) -> dict[str, Any]:
-    """Return the contexts that are used, without those that `ablate` made."""
-    made = {label for tools in ablated(manifest).values() for label in tools.values()}
-    conditions = {label: entry for label, entry in manifest.conditions.items() if label not in made}
-    return used_contexts(attrs.evolve(manifest, conditions=conditions))
-
-
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = config.get(name)
     return found if isinstance(found, Mapping) else {}
@@ -177,21 +179,3 @@ def _text(value: object) -> str:
 
 def _digest(sha256: str | None) -> str | None:
     return sha256[:_SHOWN] if sha256 else None
-
-
-def _models(entries: Mapping[str, AgentEntry] | Mapping[str, JudgeEntry]) -> dict[str, object]:
-    return {label: entry.model for label, entry in entries.items()}
-
-
-def _tools(manifest: Manifest) -> dict[str, object]:
-    return {
-        f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
-        for label, condition in manifest.conditions.items()
-        for name, server in condition.servers.items()
-    }
-
-
-def _scorers(manifest: Manifest) -> dict[str, object]:
-    return {
-        f"{entry.metric} by {entry.judge}" if entry.judge else entry.metric: entry.digest for entry in manifest.scorers
-    }

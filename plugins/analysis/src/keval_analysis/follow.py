@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
 
 import attrs
 import orjson
@@ -34,9 +33,6 @@ from keval_analysis.live_state import (
 )
 from keval_analysis.stats.observations import numbered
 from keval_analysis.stats.summarise import Summariser
-
-_Label: TypeAlias = tuple[str, str]
-"""An agent and a condition."""
 
 
 @attrs.frozen
@@ -94,62 +90,26 @@ class Counts:
     unscored: FailureTally = attrs.field(factory=FailureTally)
 
 
-def progress_of(
-    manifest: Manifest,
-    trials: Iterable[ArmTrials],
-    judging: Iterable[JudgingTotal],
-    counts: Counts,
-    rate: float | None,
-) -> RunProgress:
-    """Return how far a run has come, by its totals and at a rate of so many trials per second."""
-    totals = {(each.agent, each.condition): each for each in trials}
-    judged = [*judging]
-    arms = [_arm(manifest, total, counts) for total in totals.values()]
-    finished = sum(arm.finished for arm in arms)
-    cost = sum((each.cost for each in totals.values()), start=Cost())
-    cost = sum((each.cost for each in judged), start=cost)
-    return RunProgress(
-        planned=manifest.trials,
-        finished=finished,
-        failed=sum(arm.failed for arm in arms),
-        retried=sum(arm.retried for arm in arms),
-        arms=tuple(arms),
-        failures=error_counts(counts.failures),
-        retries=error_counts(counts.retries),
-        refusals=error_counts(counts.refusals),
-        unscored=error_counts(counts.unscored),
-        rate=rate,
-        seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
-        cost=cost,
-        expected_usd=_expected_usd(manifest, arms, totals, judged, counts),
-    )
-
-
 def _arm(manifest: Manifest, total: ArmTrials, counts: Counts) -> ArmProgress:
     recorded = any(entry.recording for entry in manifest.agents.values())
     count = len(manifest.agents) * len(manifest.conditions)
     planned = None if recorded else round(manifest.trials / count)
     each = sum(entry.repetitions for entry in manifest.scorers)
     expected = None if planned is None else each * (max(planned, total.trials) - total.failed)
-    by = (None, *manifest.judges)
-    scores = sum(counts.scores[total.agent, total.condition, judge] for judge in by)
+    scores = sum(counts.scores[total.agent, total.condition, judge] for judge in (None, *manifest.judges))
     return ArmProgress(
         total.agent, total.condition, planned, total.trials, total.failed, total.retried, scores, expected
     )
 
 
 def _expected_usd(
-    manifest: Manifest,
-    arms: Iterable[ArmProgress],
-    totals: Mapping[_Label, ArmTrials],
-    judged: Iterable[JudgingTotal],
-    counts: Counts,
+    manifest: Manifest, arms: Iterable[tuple[ArmProgress, ArmTrials]], judged: Iterable[JudgingTotal], counts: Counts
 ) -> float | None:
     """Return what the whole run will cost: the trials of each arm as those so far, and its judgements likewise."""
     judging = {(each.agent, each.condition, each.judge): each.cost for each in judged}
     usd = 0.0
-    for arm in arms:
-        cost = totals[arm.agent, arm.condition].cost
+    for arm, total in arms:
+        cost = total.cost
         if arm.planned is None or not arm.finished or cost.usd is None or cost.unknown:
             return None
         usd += cost.usd / arm.finished * arm.planned
@@ -183,44 +143,34 @@ class Tail:
 
     def size(self) -> int:
         """Return how many bytes there are; 0 if there is no such file. Raises RunError."""
-        try:
+        with self._readable(), suppress(FileNotFoundError):
             return self.path.stat().st_size
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise self._unreadable(error) from error
+        return 0
 
     def goes_on(self, path: Path | None = None) -> bool:
         """Return whether the file, or another one, still begins with what was read. Raises RunError."""
         if not self._position:
             return True
-        try:
-            with open_kept(path or self.path) as file:
-                file.seek(self._position - len(self._before))
-                return file.read(len(self._before)) == self._before
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise self._unreadable(error) from error
+        with self._readable(), suppress(FileNotFoundError), open_kept(path or self.path) as file:
+            file.seek(self._position - len(self._before))
+            return file.read(len(self._before)) == self._before
+        return False
 
     def lines(self, until: int | None = None) -> Iterator[bytes]:
         """Yield the complete lines that were not read yet, without their newlines, up to the byte `until`.
 
         A line counts as read when the next one is asked for. Raises RunError.
         """
-        try:
+        file = None
+        with self._readable(), suppress(FileNotFoundError):
             file = open_kept(self.path)
-        except FileNotFoundError:
+        if file is None:
             return
-        except OSError as error:
-            raise self._unreadable(error) from error
         with file:
             file.seek(self._position)
             while until is None or self._position < until:
-                try:
+                with self._readable():
                     line = file.readline()
-                except OSError as error:
-                    raise self._unreadable(error) from error
                 if not line.endswith(b"\n"):
                     return
                 yield line[:-1]
@@ -228,8 +178,12 @@ class Tail:
                 self._position += len(line)
                 self._before = (self._before + line)[-_REMEMBERED:]
 
-    def _unreadable(self, error: OSError) -> RunError:
-        return RunError(f"{self.path} cannot be read: {error.strerror or error}")
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
 
 class ReplacedError(Exception):
@@ -282,7 +236,26 @@ class Reading:
 
     def progress(self, rate: float | None) -> RunProgress:
         """Return how far the run has come, at a rate of so many trials per second."""
-        return progress_of(self.manifest, self._summariser.trials(), self._summariser.judging(), self._counts, rate)
+        manifest, counts = self.manifest, self._counts
+        trials, judging = self._summariser.trials(), self._summariser.judging()
+        spent: list[ArmTrials | JudgingTotal] = [*trials, *judging]
+        arms = [_arm(manifest, total, counts) for total in trials]
+        finished = sum(arm.finished for arm in arms)
+        return RunProgress(
+            planned=manifest.trials,
+            finished=finished,
+            failed=sum(arm.failed for arm in arms),
+            retried=sum(arm.retried for arm in arms),
+            arms=tuple(arms),
+            failures=error_counts(counts.failures),
+            retries=error_counts(counts.retries),
+            refusals=error_counts(counts.refusals),
+            unscored=error_counts(counts.unscored),
+            rate=rate,
+            seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
+            cost=sum((each.cost for each in spent), start=Cost()),
+            expected_usd=_expected_usd(manifest, zip(arms, trials, strict=True), judging, counts),
+        )
 
     def summary(self) -> Summary:
         """Return the summary of what was read."""
@@ -419,13 +392,20 @@ class Follower:
                     raise
             else:
                 self._version += found
-                self._note(self._reading.finished)
+                now = self._clock()
+                self._finished.append((now, self._reading.finished))
+                while len(self._finished) > 1 and now - self._finished[1][0] > _WINDOW:
+                    self._finished.popleft()
                 return found
         raise RunError(f"{self.path} cannot be read: its files are replaced again and again; try later")
 
     def progress(self) -> RunProgress:
         """Return how far the run has come, by what was read; this takes no statistics. Raises RunError."""
-        return self._read.progress(self._rate())
+        reading, rate = self._read, None
+        if self._finished:
+            (began, before), (now, finished) = self._finished[0], self._finished[-1]
+            rate = (finished - before) / (now - began) if now - began >= _SHORTEST else None
+        return reading.progress(rate)
 
     def summary(self) -> Summary:
         """Return the summary of what was read, with effects and their intervals. Raises RunError.
@@ -433,8 +413,7 @@ class Follower:
         Gates are not decided, and what people's reviews come to is left out.
         """
         if self._told is None or self._told[0] != self._version:
-            summary = self._read.summary()
-            self._told = (self._version, summary)
+            self._told = (self._version, self._read.summary())
         return self._told[1]
 
     @property
@@ -447,18 +426,6 @@ class Follower:
     def _forget(self) -> None:
         self._reading = None
         self._finished.clear()
-
-    def _note(self, finished: int) -> None:
-        now = self._clock()
-        self._finished.append((now, finished))
-        while len(self._finished) > 1 and now - self._finished[1][0] > _WINDOW:
-            self._finished.popleft()
-
-    def _rate(self) -> float | None:
-        if not self._finished:
-            return None
-        (began, before), (now, finished) = self._finished[0], self._finished[-1]
-        return (finished - before) / (now - began) if now - began >= _SHORTEST else None
 
 
 def watch(run: Run) -> bool:

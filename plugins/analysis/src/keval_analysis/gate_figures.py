@@ -107,11 +107,9 @@ def total(metric: str, arms: Iterable[ArmTrials], summary: Summary) -> Figure:
         judging = [e for e in summary.judging if (e.agent, e.condition) == (arm.agent, arm.condition)]
         if metric == "tokens":
             used = used.plus(_tokens(arm.given_up.usage))
-            for judged in judging:
-                used = used.plus(_tokens(judged.usage, judged.judgements))
-        else:
-            for judged in judging:
-                used = used.plus(_dollars(judged.cost, judged.judgements))
+        for each in judging:
+            is_tokens, count = metric == "tokens", each.judgements
+            used = used.plus(_tokens(each.usage, count) if is_tokens else _dollars(each.cost, count))
     if used.unknown and not used.known:
         return Figure(lacks=used.gap(metric))
     return Figure(used.known, counts=used.gap(metric), at_least=bool(used.unknown))

@@ -66,8 +66,7 @@ class Gate:
 
     def about(self, agent: str, condition: str, judge: str | None = None) -> str:
         """Return the gate's text for one arm."""
-        whose = f"{agent}:{condition}/{self.metric}{f'@{judge}' if judge else ''}"
-        return self.text(whose)
+        return self.text(f"{agent}:{condition}/{self.metric}{f'@{judge}' if judge else ''}")
 
     def text(self, subject: str) -> str:
         """Return the gate's text with this subject."""
@@ -175,10 +174,14 @@ def _call(subject: str, names: Names) -> tuple[Function, str]:
         return "mean", subject
     function: Function | None = next((known for known in get_args(Function) if known == called["function"]), None)
     if function is None:
-        known = get_args(Function)
-        hint = suggestion(called["function"], known) or f"; functions: {', '.join(known)}"
-        raise ValueError(f"no function named {called['function']!r}{hint}")
+        raise ValueError(_absent("function", called["function"], get_args(Function)))
     return function, called["inner"].strip()
+
+
+def _absent(what: str, name: str, known: Sequence[str], told: str = "") -> str:
+    """Say that there is nothing of a name, and what there is."""
+    hint = suggestion(name, known) or f"; {told or what}s: {', '.join(known)}"
+    return f"no {what} named {name!r}{hint}"
 
 
 def _reference(text: str, names: Names) -> tuple[str | None, str | None, str, str | None]:
@@ -243,8 +246,7 @@ def _unknown(text: str, names: Names) -> str:
     """Say which part of a reference does not exist."""
     agent, colon, left = (part.strip() for part in text.partition(":"))
     if colon and agent not in names.agents:
-        hint = suggestion(agent, names.agents) or f"; agents: {', '.join(names.agents)}"
-        return f"no agent named {agent!r}{hint}"
+        return _absent("agent", agent, names.agents)
     left = left if colon else text
     known = (*names.metrics, *RESOURCES)
     label, slash, metric = (part.strip() for part in left.partition("/"))
@@ -255,17 +257,10 @@ def _unknown(text: str, names: Names) -> str:
         judges = names.judges(graded)
         if not judges:
             return f"{graded!r} is graded by no judge; leave out '@{judge}'"
-        hint = suggestion(judge, judges) or f"; its judges: {', '.join(judges)}"
-        return f"no judge named {judge!r}{hint}"
+        return _absent("judge", judge, judges, "its judge")
     if slash and not in_condition and metric.partition("@")[0].strip() in known:
-        hint = suggestion(label, names.conditions) or f"; conditions: {', '.join(names.conditions)}"
-        return f"no condition named {label!r}{hint}"
-    return f"no metric named {name!r}{_nearest(graded if at else name, names)}"
-
-
-def _nearest(name: str, names: Names) -> str:
-    """Return a hint at the metric or resource that may be meant."""
-    return _hint(name, (*names.metrics, *RESOURCES))
+        return _absent("condition", label, names.conditions)
+    return f"no metric named {name!r}{_hint(graded if at else name, known)}"
 
 
 def _hint(name: str, known: Sequence[str]) -> str:

@@ -77,12 +77,12 @@ def decide(gates: Iterable[Gate], summary: Summary) -> list[GateResult]:
     A gate that names no condition is about every condition but the baseline, or the only one; a gate on failures is
     about every condition, and one on a total that names no arm is about the whole run.
     """
-    return [result for gate in gates for result in _named(gate, [*_each(gate, summary)])]
-
-
-def _named(gate: Gate, results: list[GateResult]) -> list[GateResult]:
-    """Return the results under their own names, or a single one under that which the gate was written with."""
-    return results if len(results) > 1 else [attrs.evolve(result, gate=gate.written) for result in results]
+    decided: list[GateResult] = []
+    for gate in gates:
+        results = [*_each(gate, summary)]
+        # A single result has the name that the gate was written with.
+        decided += results if len(results) > 1 else [attrs.evolve(result, gate=gate.written) for result in results]
+    return decided
 
 
 def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
@@ -132,9 +132,8 @@ def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:
     about = gate.about(arm.agent, arm.condition)
     if gate.is_effect:
         return _result(gate, of_effect(_at(arm, (gate.metric, None), summary.expenses)), about, "effect", arm=arm)
-    if gate.metric in SHARES:
-        return _result(gate, of_share(gate.metric, arm), about, "resource", arm=arm)
-    figure = of_expense(gate.metric, gate.function, arm, summary)
+    is_share = gate.metric in SHARES
+    figure = of_share(gate.metric, arm) if is_share else of_expense(gate.metric, gate.function, arm, summary)
     return _result(gate, figure, about, "resource", arm=arm)
 
 
@@ -147,9 +146,10 @@ def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateRes
         named = judge if gate.judge is not None or len(graded) > 1 else None
         about = gate.about(arm.agent, arm.condition, named)
         kind: Literal["effect", "score"] = "effect" if gate.is_effect else "score"
-        figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None), scale)
         if gate.is_effect:
             figure = of_effect(_at(arm, scorer, summary.effects))
+        else:
+            figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None), scale)
         found = _result(gate, figure, about, kind, arm=arm, judge=judge)
         exploratory = bool(summary.primary) and gate.metric not in summary.primary
         yield attrs.evolve(found, exploratory=exploratory, flakes=_flakes(gate, figure, found.verdict))
@@ -251,6 +251,11 @@ def _undecided(written: str, reason: str) -> GateResult:
     return GateResult(written, "undecided", None, None, None, "", reason, written=written)
 
 
+def _undecided_regression(against: str, reason: str) -> GateResult:
+    told = _undecided(f"no regression against {against}", reason)
+    return attrs.evolve(told, decided_on="interval", kind="regression", against=against, written=None)
+
+
 @attrs.frozen
 class Regression:
     """The run that another is held against, and the largest drop that is allowed, in the units of each scale.
@@ -335,17 +340,3 @@ def _regression_verdict(drop: Drop, scale: Scale, most: float) -> tuple[GateVerd
         told = f"p {number(drop.p_adjusted)} after adjustment for {effect.family_size} comparisons"
         return "undecided", f"{told}; {open_drop}"
     return "failed", ""
-
-
-def _undecided_regression(against: str, reason: str) -> GateResult:
-    return GateResult(
-        gate=f"no regression against {against}",
-        verdict="undecided",
-        value=None,
-        ci_low=None,
-        ci_high=None,
-        decided_on="interval",
-        reason=reason,
-        kind="regression",
-        against=against,
-    )

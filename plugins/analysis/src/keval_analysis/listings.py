@@ -42,7 +42,8 @@ def listing_changes(
     counts as renamed.
     """
     names = {**_renamed(before, after), **(renamed or {})}
-    return [*_instructions(before, after), *_tools(before, after, names)]
+    told = ListingChange("instructions", None, before.instructions, after.instructions)
+    return [*([told] if told.before != told.after else []), *_tools(before, after, names)]
 
 
 def renamed_by(interventions: Iterable[Mapping[str, Any]], aliases: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -59,11 +60,6 @@ def renamed_by(interventions: Iterable[Mapping[str, Any]], aliases: Mapping[str,
     known = aliases or {}
     reached = {first: known.get(now, now) for first, now in found.items()}
     return {**{name: alias for name, alias in known.items() if name not in found.values()}, **reached}
-
-
-def _instructions(before: ServerListing, after: ServerListing) -> Iterator[ListingChange]:
-    if before.instructions != after.instructions:
-        yield ListingChange("instructions", None, before.instructions, after.instructions)
 
 
 def _tools(before: ServerListing, after: ServerListing, names: Mapping[str, str]) -> Iterator[ListingChange]:
@@ -100,14 +96,11 @@ def _definition(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
 
 def _renamed(before: ServerListing, after: ServerListing) -> dict[str, str]:
     """Return the tools that are the same in both but for their names, by their old names."""
-    old, new = {str(tool.get("name")) for tool in before.tools}, {str(tool.get("name")) for tool in after.tools}
-    added = {_nameless(tool): str(tool.get("name")) for tool in after.tools if str(tool.get("name")) not in old}
-    gone = {str(tool.get("name")): _nameless(tool) for tool in before.tools if str(tool.get("name")) not in new}
-    return {name: added[rest] for name, rest in gone.items() if rest in added}
-
-
-def _nameless(tool: Mapping[str, Any]) -> str:
-    return _written({key: value for key, value in tool.items() if key != "name"}) or ""
+    old, new = (
+        {str(tool.get("name")): _written({**tool, "name": None}) for tool in each.tools} for each in (before, after)
+    )
+    added = {rest: name for name, rest in new.items() if name not in old}
+    return {name: added[rest] for name, rest in old.items() if name not in new and rest in added}
 
 
 def _description(part: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -81,7 +81,8 @@ class QuestionCounts:
             found = self._counts[trial.sample.id] = _Counts(trial.sample.question, trial.sample.metadata)
         found.trials.append(trial.id)
         found.failed += trial.failure is not None
-        found.size += _size(trial)
+        found.size += sum(map(_length, (trial.transcript, *(attempt.transcript for attempt in trial.attempts))))
+        found.size += len(trial.failure.message) if trial.failure else 0
 
     def add_score(self, line: ScoreLine) -> None:
         """Count what is said of a score, unless it outlived its trial."""
@@ -168,19 +169,14 @@ def _values(
                     sums[place] = (before[0] + count, before[1] + count * mean, before[2] + squares)
             if means:
                 values.setdefault((agent, condition), {})[entry.scorer] = means
-    return values, {scorer: dict(_spreads(sums)) for scorer, sums in pooled.items()}
-
-
-def _spreads(sums: Mapping[int, tuple[int, float, float]]) -> Iterator[tuple[int, float]]:
-    """Yield the sample standard deviation of each question, from the count, sum and sum of squares of its values."""
-    for question, (count, total, squares) in sums.items():
-        if count > 1:
-            yield question, math.sqrt(max(0.0, squares - total**2 / count) / (count - 1))
-
-
-def _size(trial: Trial) -> int:
-    size = sum(map(_length, (trial.transcript, *(attempt.transcript for attempt in trial.attempts))))
-    return size + (len(trial.failure.message) if trial.failure else 0)
+    return values, {
+        scorer: {
+            question: math.sqrt(max(0.0, squares - total**2 / count) / (count - 1))
+            for question, (count, total, squares) in sums.items()
+            if count > 1
+        }
+        for scorer, sums in pooled.items()
+    }
 
 
 def _length(transcript: Transcript | None) -> int:

@@ -29,7 +29,9 @@ class Review:
         if any(item.models for item in plan.scorers.judges):
             yield from _vendor_notices(plan)
         yield from _mixed_notices(plan)
-        yield from _placeholders(plan)
+        if count := sum(name.startswith(PLACEHOLDER) for name in plan.samples.ids):
+            told = f"{count} of {len(plan.samples)} questions are those that `keval init` wrote"
+            yield Problem(str(plan.dataset.path), f"{told}; replace them by your own")
         yield from _blind_rubrics(plan)
 
 
@@ -99,13 +101,6 @@ def _mixed_notices(plan: Plan) -> Iterator[Problem]:
             told = mixed_words(label, baseline, varied)
             remedy = f"add a condition that differs in one, or declare `varies: [{', '.join(varied)}]`"
             yield evaluation.source.problem(("conditions", label), f"{told}; {remedy}", at_key=True)
-
-
-def _placeholders(plan: Plan) -> Iterator[Problem]:
-    """Yield that questions are those of `keval init`."""
-    if count := sum(name.startswith(PLACEHOLDER) for name in plan.samples.ids):
-        told = f"{count} of {len(plan.samples)} questions are those that `keval init` wrote; replace them by your own"
-        yield Problem(str(plan.dataset.path), told)
 
 
 _OF_TOOLS = re.compile(r"\b(?:tools?|tool[- ]calls?|function calls?|mcp|trajector(?:y|ies))\b", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -16,7 +16,7 @@ from keval.records.scores import Scale, Scorer
 from keval.seams.interfaces import AgentChecker
 from keval.store.run import Run
 from keval_analysis.findings.effects import SURE, Arm, Effect, Family
-from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval_analysis.sections import Wanted, scales_of
 
 if TYPE_CHECKING:
@@ -44,13 +44,10 @@ class Pilot:
         observed = Observations(run.manifest, numbered(run.samples.ids))
         findings = Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
         summary = run.summary()
-        sides = [
-            (effect.kind, Arm(effect.agent, effect.condition, run.id), effect.against) for effect in summary.effects
-        ]
-        pairs = findings.pairs(dict.fromkeys(sides))
+        sides = ((each.kind, Arm(each.agent, each.condition, run.id), each.against) for each in summary.effects)
         found = {
             (pair.arm.arm, pair.against.arm, pair.measure.scorer): np.asarray(differences_of(pair).values)
-            for pair in pairs
+            for pair in findings.pairs(dict.fromkeys(sides))
         }
         return cls(run.manifest, summary, found)
 
@@ -368,34 +365,29 @@ def _scaled(values: FloatArray, sd: float) -> _Changes:
 
 
 def _scatter(pilot: Pilot, effect: Effect, times: int) -> tuple[float, float | None]:
-    """Return the standard deviation of a question's difference at so many repetitions, and the share due to these."""
+    """Return the standard deviation of a question's difference at so many repetitions, and the share due to these.
+
+    The variance of a difference of means is that between questions and, for each arm, that of a repetition over their
+    number; the pilot tells the sum and the latter. The share is `None` if it repeated nothing. Source: Miller, arXiv
+    2411.00640, section 3.1 (the law of total variance).
+    """
     arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.arms if arm.scorer == effect.scorer}
     graded = next((e.repetitions for e in pilot.manifest.scorers if e.scorer == effect.scorer), 1)
     ours, theirs = (arms[end] for end in _ends(effect))
     had = (ours.scored + ours.neutral * (pilot.summary.neutral == "count")) / (ours.n * graded)
-    return _sd(effect, [ours, theirs], had, times)
-
-
-def _ends(effect: Effect) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (effect.agent, effect.condition), (effect.against.agent, effect.against.condition)
-
-
-def _sd(effect: Effect, arms: Iterable[ArmScore], had: float, repetitions: int) -> tuple[float, float | None]:
-    """Return the standard deviation of a question's difference at so many repetitions, and the share due to these.
-
-    The variance of a difference of means is that between questions and, for each arm, that of a repetition over their
-    number; the pilot, which `had` so many, tells the sum and the latter. The share is `None` if it repeated nothing.
-    Source: Miller, arXiv 2411.00640, section 3.1 (the law of total variance).
-    """
     total = (effect.stderr or 0.0) ** 2 * effect.n
     within = 0.0
-    for arm in arms:
+    for arm in (ours, theirs):
         if arm.repetitions is None or arm.repetitions.sd is None:
             return math.sqrt(total), None
         within += arm.repetitions.sd**2
     between = max(0.0, total - within / had)
-    variance = between + within / repetitions
-    return math.sqrt(variance), within / repetitions / variance if variance else None
+    variance = between + within / times
+    return math.sqrt(variance), within / times / variance if variance else None
+
+
+def _ends(effect: Effect) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (effect.agent, effect.condition), (effect.against.agent, effect.against.condition)
 
 
 def _runs(about: MetricPower, changes: _Changes, size: int, seed: int) -> SimulatedRuns:
@@ -412,13 +404,7 @@ def _runs(about: MetricPower, changes: _Changes, size: int, seed: int) -> Simula
     return SimulatedRuns(seen, about.scale.high - about.scale.low, SURE / size, seed)
 
 
-def _needed(
-    plan: Plan,
-    wanted: PowerTarget,
-    families: _Families,
-    about: MetricPower,
-    changes: _Changes,
-) -> MetricPower:
+def _needed(plan: Plan, wanted: PowerTarget, families: _Families, about: MetricPower, changes: _Changes) -> MetricPower:
     """Add to what is known of a metric how many questions it needs, and what it sees as planned."""
     scored = about.scored or 1.0
     runs = _runs(about, changes, about.family_size, families.seed)
@@ -457,12 +443,12 @@ def _with_designs(
     plan: Plan, wanted: PowerTarget, metrics: Sequence[MetricPower], pilot: Pilot | None
 ) -> list[MetricPower]:
     """Add what more and fewer repetitions would take, for the primary metrics, or else the one that needs most."""
+    if pilot is None:
+        return [*metrics]
     known = [power for power in metrics if power.questions and power.repetition_share is not None]
     decisive = [power for power in known if power.family == "primary"]
     if not decisive and known:
         decisive = [max(known, key=lambda power: power.questions or 0)]
-    if pilot is None:
-        return [*metrics]
     return [attrs.evolve(p, designs=_designs(plan, wanted, p, pilot)) if p in decisive else p for p in metrics]
 
 

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from operator import attrgetter
 
 import attrs
@@ -86,33 +87,23 @@ def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]
 
     A run with a single arm has that arm alone, with its means in place of differences.
     """
-    pairs = [*_pairs(manifest)]
-    lacking = [*_lacking(manifest)]
-    if not pairs and not lacking:
-        (agent, condition), *_ = [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
-        return (_alone((agent, condition), outline, scales),)
-    found = [_pair(arm, against, label, outline, scales) for arm, against, label in [*pairs, *lacking]]
-    return (*found[: len(pairs)], *(attrs.evolve(each, ablation=True) for each in found[len(pairs) :]))
+    found = [_pair(*each, outline, scales) for each in _pairs(manifest)]
+    for of, tools in ablated(manifest).items():
+        for label, agent in product(tools.values(), manifest.agents):
+            lacking = _pair((agent, label), (agent, of), f"{agent}: {label} against {of}", outline, scales)
+            found.append(attrs.evolve(lacking, ablation=True))
+    return (*found,) or (_alone((next(iter(manifest.agents)), next(iter(manifest.conditions))), outline, scales),)
 
 
 def _pairs(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
     made = {label for tools in ablated(manifest).values() for label in tools.values()}
     agents, conditions = [*manifest.agents], [label for label in manifest.conditions if label not in made]
-    for agent in agents:
-        for condition in conditions:
-            if condition != manifest.baseline:
-                told = f"{agent}: {condition} against {manifest.baseline}"
-                yield (agent, condition), (agent, manifest.baseline), told
-    for condition in conditions:
-        for agent in agents[1:]:
-            yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
-
-
-def _lacking(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
-    for of, tools in ablated(manifest).items():
-        for label in tools.values():
-            for agent in manifest.agents:
-                yield (agent, label), (agent, of), f"{agent}: {label} against {of}"
+    for agent, condition in product(agents, conditions):
+        if condition != manifest.baseline:
+            told = f"{agent}: {condition} against {manifest.baseline}"
+            yield (agent, condition), (agent, manifest.baseline), told
+    for condition, agent in product(conditions, agents[1:]):
+        yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
 
 
 def _pair(
@@ -131,13 +122,10 @@ def _pair(
         trait = arm[0] != against[0] and len(by_question) > 1 and spread < 1e-9
         largest = max(map(abs, by_question.values()), default=0.0) or 1.0
         for number, difference in by_question.items():
-            share = better_share(difference, scale)
+            share, telling = better_share(difference, scale), not trait
             if share is None:
-                relative = difference / largest
-                tile = Tile(scorer, difference, -relative if scale.better == "lower" else relative, telling=False)
-            else:
-                tile = Tile(scorer, difference, share, telling=not trait)
-            tiles.setdefault(number, []).append(tile)
+                share, telling = difference / largest * (-1 if scale.better == "lower" else 1), False
+            tiles.setdefault(number, []).append(Tile(scorer, difference, share, telling))
     return QuestionComparison(arm, against, label, tiles)
 
 

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from keval.errors import RunError
 from keval.files import read_json
+from keval.records.scores import Scored
 from keval.records.trial import Trial
 from keval.store.run import Run
+from keval.store.serialization import from_plain
 from keval_analysis.findings.added_lines import AddedLines
+from keval_analysis.findings.effects import EXPENSES
 from keval_analysis.findings.reviews import Review, answer_digest, read_review, standing
-from keval_analysis.findings.summary_file import REMADE
+from keval_analysis.findings.summary import Summary
 
 if TYPE_CHECKING:
     from keval_analysis.findings.draws import Labels
-    from keval_analysis.findings.summary import Summary
+
+_REMADE = "remove it, as it is made anew from trials and scores"
 
 
 def summary(run: Run, trials: Iterable[Trial]) -> Summary:
@@ -28,10 +33,18 @@ def summary(run: Run, trials: Iterable[Trial]) -> Summary:
 
 
 def written_summary(path: Path) -> Summary:
-    """Return a summary.json. Raises RunError."""
-    from keval_analysis.findings.summary_file import read_summary
-
-    return read_summary(path)
+    """Read what a run found, as it was written down. Raises RunError."""
+    found = from_plain(Summary, read_json(path, _REMADE), path, _REMADE)
+    contrasts = found.contrasts
+    scored: list[Scored] = [*found.arms, *found.effects, *found.interactions, *found.variance]
+    scored += [*found.win_rates, *found.properties, *(each for contrast in contrasts for each in contrast.effects)]
+    expenses = [*found.expenses, *(each for contrast in contrasts for each in contrast.expenses)]
+    unknown = {each.metric for each in expenses} - {*EXPENSES}
+    scorers = {entry.scorer for entry in found.scorers}
+    unknown |= {each.metric for each in scored if each.scorer not in scorers}
+    if unknown:
+        raise RunError(f"{path} is damaged: it does not list the metric {min(unknown)!r}; {_REMADE}")
+    return found
 
 
 def reviews_file(run: Run) -> AddedLines[Review]:
@@ -66,7 +79,7 @@ def conclusion(run: Run, parts: Mapping[str, Any], given: Mapping[str, Any]) -> 
 def kept_parts(run: Run) -> Mapping[str, Any]:
     """Return the parts of its summary that hook plugins made when the run ended. Raises RunError."""
     path = run.path / "summary.json"
-    kept = read_json(path, REMADE) if path.is_file() else {}
+    kept = read_json(path, _REMADE) if path.is_file() else {}
     parts = kept.get("parts", {}) if isinstance(kept, dict) else {}
     return parts if isinstance(parts, dict) else {}
 

@@ -31,7 +31,7 @@ def test_pairs_are_corrected_as_by_hand() -> None:
     # J - 2 over 6, and r + 0.5 over 4: 0 - 1/8, -1/6 - 1/8, 0 + 1/8, -1/6 + 1/8, 1/6, 1/6.
     adds = [-1 / 8, -7 / 24, 1 / 8, -1 / 24, 1 / 6, 1 / 6]
     assert pytest.approx(math.sqrt(sum(each**2 for each in adds) * 8 / 5)) == found.stderr
-    assert pytest.approx(1.5 + stats.t.ppf(0.975, 2) * found.stderr) == found.high
+    assert pytest.approx(1.5 + stats.t.ppf(0.975, 2) * found.stderr) == found.ci_high
     bias = bias_difference(arm, against, 4.0)
     assert pytest.approx((0.5, math.sqrt(4 * (1 / 8) ** 2 * 8 / 5))) == (bias.difference, bias.stderr)
 
@@ -110,7 +110,7 @@ def test_the_interval_holds_the_truth_whatever_the_judge_favours(kinder: tuple[f
 
     # Where the judge is right on every label, the interval allows for the errors that no label shows.
     most = 0.995 if any(kinder) else 1.0
-    assert 0.93 <= np.mean([each.low <= 0 <= each.high for each in found]) <= most
+    assert 0.93 <= np.mean([each.ci_low <= 0 <= each.ci_high for each in found]) <= most
     assert abs(np.mean([each.difference for each in found])) < 0.05
 
 
@@ -124,7 +124,7 @@ def test_the_interval_allows_for_large_errors_that_no_label_shows() -> None:
         chosen = rng.permutation(1000)[:15]
         arm, against = (Labelled(people[row][chosen], judge[row][chosen], chosen) for row in range(2))
         effect = corrected(Judged(judge[0] - judge[1], np.arange(1000), 4.0), arm, against)
-        found.append((effect.low <= 0 <= effect.high, bias_difference(arm, against, 4.0)))
+        found.append((effect.ci_low <= 0 <= effect.ci_high, bias_difference(arm, against, 4.0)))
 
     assert 0.85 <= np.mean([holds for holds, _ in found])
-    assert all(bias.low < bias.high for _, bias in found)
+    assert all(bias.ci_low < bias.ci_high for _, bias in found)

@@ -98,4 +98,4 @@ def test_what_was_not_repeated_is_unknown_and_negative_estimates_are_zero() -> N
     ids=lambda given: "",
 )
 def test_the_advice_names_what_makes_most_of_the_error(given: Components, sentence: str) -> None:
-    assert advice(given, samples=30, repetitions=2, gradings=1).startswith(sentence)
+    assert advice(given, repetitions=2, gradings=1).startswith(sentence)

@@ -180,12 +180,11 @@ def _insert(database: sqlite3.Connection, tables: Mapping[str, Iterable[Row]]) -
 
 def _written(run: Run) -> str:
     """Return what changes whenever the files that a history is derived from are written."""
-    return " ".join(_state(run.path / name) for name in ("manifest.json", "summary.json"))
-
-
-def _state(file: Path) -> str:
-    try:
-        status = file.stat()
-    except OSError:
-        return "-"
-    return f"{status.st_size}@{status.st_mtime_ns}"
+    states = []
+    for name in ("manifest.json", "summary.json"):
+        try:
+            status = (run.path / name).stat()
+            states.append(f"{status.st_size}@{status.st_mtime_ns}")
+        except OSError:
+            states.append("-")
+    return " ".join(states)

@@ -32,7 +32,9 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
         return left_out(name, str(error))
     if manifest.play:
         return left_out(name, PLAY)
-    if summary is None or not _is_finished(manifest, summary):
+    if summary is None or summary.unfinished or any(arm.missing for arm in summary.arms):
+        return left_out(name, UNFINISHED)
+    if sum(arm.trials for arm in summary.trials) != manifest.trials:  # as summaries of older versions do not say it
         return left_out(name, UNFINISHED)
     tables = {
         "runs": [_run(run, manifest, summary)],
@@ -43,8 +45,16 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
         "effects": _effects(summary.effects, [(each.kind, each.effects) for each in summary.contrasts]),
         "expenses": _effects(summary.expenses, [(each.kind, each.expenses) for each in summary.contrasts]),
         "gates": map(_fields, summary.gates),
-        "servers": _servers(manifest),
-        "parts": _parts(manifest),
+        "servers": (
+            {"condition": label, "server": name, "tools": _json(server.tools), "sha256": server.sha256}
+            for label, entry in manifest.conditions.items()
+            for name, server in entry.servers.items()
+        ),
+        "parts": (
+            {"position": position, "kind": kind, "name": name, "value": value}
+            for position, (kind, of) in enumerate(parts_of(manifest).items())
+            for name, value in of.items()
+        ),
     }
     return {table: [{**row, "run": name} for row in rows] for table, rows in tables.items()}
 
@@ -52,12 +62,6 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
 def left_out(name: str, reason: str) -> Mapping[str, Iterable[Row]]:
     """Return the rows of a run that is left out, by table."""
     return {"left_out": [{"run": name, "reason": reason}]}
-
-
-def _is_finished(manifest: Manifest, summary: Summary) -> bool:
-    """Return whether all trials were run and scored; summaries of older versions do not say it themselves."""
-    missing = any(arm.missing for arm in summary.arms)
-    return not (summary.unfinished or missing) and sum(arm.trials for arm in summary.trials) == manifest.trials
 
 
 def _run(run: Run, manifest: Manifest, summary: Summary) -> Row:
@@ -109,18 +113,6 @@ def _effects(effects: Iterable[Effect], contrasts: Iterable[tuple[str, Sequence[
         for effect in of:
             against = {"against_agent": effect.against.agent, "against_condition": effect.against.condition}
             yield {**_fields(effect), **against, "kind": kind or effect.kind}
-
-
-def _servers(manifest: Manifest) -> Iterator[Row]:
-    for condition, entry in manifest.conditions.items():
-        for name, server in entry.servers.items():
-            tools = _json(server.tools)
-            yield {"condition": condition, "server": name, "tools": tools, "sha256": server.sha256}
-
-
-def _parts(manifest: Manifest) -> Iterator[Row]:
-    for position, (kind, of) in enumerate(parts_of(manifest).items()):
-        yield from ({"position": position, "kind": kind, "name": name, "value": of[name]} for name in of)
 
 
 def _fields(record: attrs.AttrsInstance) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from keval_analysis.findings.summary import ScorerScale
 from keval_analysis.scorer_names import named_scorers
 
 Step: TypeAlias = Literal["higher", "lower"]
+_VERDICTS = "SELECT verdict FROM gates WHERE run = ?"
 
 
 @attrs.frozen
@@ -189,7 +190,7 @@ def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice)
             simulated=tuple(json.loads(row["simulated"])),
             replay_of=row["replay_of"],
             cost=Cost(row["usd"], row["usd_unknown"]),
-            gates=_gates(database, row["run"]),
+            gates=Counter(verdict for (verdict,) in database.execute(_VERDICTS, (row["run"],))),
             before=other,
             asks_the_same=asks_the_same,
             changes=tuple(changed_parts(made_of[row["run"]], made_of[other])) if other else (),
@@ -254,10 +255,6 @@ def _points(
         # A contrast that is an effect of its condition, too, comes after that.
         points.setdefault(row["run"], {}).setdefault(TrendSeries(row["agent"], row["condition"], against), point)
     return points
-
-
-def _gates(database: sqlite3.Connection, run: str) -> Counter[str]:
-    return Counter(verdict for (verdict,) in database.execute("SELECT verdict FROM gates WHERE run = ?", (run,)))
 
 
 def _parts(database: sqlite3.Connection, runs: Iterable[str]) -> Mapping[str, Mapping[str, Mapping[str, str]]]:

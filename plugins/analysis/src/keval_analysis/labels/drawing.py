@@ -27,7 +27,10 @@ def draw_answers(run: Run, scorer: ScorerEntry, count: int, seed: int, at: str) 
     """
     if run.is_locked:
         raise RunError(f"{run.path} is being written to; draw answers when it is finished")
-    answered, levels = _answered(run), _levels(run, scorer)
+    answered: dict[str, list[TrialKey]] = defaultdict(list)
+    for key in run.known_trials.answered:
+        answered[key.sample].append(key)
+    levels = _levels(run, scorer)
     if not levels:
         whose = f"{scorer.metric} by {scorer.judge}"
         raise RunError(
@@ -56,21 +59,12 @@ def draw_answers(run: Run, scorer: ScorerEntry, count: int, seed: int, at: str) 
         questions=len(answered),
         drawn=len(drawn) + len(chosen),
         frame=tuple(_frame([key for name in left for key in repetitions[name].values()], arms, levels)),
-        answers=tuple(_drawn(run, key) for name in chosen for key in repetitions[name].values()),
+        answers=tuple(
+            DrawnAnswer(key.id, answer_digest(run.trial(key.id)), key.sample, key.agent, key.condition, key.repetition)
+            for name in chosen
+            for key in repetitions[name].values()
+        ),
     )
-
-
-def _answered(run: Run) -> Mapping[str, list[TrialKey]]:
-    """Return the trials that were answered, by question."""
-    found: dict[str, list[TrialKey]] = defaultdict(list)
-    for key in run.known_trials.answered:
-        found[key.sample].append(key)
-    return found
-
-
-def _drawn(run: Run, key: TrialKey) -> DrawnAnswer:
-    digest = answer_digest(run.trial(key.id))
-    return DrawnAnswer(key.id, digest, key.sample, key.agent, key.condition, key.repetition)
 
 
 def _levels(run: Run, scorer: ScorerEntry) -> Mapping[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -11,7 +11,7 @@ import attrs
 from keval.files import explained, open_added, replacing, write_all
 from keval.plan.plan import Plan
 from keval.records.scores import ScoreLine
-from keval.records.trial import Sample, Trial
+from keval.records.trial import Trial
 from keval.run.active_run import ActiveRun
 from keval.score.backlog import Backlog
 from keval.score.scoring import ScoredTrial
@@ -36,7 +36,9 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
     if not anchors_file(folder).exists():
         if not isinstance(run.plan, Plan) or not run.plan.scorers.judges or run.manifest.replay is not None:
             return
-        _write(run, read_anchors(path, run.plan.evaluation, run.plan.scorers)[0])
+        anchors = read_anchors(path, run.plan.evaluation, run.plan.scorers)[0]
+        with replacing(anchors_file(folder)) as file:
+            file.writelines(line + b"\n" for line in run.redact.lines([*map(sample_line, anchors)]))
     kept = [line for line in read_anchor_scores(folder) if _stays(run, line, missing=missing)]
     made = {(line.trial, *line.scorer, line.judgement.repetition) for line in kept if line.judgement}
     comparing = {item.label for item in run.plan.scorers.judges if isinstance(item.plugin, ComparingJudge)}
@@ -49,12 +51,12 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
     path = anchor_scores_file(folder)
     with replacing(path) as earlier:
         earlier.writelines(score_line(line) + b"\n" for line in kept)
-    with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as file:
+    with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as added:
 
         def keep(scored: ScoredTrial, begun: bool) -> None:
             # No arm of the run gave the answer.
             lines = [score_line(attrs.evolve(line, agent="", condition="")) for line in map(read_score, scored.written)]
-            write_all(file, b"".join(line + b"\n" for line in run.redact.lines(lines)))
+            write_all(added, b"".join(line + b"\n" for line in run.redact.lines(lines)))
 
         at_once = run.plan.evaluation.execution.max_concurrent
         backlog = Backlog(grader, run.run.read_trial, keep, _noted, at_once, set(), bytearray())
@@ -62,16 +64,10 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
         await backlog.score(anchor_trial(each, agent, run.manifest.baseline) for each in read_kept_anchors(folder))
 
 
-def _write(run: ActiveRun, anchors: Sequence[Sample]) -> None:
-    with replacing(anchors_file(run.writer.path)) as file:
-        file.writelines(line + b"\n" for line in run.redact.lines([*map(sample_line, anchors)]))
-
-
 def _stays(run: ActiveRun, line: ScoreLine, *, missing: bool) -> bool:
     """Return whether an earlier score of an anchor is not made again."""
-    if line.scorer not in run.spec.digests:
-        return True
-    return missing and line.failure is None and line.digest == run.spec.digests[line.scorer]
+    digest = run.spec.digests.get(line.scorer)
+    return digest is None or (missing and line.failure is None and line.digest == digest)
 
 
 def _noted(trial: Trial, lines: Iterable[ScoreLine]) -> None:

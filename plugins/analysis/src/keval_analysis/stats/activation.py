@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX, GivenText
+from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval_analysis.findings.summary import Activation, ScoreByReading
@@ -31,13 +31,6 @@ class _Text:
     read: Sums = attrs.field(factory=Sums)
     model_calls: Counter[int] = attrs.field(factory=Counter)
     tools: Counter[str] = attrs.field(factory=Counter)
-
-    def add(self, text: GivenText, sample: int) -> None:
-        self.read.add(sample, float(text.read))
-        if text.model_call is not None:
-            self.model_calls[text.model_call] += 1
-        if text.by is not None:
-            self.tools[text.by] += 1
 
 
 class ActivationTally:
@@ -65,12 +58,17 @@ class ActivationTally:
             if text.kind == "instructions" and text.way == "system prompt":
                 continue
             key = (trial.agent, trial.condition, text.kind, text.name)
-            found = self._texts.setdefault(key, _Text(text.way, {True: self._row(), False: self._row()}))
+            cells = {read: self._observed.cells(self._scorers.values()) for read in (True, False)}
+            found = self._texts.setdefault(key, _Text(text.way, cells))
             found.trials += 1
             if trial.transcript.request is None:
                 found.unknown += 1
                 continue
-            found.add(text, sample)
+            found.read.add(sample, float(text.read))
+            if text.model_call is not None:
+                found.model_calls[text.model_call] += 1
+            if text.by is not None:
+                found.tools[text.by] += 1
             self._read.setdefault(trial.id, {})[key] = text.read
 
     def add_score(self, line: ScoreLine) -> None:
@@ -110,10 +108,6 @@ class ActivationTally:
                 )
             )
         return tuple(found)
-
-    def _row(self) -> Mapping[Scorer, Cell]:
-        count_neutral = self._observed.manifest.neutral == "count"
-        return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
 
 
 def _by_reading(scorer: Scorer, scores: Mapping[bool, Mapping[Scorer, Cell]]) -> ScoreByReading:

@@ -151,7 +151,10 @@ def judge_with_people(
     bias = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
     given = {*people.tolist(), *judge.tolist()}
     shown = sorted({*given, *levels} if len(levels) <= _MOST_LEVELS else given)
+    confusion = np.zeros((len(shown), len(shown)), np.int64)
+    np.add.at(confusion, (np.searchsorted(shown, people), np.searchsorted(shown, judge)), 1)
     names = [name for name, _ in Counter(one.person for one in graded).most_common()]
+    by_person = ((name, [one for one in graded if one.person == name]) for name in names if len(names) > 1)
     return JudgeAgreementWithPeople(
         metric=entry.metric,
         judge=entry.judge or "",
@@ -169,8 +172,8 @@ def judge_with_people(
         bias_low=bias.low,
         bias_high=bias.high,
         levels=tuple(int(level) for level in shown),
-        confusion=_confusion(people, judge, np.array(shown)),
-        people=tuple(_with_one(entry, graded, name) for name in names) if len(names) > 1 else (),
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
+        people=tuple(RaterPair((entry.judge or "", name), len(own), *_kappa(*_pairs(own))) for name, own in by_person),
     )
 
 
@@ -214,18 +217,6 @@ def _pairs(graded: Sequence[Graded]) -> tuple[FloatArray, FloatArray]:
     people = [one.level for one in graded for _ in one.by_judge]
     judge = [level for one in graded for level in one.by_judge]
     return np.array(people, np.float64), np.array(judge, np.float64)
-
-
-def _confusion(people: FloatArray, judge: FloatArray, levels: FloatArray) -> tuple[tuple[int, ...], ...]:
-    counts = np.zeros((len(levels), len(levels)), np.int64)
-    np.add.at(counts, (np.searchsorted(levels, people), np.searchsorted(levels, judge)), 1)
-    return tuple(tuple(row) for row in counts.tolist())
-
-
-def _with_one(entry: ScorerEntry, graded: Sequence[Graded], name: str) -> RaterPair:
-    """Return how far the judge agrees with one person."""
-    own = [one for one in graded if one.person == name]
-    return RaterPair((entry.judge or "", name), len(own), *_kappa(*_pairs(own)))
 
 
 _THUMBS = {"up": 1.0, "down": 0.0}
@@ -383,25 +374,18 @@ def _people(metric: str | None, answers: Iterable[_Answer], kind: str, rubric: s
     columns = []
     for answer in answers:
         said = {review.reviewer: review for review in answer.reviews if (review.kind, review.rubric) == (kind, rubric)}
-        columns.append({name: _value(review) for name, review in said.items()})
+        columns.append({name: _THUMBS[each.thumb] if each.thumb else each.level for name, each in said.items()})
     names = sorted({name for column in columns for name in column})
     if len(names) < 2:
         return None
-    rows = [_row(column.get(name) for column in columns) for name in names]
+    given = ((math.nan if (level := column.get(name)) is None else level for column in columns) for name in names)
+    rows = [array("d", each) for each in given]
     n, alpha, reason = panel_alpha(rows, 1)
     pairs = (
         RaterPair(raters, *pair_kappa(first, second, 1))
         for raters, (first, second) in zip(combinations(names, 2), combinations(rows, 2), strict=True)
     )
     return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n > 1))
-
-
-def _value(review: Review) -> float | None:
-    return _THUMBS[review.thumb] if review.thumb else review.level
-
-
-def _row(values: Iterable[float | None]) -> array[float]:
-    return array("d", (math.nan if value is None else value for value in values))
 
 
 def _thumbs(scorers: Iterable[ScorerEntry], answers: Iterable[_Answer]) -> Iterator[ThumbScores]:

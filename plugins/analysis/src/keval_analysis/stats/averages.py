@@ -80,24 +80,26 @@ def _differences(
     clusters: Sequence[int] | None,
     looking: Looking | None,
 ) -> Iterator[AverageDifference]:
-    pairs = [*_pairs([*shares])]
+    pairs = [
+        (arm, against)
+        for against, arm in combinations(shares, 2)
+        if (arm.agent == against.agent) != (arm.condition == against.condition)
+    ]
     if not pairs:
         return
     from keval_analysis.stats.paired import Differences, paired_effects  # NumPy takes a tenth of a second to import
 
     rows = []
     for arm, against in pairs:
-        both = {number: _difference(shares[arm][number], shares[against][number]) for number in weights}
+        sides = {number: (shares[arm][number], shares[against][number]) for number in weights}
+        both = {
+            number: {sample: share - theirs[sample] for sample, share in ours.items() if sample in theirs}
+            for number, (ours, theirs) in sides.items()
+        }
         each = _influence(both, weights, clusters) if all(both.values()) else Influence(0.0, ())
         rows.append(Differences(each.by_sample, each.clusters, 1.0))
     for (arm, against), found in zip(pairs, paired_effects(rows, looking=looking), strict=True):
         yield AverageDifference(arm.agent, arm.condition, against, found.difference, found.low, found.high)
-
-
-def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
-    for against, arm in combinations(arms, 2):
-        if (arm.agent == against.agent) != (arm.condition == against.condition):
-            yield arm, against
 
 
 def _influence(shares: Mapping[int, Shares], weights: Mapping[int, float], clusters: Sequence[int] | None) -> Influence:
@@ -111,10 +113,6 @@ def _influence(shares: Mapping[int, Shares], weights: Mapping[int, float], clust
             by_sample[sample] += factor * (share - mean)
     of = None if clusters is None else [clusters[sample] for sample in asked]
     return Influence(average, array("d", (average + each for each in by_sample.values())), of)
-
-
-def _difference(ours: Shares, theirs: Shares) -> Shares:
-    return {sample: share - theirs[sample] for sample, share in ours.items() if sample in theirs}
 
 
 def _shares(found: SampleValues, scale: Scale) -> Shares:

@@ -77,8 +77,8 @@ class Corrected:
     difference: float
     stderr: float
     df: float
-    low: float
-    high: float
+    ci_low: float
+    ci_high: float
     tuning: float
     pairs: int | None
 
@@ -116,7 +116,7 @@ def refusal(arm: Labelled, against: Labelled, span: float) -> str | None:
     return None
 
 
-def corrected(judged: Judged, arm: Labelled, against: Labelled, level: float = 0.95) -> Corrected:
+def corrected(judged: Judged, arm: Labelled, against: Labelled) -> Corrected:
     """Return the difference of two arms by people's labels and the judge's levels; each arm has three labels or more.
 
     With J the judge's differences over all n questions, h and j the levels of the labelled answers by people and
@@ -162,21 +162,14 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled, level: float = 0
         adds += sign * np.bincount(of, (rest - np.mean(rest)) / len(rest), len(numbers))
     stderr = math.sqrt(float(adds @ adds) * sum(counts) / (sum(counts) - 3))
     df = counts[0] - 2.0 if paired else 2.0 * min(counts) - 3
-    reach = float(t_quantile(df, level))
-    below, above = (reach**2 * by_judge + unseen for unseen in _reaches(parts, judged.span, level))
+    reach = float(t_quantile(df, 0.95))
+    # Held against their median, so that values that nobody saw may lie on either side of it.
+    rule = Rule.on([Differences(values - np.median(values), units, judged.span) for values, units in parts])
+    unseen = [float(np.sum((end - rule.moments.mean) ** 2)) for end in rule.interval(0.95)]
+    below, above = (reach**2 * by_judge + square for square in unseen)
     low, high = (max(reach * stderr, math.sqrt(square)) for square in (below, above))
     low, high = max(difference - low, -judged.span), min(difference + high, judged.span)
     return Corrected(difference, stderr, df, low, high, tuning, counts[0] if paired else None)
-
-
-def _reaches(parts: Sequence[tuple[FloatArray, IntArray | None]], span: float, level: float) -> tuple[float, float]:
-    """Return the sums of squares of how far the intervals of means reach down and up; each has values and their units.
-
-    The values are held against their median, so that those that nobody saw may lie on either side of it.
-    """
-    rule = Rule.on([Differences(values - np.median(values), units, span) for values, units in parts])
-    low, high = rule.interval(level)
-    return float(np.sum((rule.moments.mean - low) ** 2)), float(np.sum((high - rule.moments.mean) ** 2))
 
 
 def bias_difference(arm: Labelled, against: Labelled, span: float) -> Corrected:

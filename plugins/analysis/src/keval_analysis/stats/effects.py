@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from keval.records.scores import Scale
 from keval_analysis.findings.effects import (
@@ -49,10 +50,14 @@ def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) 
         return None
 
     def mean(side: Observed, lost: float) -> float:
-        totals = side.sums[both] + lost * side.lost[both]
-        return float(np.mean(totals / (side.scored[both] + side.lost[both])))
+        return float(np.mean(_means(side, both, lost)))
 
     return mean(arm, low) - mean(against, high), mean(arm, high) - mean(against, low)
+
+
+def _means(side: Observed, samples: npt.NDArray[np.bool_], lost: float) -> FloatArray:
+    """Return the mean of each of some samples, if each of its lost scores had been `lost`."""
+    return np.asarray((side.sums + lost * side.lost)[samples] / (side.scored + side.lost)[samples])
 
 
 _UNLIKE = 0.05
@@ -101,29 +106,25 @@ def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
 
 def _estimated(pairs: Sequence[Pair], families: Families) -> Iterator[tuple[Effect, float | None]]:
     """Yield the effect of each pair as far as it is known without the others, with its degrees of freedom."""
-    rows: list[Differences] = []
-    shared: list[IntArray] = []
-    for pair in pairs:
-        differences, samples = _differences(pair.measure, pair.arm.values, pair.against.values)
-        rows.append(differences)
-        shared.append(samples)
+    found_in = [_differences(pair.measure, pair.arm.values, pair.against.values) for pair in pairs]
+    rows, shared = [row for row, _ in found_in], [samples for _, samples in found_in]
     complying = [number for number, pair in enumerate(pairs) if pair.arm.compliant is not None]
     for number in complying:
         pair = pairs[number]
         arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
         rows.append(_differences(pair.measure, arm, against)[0])
-    positive = [number for number, pair in enumerate(pairs) if pair.measure.has_ratio and _is_positive(pair)]
-    rows += [_logarithms(pairs[number]) for number in positive]
-    imputed = {number: each for number, pair in enumerate(pairs) if (each := _imputed(pair))}
+    positive = {number: each for number, pair in enumerate(pairs) if (each := _logarithms(pair))}
+    rows += positive.values()
+    imputed = {number: ends for number, pair in enumerate(pairs) if (ends := _imputed(pair))}
     rows += [row for each in imputed.values() for row in each]
     found = paired_effects(rows, looking=families.looking)
     beyond = iter(found[len(pairs) :])
     per_protocol = dict(zip(complying, beyond, strict=False))
     ratios = dict(zip(positive, beyond, strict=False))
-    ends = {number: (next(beyond), next(beyond)) for number in imputed}
+    at_ends = {number: (next(beyond), next(beyond)) for number in imputed}
     for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False)):
         effect = _effect(pair, one, samples, per_protocol.get(number), ratios.get(number))
-        yield attrs.evolve(effect, p_lost=_p_lost(one, *ends[number]) if number in ends else None), one.df
+        yield attrs.evolve(effect, p_lost=_p_lost(one, *at_ends[number]) if number in at_ends else None), one.df
 
 
 def _imputed(pair: Pair) -> tuple[Differences, Differences] | None:
@@ -135,20 +136,15 @@ def _imputed(pair: Pair) -> tuple[Differences, Differences] | None:
     if math.isinf(scale.high):
         return None
     unlike = _is_unlike(pair.arm, pair.against)
-    samples, (ours, theirs) = _observed(*map(_with_neutral, (pair.arm, pair.against)) if unlike else pair.sides)
+    samples, (ours, theirs) = _observed(*(_with_neutral(each) if unlike else each for each in (pair.arm, pair.against)))
     both = (ours.scored + ours.lost > 0) & (theirs.scored + theirs.lost > 0)
     if not (ours.lost.any() or theirs.lost.any()) or not both.any():
         return None
     of = None if clusters is None else np.asarray(clusters)[samples[both]]
-
-    def means(side: Observed, lost: float) -> FloatArray:
-        return np.asarray((side.sums + lost * side.lost)[both] / (side.scored + side.lost)[both])
-
-    ends = ((scale.low, scale.high), (scale.high, scale.low))
-    low, high = (
-        Differences(means(ours, lost) - means(theirs, other), of, pair.measure.span, _size(pair.measure))
-        for lost, other in ends
+    ends = (
+        _means(ours, both, a) - _means(theirs, both, b) for a, b in ((scale.low, scale.high), (scale.high, scale.low))
     )
+    low, high = (Differences(each, of, pair.measure.span, _size(pair.measure)) for each in ends)
     return low, high
 
 
@@ -161,14 +157,14 @@ def _p_lost(found: PairedEffect, low: PairedEffect, high: PairedEffect) -> float
     return 1.0 if turned or against.p is None else against.p
 
 
-def _is_positive(pair: Pair) -> bool:
-    _, before, now = _paired(pair.arm, pair.against)
-    return bool(len(now)) and min(now.min(), before.min()) > 0
+def _logarithms(pair: Pair) -> Differences | None:
+    """Return the differences of the logarithms of two arms' means, whose mean is that of the ratio.
 
-
-def _logarithms(pair: Pair) -> Differences:
-    """Return the differences of the logarithms of two arms' means, whose mean is that of the ratio."""
+    `None` if the pair needs no ratio, or there is none, as a mean is not above 0.
+    """
     shared, before, now = _paired(pair.arm, pair.against)
+    if not pair.measure.has_ratio or not len(now) or min(now.min(), before.min()) <= 0:
+        return None
     clusters = None if pair.measure.clusters is None else np.asarray(pair.measure.clusters)[shared]
     return Differences(np.log(now / before), clusters, size=1.0)  # a quotient is as exact as its two numbers
 
@@ -178,8 +174,11 @@ def _effect(
 ) -> Effect:
     """Return an effect as far as it is known without the others."""
     arm, against, measure = pair.arm, pair.against, pair.measure
-    low, high = _bounds(measure.scale, arm, against) or (None, None)
-    neutral_low, neutral_high = _neutral_bounds(measure.scale, arm, against) or (None, None)
+    low, high = _bounds(measure.scale, arm, against)
+    neutral_low, neutral_high = None, None
+    # Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
+    if _is_unlike(arm, against):
+        neutral_low, neutral_high = _bounds(measure.scale, _with_neutral(arm), _with_neutral(against))
     return Effect(
         metric=measure.scorer[0],
         judge=measure.scorer[1],
@@ -206,13 +205,15 @@ def _effect(
         per_protocol=None
         if compliant is None
         else PartialEffect(compliant.n, compliant.difference, compliant.low, compliant.high),
-        ratio=None if ratio is None or ratio.difference is None else _ratio(ratio, ratio.difference),
+        ratio=None if ratio is None else _ratio(ratio),
     )
 
 
-def _ratio(logarithms: PairedEffect, mean: float) -> Ratio:
-    low, high = (None if end is None else math.exp(end) for end in (logarithms.low, logarithms.high))
-    return Ratio(math.exp(mean), low, high, logarithms.p)
+def _ratio(logarithms: PairedEffect) -> Ratio | None:
+    value, low, high = (
+        None if each is None else math.exp(each) for each in (logarithms.difference, logarithms.low, logarithms.high)
+    )
+    return None if value is None else Ratio(value, low, high, logarithms.p)
 
 
 def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
@@ -370,23 +371,11 @@ def _verdict(found: Effect, scale: Scale) -> Verdict:
     return "same" if max(-found.worst_case[0], found.worst_case[1]) <= scale.least else "unclear"
 
 
-def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
+def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | tuple[None, None]:
     """Return the bounds of the effect, if scores are lost and the scale has an end."""
     _, (ours, theirs) = _observed(arm, against)
-    if not (ours.lost.any() or theirs.lost.any()):
-        return None
-    return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
-
-
-def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
-    """Return the bounds of the effect for any neutral and lost score, if the shares of neutral ones differ.
-
-    Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
-    """
-    if not _is_unlike(arm, against):
-        return None
-    _, (ours, theirs) = _observed(_with_neutral(arm), _with_neutral(against))
-    return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
+    is_lost = ours.lost.any() or theirs.lost.any()
+    return (manski_bounds(ours, theirs, low=scale.low, high=scale.high) if is_lost else None) or (None, None)
 
 
 def _is_unlike(*arms: ArmValues) -> bool:

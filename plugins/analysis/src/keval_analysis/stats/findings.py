@@ -21,6 +21,7 @@ from keval_analysis.findings.effects import (
     Averages,
     Contrast,
     Effect,
+    Expense,
     FamilyPower,
     Interaction,
     PartialEffect,
@@ -66,10 +67,6 @@ def _is_tool(part: str | None, name: str) -> bool:
     return part is not None and (part == name or part.endswith(f"__{name}"))
 
 
-def _kept(arm: ArmValues) -> ArmValues:
-    return arm.without_lost or arm
-
-
 _EVERY: frozenset[Kind] = frozenset(get_args(Kind))
 
 
@@ -92,7 +89,10 @@ class Findings:
         self._arms = {(arm.agent, arm.condition): arm for arm in self._observed}
         self._compared = _compared(self.manifest)
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
-        self.unfinished = self._is_unfinished()
+        tried = self.beyond + self.answered + sum(each.failed.total() for each in self._observed.values())
+        missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
+        # In a play, a person may always ask once more.
+        self.unfinished = self.manifest.play or tried < self.manifest.trials or any(missing)
         self._properties = self._find_properties()
         self._compared_with = compared_with(self.manifest)
         self._compared_scorers = [entry for entry in self._scorers if entry.scorer not in self._properties]
@@ -120,7 +120,6 @@ class Findings:
             return found
         # What no arm has a score for cannot be scored.
         known = {sample for arm in self._observed.values() for sample in arm.cells[scorer].values().samples}
-        by_scorer = found.lost - failed
         chosen = {"failed": self.manifest.failed == "worst", "unscored": self.manifest.unscored == "worst"}
 
         def split(counts: Counter[int], part: str) -> tuple[Counter[int], Counter[int]]:
@@ -128,11 +127,8 @@ class Findings:
             worst = Counter({sample: n for sample, n in counts.items() if chosen[part] and sample in known})
             return worst, counts - worst
 
-        (worst, left), (worse, lost), (worst_of_all, without) = (
-            split(failed, "failed"),
-            split(by_scorer, "unscored"),
-            split(found.without, "unscored"),
-        )
+        (worst, left), (worse, lost) = split(failed, "failed"), split(found.lost - failed, "unscored")
+        worst_of_all, without = split(found.without, "unscored")
         if not (worst := worst + worse + worst_of_all):
             return found
         values = with_worst(found.values, worst, scale)
@@ -170,10 +166,13 @@ class Findings:
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
         cells = [(arm, entry) for arm in self._observed for entry in self._scorers]
-        values = [self._valued(self.values(arm, entry.scorer).values, entry) for arm, entry in cells]
-        return tuple(
-            self._arm(*cell, row, ends) for cell, row, ends in zip(cells, values, mean_intervals(values), strict=True)
-        )
+        rows = []
+        for arm, entry in cells:
+            found = self.values(arm, entry.scorer).values
+            units = None if self._clusters is None else [self._clusters[sample] for sample in found.samples]
+            rows.append(Values(found.means, units, entry.scale.low, entry.scale.high))
+        ends = mean_intervals(rows)
+        return tuple(self._arm(*cell, row, end) for cell, row, end in zip(cells, rows, ends, strict=True))
 
     def properties(self) -> tuple[AgentProperty, ...]:
         """Return what metrics say of each agent whatever it answers."""
@@ -203,13 +202,15 @@ class Findings:
         found = _effects(compared, families)
         if not any(side.without_lost for pair in compared for side in (pair.arm, pair.against)):
             return found
-        others = [attrs.evolve(each, arm=_kept(each.arm), against=_kept(each.against)) for each in compared]
-        return tuple(
-            attrs.evolve(
-                each, without_lost=WithoutLost(other.n, other.difference, other.ci_low, other.ci_high, other.verdict)
-            )
-            for each, other in zip(found, _effects(others, families), strict=True)
+        others = [
+            attrs.evolve(each, arm=each.arm.without_lost or each.arm, against=each.against.without_lost or each.against)
+            for each in compared
+        ]
+        kept = (
+            WithoutLost(each.n, each.difference, each.ci_low, each.ci_high, each.verdict)
+            for each in _effects(others, families)
         )
+        return tuple(attrs.evolve(each, without_lost=other) for each, other in zip(found, kept, strict=True))
 
     def family_power(self, effects: Sequence[Effect]) -> FamilyPower | None:
         """Return what a primary metric would bring; `None` if there is one, or nothing to choose from."""
@@ -232,10 +233,12 @@ class Findings:
         """Return the effects of the first arm of each pair against the second on what an answer takes."""
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters, has_ratio=True) for name in EXPENSES}
+
+        def spent(arm: Arm, name: Expense) -> ArmValues:
+            return ArmValues(arm, self._observed[arm].expenses.values(name))
+
         found = [
-            Pair(
-                kind, measure, *(ArmValues(each, self._observed[each].expenses.values(name)) for each in (arm, against))
-            )
+            Pair(kind, measure, spent(arm, name), spent(against, name))
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
@@ -322,21 +325,10 @@ class Findings:
                 found.append(variance(entry, arms, mean))
         return tuple(found)
 
-    def _valued(self, values: SampleValues, entry: ScorerEntry) -> Values:
-        of = self._clusters
-        clusters = None if of is None else [of[sample] for sample in values.samples]
-        return Values(values.means, clusters, entry.scale.low, entry.scale.high)
-
     def _missing(self, arm: Arm, entry: ScorerEntry) -> int:
         cell = self._observed[arm].cells[entry.scorer]
         expected = self._observed[arm].answered * entry.repetitions
         return max(0, expected - cell.scored - cell.neutral - cell.unscored)
-
-    def _is_unfinished(self) -> bool:
-        """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
-        tried = self.beyond + self.answered + sum(each.failed.total() for each in self._observed.values())
-        missing = (self._missing(arm, entry) for arm in self._observed for entry in self._scorers)
-        return self.manifest.play or tried < self.manifest.trials or any(missing)
 
     @cached_property
     def _looking(self) -> Looking | None:
@@ -464,20 +456,8 @@ def repetitions(entry: ScorerEntry, values: SampleValues) -> Repetitions | None:
 def variance(entry: ScorerEntry, arms: Sequence[SampleValues], difference: float | None) -> VarianceComponents:
     """Return where the variance of a scorer comes from, pooled over the arms; `difference` is as `advice` takes it."""
     found = variance_components([arm.graded for arm in arms])
-    samples = sum(len(arm.samples) for arm in arms) / len(arms)
+    samples = sum(len(arm.samples) for arm in arms)
     trials = sum(sum(arm.counts) for arm in arms)
-    gradings = sum(sum(arm.graded.gradings) for arm in arms)
-    return VarianceComponents(
-        metric=entry.metric,
-        judge=entry.judge,
-        question=found.question,
-        repetition=found.repetition,
-        judging=found.judging,
-        advice=advice(
-            found,
-            samples=samples,
-            repetitions=trials / max(1.0, samples * len(arms)),
-            gradings=gradings / max(1, trials),
-            difference=difference,
-        ),
-    )
+    gradings = sum(sum(arm.graded.gradings) for arm in arms) / max(1, trials)
+    told = advice(found, repetitions=trials / max(1, samples), gradings=gradings, difference=difference)
+    return VarianceComponents(*entry.scorer, found.question, found.repetition, found.judging, told)

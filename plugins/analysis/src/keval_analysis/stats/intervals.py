@@ -64,11 +64,6 @@ class Values:
     high: float
 
     @property
-    def is_bounded(self) -> bool:
-        """Whether the scale has two ends."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    @property
     def scatters_little(self) -> bool:
         """Whether more than half of the samples have the same value and fewer than 10 another.
 
@@ -96,7 +91,8 @@ class Values:
         """How the interval of the mean is made, as `mean_intervals` says; `None` if there is none."""
         if self.estimate.stderr is None:
             return None
-        if self.is_bounded and (not self.estimate.stderr or self.scatters_little):
+        is_bounded = math.isfinite(self.low) and math.isfinite(self.high)
+        if is_bounded and (not self.estimate.stderr or self.scatters_little):
             return "bounded"
         return "skew_t" if self.estimate.stderr else None
 

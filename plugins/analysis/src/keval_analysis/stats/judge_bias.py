@@ -113,16 +113,10 @@ class JudgeLabels:
             whose,
             labels=len(kept[0]) + len(kept[1]),
             n=len(both),
-            pairs=effect.pairs,
-            difference=effect.difference,
-            stderr=effect.stderr,
-            df=effect.df,
-            ci_low=effect.low,
-            ci_high=effect.high,
-            tuning=effect.tuning,
+            **attrs.asdict(effect),
             bias_difference=bias.difference,
-            bias_low=bias.low,
-            bias_high=bias.high,
+            bias_low=bias.ci_low,
+            bias_high=bias.ci_high,
         )
 
 

@@ -5,23 +5,52 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import chain
 
 import attrs
+import orjson
 
-from keval.records.manifest import Manifest, Rates, is_current
+from keval.records.manifest import Manifest, Rates, ScorerEntry, is_current
 from keval.records.scores import ScoreLine, Scorer
+from keval.records.transcript import Transcript
 from keval.records.trial import PLACEHOLDER, Trial
+from keval.store.serialization import to_plain
 from keval_analysis.findings.effects import Arm
 from keval_analysis.stats.contrasts import contrasts_of
 from keval_analysis.stats.cost_effectiveness import Expenses
-from keval_analysis.stats.own_pasts import OwnPasts
 from keval_analysis.stats.score_sums import Cell
 
 
 def numbered(*samples: Sequence[str]) -> dict[str, int]:
     """Number the samples of runs by their ids, in the order of the first run's dataset."""
     return {name: number for number, name in enumerate(dict.fromkeys(chain(*samples)))}
+
+
+@attrs.define
+class OwnPasts:
+    """Digests of the histories and facts of its own that the agent of an arm had, by the number of the sample."""
+
+    histories: dict[int, set[bytes]] = attrs.field(factory=dict)
+    facts: dict[int, set[bytes]] = attrs.field(factory=dict)
+
+    def add(self, transcript: Transcript, sample: int) -> None:
+        """Note what an answer's transcript has of them."""
+        for own, noted in ((transcript.history, self.histories), (transcript.facts, self.facts)):
+            if own is not None:
+                content = orjson.dumps(to_plain(own), option=orjson.OPT_SORT_KEYS)
+                noted.setdefault(sample, set()).add(sha256(content).digest())
+
+
+def unlike_pasts(arms: Iterable[OwnPasts]) -> tuple[set[int], set[int]]:
+    """Return the samples for which arms had unlike histories, and those for which they had unlike facts."""
+    known = [*arms]
+    return _unlike([each.histories for each in known]), _unlike([each.facts for each in known])
+
+
+def _unlike(noted: Sequence[Mapping[int, set[bytes]]]) -> set[int]:
+    samples = set[int]().union(*noted)
+    return {sample for sample in samples if any(each.get(sample) != noted[0].get(sample) for each in noted)}
 
 
 @attrs.define(eq=False)
@@ -61,7 +90,9 @@ class Observations:
         self._scorers = {entry.scorer: entry for entry in manifest.scorers}
         self.arms = {
             (agent, condition): ArmObservations(
-                Arm(agent, condition, manifest.run), self._row(), self._row() if entry.requires_tool_use else None
+                Arm(agent, condition, manifest.run),
+                self.cells(manifest.scorers),
+                self.cells(manifest.scorers) if entry.requires_tool_use else None,
             )
             for agent in manifest.agents
             for condition, entry in manifest.conditions.items()
@@ -126,9 +157,10 @@ class Observations:
             found.compliant[scorer].add(line, sample)
         return True
 
-    def _row(self) -> Mapping[Scorer, Cell]:
+    def cells(self, scorers: Iterable[ScorerEntry]) -> Mapping[Scorer, Cell]:
+        """Return what takes the scores of each of some scorers."""
         count_neutral = self.manifest.neutral == "count"
-        return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
+        return {entry.scorer: Cell(entry, count_neutral=count_neutral) for entry in scorers}
 
     @property
     def placeholders(self) -> int:

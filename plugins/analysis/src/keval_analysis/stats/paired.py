@@ -93,7 +93,7 @@ class Rule:
         """Return the two-sided p-value of each mean being `center`, which may be another one for each."""
         below, center = np.full(len(self.span), np.nan), np.broadcast_to(center, len(self.span))
         known = self._known
-        below[known] = self._weighted(self._unseen)[known].probability_below(center[known])
+        below[known] = WeightedMeans(self.units, self._unseen)[known].probability_below(center[known])
         both = np.fmax(self.moments.skew_t_p(center), 2 * np.minimum(below, 1 - below))
         both = np.where(np.isnan(self.moments.stderr), np.nan, both)
         return both if self.looking is None else self.looking.p(both, self.units.count)
@@ -103,7 +103,7 @@ class Rule:
         levels = self._levels(level)
         low, high = self.moments.skew_t(levels)
         known, unknown = self._known[~np.isnan(levels[self._known])], np.full(len(self.span), np.nan)
-        weighted = self._weighted(self._unseen)[known]
+        weighted = WeightedMeans(self.units, self._unseen)[known]
         ends = []
         for found, share, outer in ((low, (1 - levels) / 2, np.minimum), (high, (1 + levels) / 2, np.maximum)):
             end = unknown.copy()
@@ -124,7 +124,7 @@ class Rule:
         for sign, share in ((-1, (1 - levels) / 2), (1, (1 + levels) / 2)):
             end = np.full(len(self.span), np.nan)
             beyond = sign * self.span[:, None] * np.ones(2)
-            end[known] = self._weighted(beyond)[known].quantiles(share[known])
+            end[known] = WeightedMeans(self.units, beyond)[known].quantiles(share[known])
             ends.append(end)
         return ends[0], ends[1]
 
@@ -148,20 +148,15 @@ class Rule:
     def _known(self) -> IntArray:
         return np.flatnonzero(np.isfinite(self._change) & ~np.isnan(self.moments.stderr))
 
-    def _weighted(self, unseen: FloatArray) -> WeightedMeans:
-        return WeightedMeans(self.units, unseen)
 
-
-def paired_effects(
-    rows: Sequence[Differences], level: float = 0.95, looking: Looking | None = None
-) -> list[PairedEffect]:
+def paired_effects(rows: Sequence[Differences], looking: Looking | None = None) -> list[PairedEffect]:
     """Estimate the mean of each row of paired differences, by intervals that hold for a way of looking.
 
     Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
     arXiv 2411.00640, section 4.2 (paired differences).
     """
     most = max((len(row.values) for row in rows), default=0)
-    return [effect for some in together(rows, most) for effect in _paired_effects(some, level, looking)]
+    return [effect for some in together(rows, most) for effect in _paired_effects(some, looking)]
 
 
 def together(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
@@ -170,30 +165,20 @@ def together(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
     return (rows[first : first + step] for first in range(0, len(rows), step))
 
 
-def _paired_effects(rows: Sequence[Differences], level: float, looking: Looking | None) -> list[PairedEffect]:
+def _paired_effects(rows: Sequence[Differences], looking: Looking | None) -> list[PairedEffect]:
     rule = Rule.on(rows, looking)
     found = rule.moments
-    low, high = rule.interval(level)
-    worst, best = rule.worst_case(level)
+    low, high = rule.interval(0.95)
+    worst, best = rule.worst_case(0.95)
     worst, best = np.minimum(worst, low), np.maximum(best, high)
     columns = zip(rows, found.mean, found.stderr, found.df, low, high, rule.p(), worst, best, strict=True)
     effects = []
     for row, *figures in columns:
         mean, stderr, df, lower, upper, p, least, most = (None if math.isnan(x) else float(x) for x in figures)
         sd = float(np.std(np.asarray(row.values), ddof=1)) if stderr else 0.0
-        effects.append(
-            PairedEffect(
-                len(row.values),
-                mean,
-                stderr,
-                df,
-                low=lower,
-                high=upper,
-                p=p,
-                worst_case=None if least is None or most is None else (least, most),
-                d=mean / sd if sd and mean is not None else None,
-            )
-        )
+        d = mean / sd if sd and mean is not None else None
+        worst_case = None if least is None or most is None else (least, most)
+        effects.append(PairedEffect(len(row.values), mean, stderr, df, lower, upper, p, worst_case, d))
     return effects
 
 

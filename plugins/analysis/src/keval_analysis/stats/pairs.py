@@ -65,11 +65,6 @@ class Pair:
     arm: ArmValues
     against: ArmValues
 
-    @property
-    def sides(self) -> tuple[ArmValues, ArmValues]:
-        """The arm, and the other one."""
-        return self.arm, self.against
-
 
 @attrs.frozen
 class Families:

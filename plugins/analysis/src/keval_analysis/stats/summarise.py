@@ -15,8 +15,7 @@ from keval_analysis.findings.summary import ArmTrials, JudgingTotal, SameVendor,
 from keval_analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.judge_agreement import JudgeAgreement
-from keval_analysis.stats.observations import Observations
-from keval_analysis.stats.own_pasts import unlike_pasts
+from keval_analysis.stats.observations import Observations, unlike_pasts
 from keval_analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval_analysis.stats.win_rates import Preferences, compared_with
 from keval_analysis.variation import mixed
@@ -74,6 +73,13 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
         }
         if known:
             yield condition, known
+
+
+_AS_IN_MANIFEST = (
+    *("run", "evaluation", "baseline", "neutral", "simulated", "replay", "play", "primary", "judges", "elapsed"),
+    *("stopped", "changed", "looking", "server_starts"),
+)
+"""What a summary has of the manifest as it is."""
 
 
 class Summariser:
@@ -156,15 +162,8 @@ class Summariser:
         effects, arms = findings.effects(), findings.arms()
         unlike_histories, unlike_facts = unlike_pasts(findings.own_pasts.values())
         return Summary(
-            run=manifest.run,
-            evaluation=manifest.evaluation,
-            baseline=manifest.baseline,
-            neutral=manifest.neutral,
+            **{name: getattr(manifest, name) for name in _AS_IN_MANIFEST},
             planned=manifest.trials,
-            simulated=manifest.simulated,
-            replay=manifest.replay,
-            play=manifest.play,
-            primary=manifest.primary,
             properties=findings.properties(),
             averages=findings.averages(),
             unfinished=findings.unfinished,
@@ -175,12 +174,9 @@ class Summariser:
             scorers=tuple(
                 ScorerScale(entry.metric, entry.judge, entry.scale, entry.category) for entry in manifest.scorers
             ),
-            judges=manifest.judges,
             trials=self.trials(),
             arms=with_cost_effectiveness(
-                arms,
-                manifest.scorers,
-                {arm: observed.expenses for arm, observed in self.observed.arms.items()},
+                arms, manifest.scorers, {arm: observed.expenses for arm, observed in self.observed.arms.items()}
             ),
             effects=effects,
             family_power=findings.family_power(effects),
@@ -193,13 +189,8 @@ class Summariser:
             reviews=self._reviews.findings(lambda: findings, findings.answered) if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
-            elapsed=manifest.elapsed,
-            stopped=manifest.stopped,
-            changed=manifest.changed,
-            looking=manifest.looking,
             servers=dict(_servers(manifest)),
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),
-            server_starts=manifest.server_starts,
             win_rates=tuple(self._preferences.win_rates(arms, effects)),
         )

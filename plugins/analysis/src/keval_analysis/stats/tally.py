@@ -192,6 +192,7 @@ class Tally:
     def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:
         """Return the counts and totals, with the times of what the arm's answers took."""
         durations = expenses.durations
+        offers_tools = any(server.tools for name, server in entry.servers.items() if name not in entry.texts)
         compliance = Compliance(**attrs.asdict(self._compliance), on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
             agent=agent,
@@ -212,9 +213,5 @@ class Tally:
             cost=self.cost,
             dropped=dict(self.dropped),
             truncated=self.truncated,
-            uncalled=self.uncalled if _offers_tools(entry) else None,
+            uncalled=self.uncalled if offers_tools else None,
         )
-
-
-def _offers_tools(entry: ConditionEntry) -> bool:
-    return any(server.tools for name, server in entry.servers.items() if name not in entry.texts)

@@ -147,12 +147,10 @@ def _ratio(above: float, below: float) -> float | None:
     return above / below if below > 0 else None
 
 
-def advice(
-    components: Components, *, samples: float, repetitions: float, gradings: float, difference: float | None = None
-) -> str:
+def advice(components: Components, *, repetitions: float, gradings: float, difference: float | None = None) -> str:
     """Return one sentence on what would make the standard error of a difference smaller; of a mean, if none is known.
 
-    `samples`, `repetitions` per sample and `gradings` per trial are the present counts, and `difference` is the
+    `repetitions` per sample and `gradings` per trial are the present counts, and `difference` is the
     variance of the samples' differences between two arms. It has the repetitions and gradings of both arms, and what is
     left is how differently questions change; how hard they are is not part of it.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -177,35 +177,15 @@ def _turn(turn: int, transcript: Transcript, times: Times, numbers: Sequence[int
 
 
 def _reply(number: int, turn: int, times: Times) -> Step:
-    span = times.models.get(number, _UNKNOWN)
-    return Step(
-        "model",
-        AGENT,
-        MODEL,
-        f"model call {number}",
-        turn,
-        span.start,
-        span.duration,
-        span.is_bound,
-        usage=times.usages.get(number),
-        model_call=number,
-    )
+    told = Step("model", AGENT, MODEL, f"model call {number}", turn, usage=times.usages.get(number), model_call=number)
+    return _at(told, times.models.get(number, _UNKNOWN))
 
 
 def _refusal(each: Refused, turn: int) -> Step:
-    told = Step(
-        "refusal",
-        AGENT,
-        MODEL,
-        "model request refused",
-        turn,
-        each.span.start,
-        each.span.duration,
-        error=each.error,
-        status=each.status,
-        waited=each.waited,
-    )
-    return attrs.evolve(told, kind="model", label="model call without an end") if each.abandoned else told
+    kind: StepKind = "model" if each.abandoned else "refusal"
+    label = "model call without an end" if each.abandoned else "model request refused"
+    told = Step(kind, AGENT, MODEL, label, turn, error=each.error, status=each.status, waited=each.waited)
+    return _at(told, each.span)
 
 
 def _message(index: int, turn: int, moment: float | None, label: str) -> Step:
@@ -213,19 +193,13 @@ def _message(index: int, turn: int, moment: float | None, label: str) -> Step:
 
 
 def _call(index: int, call: ToolCall, times: Times) -> Step:
-    span = times.calls.get(index, _UNKNOWN)
-    return Step(
-        "tool",
-        AGENT,
-        AGENT if call.executions == 0 else Lane("server", call.server or ""),
-        call.name,
-        call.turn,
-        span.start,
-        span.duration,
-        error=call.error,
-        model_call=call.model_call,
-        call=index,
-    )
+    server = AGENT if call.executions == 0 else Lane("server", call.server or "")
+    told = Step("tool", AGENT, server, call.name, call.turn, error=call.error, model_call=call.model_call, call=index)
+    return _at(told, times.calls.get(index, _UNKNOWN))
+
+
+def _at(step: Step, span: Span) -> Step:
+    return attrs.evolve(step, start=span.start, duration=span.duration, is_bound=span.is_bound)
 
 
 def _instant(moment: float | None) -> float | None:
@@ -234,19 +208,10 @@ def _instant(moment: float | None) -> float | None:
 
 def _exchanges(transcript: Transcript, times: Times) -> Iterator[Step]:
     for index, each in enumerate(transcript.exchanges):
-        server, span = Lane("server", each.server), times.exchanges.get(index, _UNKNOWN)
-        sides: Mapping[str, Any] = {"sender": AGENT, "receiver": server}
-        if each.sender == "server":
-            sides = {"sender": server, "receiver": AGENT}
-        yield Step(
-            kind="exchange",
-            label=each.method,
-            start=span.start,
-            duration=span.duration,
-            error=each.error,
-            exchange=index,
-            **sides,
-        )
+        server = Lane("server", each.server)
+        sides = (server, AGENT) if each.sender == "server" else (AGENT, server)
+        told = Step("exchange", *sides, each.method, error=each.error, exchange=index)
+        yield _at(told, times.exchanges.get(index, _UNKNOWN))
 
 
 def _in_time(steps: list[Step], others: Iterator[Step]) -> list[Step]:

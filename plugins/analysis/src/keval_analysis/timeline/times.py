@@ -79,11 +79,9 @@ def told_times(transcript: Transcript) -> Times:
             earlier += [moment for moment in (*ended, *replies[: number - 1]) if moment <= reply]
             start = max(earlier, default=reply)
             models[number] = Span(start, reply - start, is_bound=True)
-    exchanges = {}
+    exchanges: dict[int, Span] = {}
     if transcript.started is not None and not transcript.refusals and not transcript.carried:
-        for index, exchange in enumerate(transcript.exchanges):
-            at = None if exchange.at is None else max(0.0, exchange.at - transcript.started)
-            exchanges[index] = Span(at, exchange.duration if exchange.answered_by else 0.0)
+        exchanges = _exchanges(transcript, transcript.started)
     usages = {1: transcript.usage} if count == 1 and transcript.usage != Usage() else {}
     refused = tuple(Refused(each.message, status=each.status, waited=each.waited) for each in transcript.refusals)
     return Times(turns, models, calls, exchanges, refused, usages)
@@ -148,15 +146,15 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
     calls = {
         index: Span(_on_the_wall(span.start, refused), span.duration) for index, span in told.calls.items()
     } | _calls(transcript, traffic, origin)
-    exchanges = {
-        index: Span(None if each.at is None else max(0.0, each.at - origin), each.duration if each.answered_by else 0.0)
-        for index, each in enumerate(transcript.exchanges)
-    }
+    turns: dict[int, Span] = {}
+    for turn, span in told.turns.items():
+        start, end = _on_the_wall(span.start, refused), _on_the_wall(span.end, refused)
+        turns[turn] = Span(start, None if start is None or end is None else end - start)
     return Times(
-        {turn: _turn_on_the_wall(span, refused) for turn, span in told.turns.items()},
+        turns,
         models,
         calls,
-        exchanges,
+        _exchanges(transcript, origin),
         refused,
         {number: usage for number, usage in found if usage is not None},
         measured=True,
@@ -181,13 +179,8 @@ def _refused(asked: Sequence[ModelTraffic], replied: Sequence[ModelTraffic], ori
         waited = None if following is None or span.end is None else max(0.0, following - origin - span.end)
         number = next((count for count, reply in enumerate(replied, start=1) if reply.began > each.began), None)
         abandoned = each.error is not None and each.error.kind == "abandoned"
-        yield Refused(_told(each), span, each.status, waited, number, abandoned)
-
-
-def _told(traffic: ModelTraffic) -> str:
-    if traffic.error is not None:
-        return traffic.error.message or traffic.error.kind
-    return f"HTTP status {traffic.status}"
+        told = f"HTTP status {each.status}" if each.error is None else each.error.message or each.error.kind
+        yield Refused(told, span, each.status, waited, number, abandoned)
 
 
 def _on_the_wall(moment: float | None, refused: Sequence[Refused]) -> float | None:
@@ -200,9 +193,11 @@ def _on_the_wall(moment: float | None, refused: Sequence[Refused]) -> float | No
     return moment
 
 
-def _turn_on_the_wall(span: Span, refused: Sequence[Refused]) -> Span:
-    start, end = _on_the_wall(span.start, refused), _on_the_wall(span.end, refused)
-    return Span(start, None if start is None or end is None else end - start)
+def _exchanges(transcript: Transcript, origin: float) -> dict[int, Span]:
+    return {
+        index: Span(None if each.at is None else max(0.0, each.at - origin), each.duration if each.answered_by else 0.0)
+        for index, each in enumerate(transcript.exchanges)
+    }
 
 
 def _calls(transcript: Transcript, traffic: Sequence[Traffic], origin: float) -> dict[int, Span]:
