@@ -58,6 +58,7 @@ class PlanWorker:
     _retry_policy: RetryPolicy = attrs.field(init=False)
     _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
     _arms: Mapping[str, Arm] = attrs.field(init=False)
+    _models: Mapping[str, str | None] = attrs.field(init=False)
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
@@ -80,6 +81,7 @@ class PlanWorker:
         self._agents = {item.label: item for item in self.plan.agents}
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
+        self._models = {item.label: item.model_name for item in self.plan.agents}
         if execution.limits is not None:
             make = registry.load(registry.find("keval.meters", "limits"))
             self._make_meter = partial(make, attrs.asdict(execution.limits))
@@ -123,8 +125,8 @@ class PlanWorker:
                     traffic = None if prerecorded else self.ready.exchange.traffic
                     if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
                         outbox.traffic(key.id, frame)
-                    trial = self.trial(key, sample, transcript, outcome.failure, complied=complied)
-                    return attrs.evolve(trial, attempts=tuple(_without_repeating(attempts, transcript)))
+                    before = tuple(_without_repeating(attempts, transcript))
+                    return self.trial(key, sample, transcript, outcome.failure, complied=complied, attempts=before)
                 assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
                 attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
                 if resample:
@@ -140,9 +142,9 @@ class PlanWorker:
         failure: Failure | None,
         *,
         complied: bool | None,
+        attempts: tuple[Attempt, ...] = (),
     ) -> Trial:
-        """Return a trial that has ended, without the attempts before its last one."""
-        agent = self._agents[key.agent]
+        """Return a trial that has ended, after the `attempts` before its last one."""
         return Trial(
             id=key.id,
             sample=sample.as_had(transcript),
@@ -151,9 +153,10 @@ class PlanWorker:
             repetition=key.repetition,
             transcript=transcript,
             failure=failure,
+            attempts=attempts,
             complied=complied,
-            characteristics=agent.characteristics,
-            model=agent.model_name,
+            characteristics=self._agents[key.agent].characteristics,
+            model=self._models[key.agent],
         )
 
     @asynccontextmanager
@@ -370,7 +373,7 @@ class PlanWorker:
             attempt.outbox.blob(request)
 
     def _headers(self, attempt: TrialAttempt) -> dict[str, str]:
-        endpoint = self.ready.endpoints.get(self._agents[attempt.key.agent].model_name or "")
+        endpoint = self.ready.endpoints.get(self._models[attempt.key.agent] or "")
         return attempt.headers if endpoint is not None and endpoint.wants_trial else {}
 
 
