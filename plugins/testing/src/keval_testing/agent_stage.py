@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
+from keval.execute.bringup.servers import server_proxy
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
 from keval.execute.trial.reconciliation import check, merge
@@ -19,7 +20,7 @@ from keval.plugin import Model, TranscriptBuilder, TrialError
 from keval.records.models import Asker
 from keval.seams import registry
 from keval.seams.contexts import Context, ServerSpec
-from keval.seams.infrastructure import ConnectedServer, ModelProxy, ServerProxy
+from keval.seams.infrastructure import ConnectedServer, ModelProxy
 from keval.seams.interfaces import Agent, Closable, Preparable, has_flag
 from keval.seams.live_events import EmitEvent
 from keval_replay.played_gate import PlayedGate
@@ -141,7 +142,7 @@ class AgentStage:
     @asynccontextmanager
     async def open(cls) -> AsyncIterator[AgentStage]:
         """Bring both up. Raises PluginError: a package that does so is not installed; the message names it."""
-        proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+        proxy = server_proxy()
         async with ScriptedModel.serve() as models, proxy.connect(SUMS) as server:
             yield cls(models, server)
 

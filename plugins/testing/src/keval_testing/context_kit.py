@@ -11,9 +11,8 @@ import attrs
 
 from keval import Sample
 from keval.errors import PluginError, PreflightError
-from keval.seams import registry
+from keval.execute.bringup.servers import server_proxy
 from keval.seams.contexts import Provision, ServerSpec, TrialInfo
-from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
 from keval_testing.calls import check_cancellation, excerpt
@@ -113,7 +112,7 @@ class _Check:
     async def _check_tools(self, source: ContextSource) -> None:
         """Start each server as a run does, and look at its tools, if the package that does so is installed."""
         try:
-            proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+            proxy = server_proxy()
         except PluginError:
             return
         for server in source.servers:
