@@ -73,6 +73,12 @@ def test_it_runs_and_goes_on(folder: Path) -> None:
             "the reader of changes ",
         ),
         ("conditions: {a: {system_prompt: '{{ id }}'}}", ["validate", "eval.yaml"], "comes with keval-programs, "),
+        (
+            "budget: {trials: 1}",
+            ["validate", "eval.yaml"],
+            "eval.yaml:5:9: the meter 'budget' comes with keval-gateway, ",
+        ),
+        ("execution: {limits: {tokens: 9}}", ["run", "eval.yaml"], "the meter 'limits' comes with keval-gateway, "),
         ("judges: {tone: {type: openai}}", ["validate", "eval.yaml"], "the judge 'openai' comes with keval-judges, "),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from keval.config.evaluation import TEMPLATE_MARKS, Evaluation
+from keval.config.evaluation import TEMPLATE_MARKS, Budget, Evaluation
 from keval.config.secrets import secret_notices
 from keval.config.source import KeyPath
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
@@ -45,6 +45,7 @@ def make_plan(
     contexts = contexts_of(constructor, played=played)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])
+    _check_meters(constructor)
     hooks = _hooks(constructor)
     dataset = dataset or _dataset(evaluation, problems, constructor.notices)
     scorers = constructor.scorers(needed=scored, checks=dataset.checks)
@@ -77,6 +78,18 @@ def make_plan(
         tasks=tasks,
     )
     return attrs.evolve(plan, notices=(*plan.notices, *(told for review in reviews for told in review.notices(plan))))
+
+
+def _check_meters(constructor: Constructor) -> None:
+    """Report a budget, or limits of trials, that nothing keeps, as the package that does so is not installed."""
+    evaluation = constructor.evaluation
+    asked = {("budget",): evaluation.budget != Budget(), ("execution", "limits"): bool(evaluation.execution.limits)}
+    for path, is_asked in asked.items():
+        try:
+            if is_asked:
+                registry.find("keval.meters", path[-1])
+        except PluginError as error:
+            constructor.problem(path, str(error))
 
 
 def _tasks(draft: DraftPlan) -> Tasks | None:
