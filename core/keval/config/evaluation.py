@@ -266,10 +266,10 @@ class Evaluation:
     """A whole configuration. It names plugins; the plan constructs them.
 
     `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
-    leaves out what it affects, so that all problems are reported at once. `lacks` are the sections that a run needs and
-    the config has not, each with the problem that this is. No plan is made of an evaluation with either. A config that
-    `is_foreign`, which means written for another tool, is valid without the providers of its models; it needs them to
-    run.
+    leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
+    problems. `lacks` are the sections that a run needs and the config has not, each with the problem that this is. A
+    config that `is_foreign`, which means written for another tool, is valid without the providers of its models; it
+    needs them to run.
     `sections` are the keys that packages add, as records of theirs. `is_reread` says that the config is that of a run,
     whose names were checked when it began.
     """
@@ -297,14 +297,10 @@ class Evaluation:
     is_foreign: bool = False
     is_reread: bool = False
 
-    @property
-    def all_problems(self) -> list[Problem]:
-        """The problems, with those of sections that are lacking."""
-        return [*self.problems, *self.lacks.values()]
-
     def needing_no(self, *sections: str) -> Evaluation:
-        """Return the evaluation for what needs none of these sections."""
-        return attrs.evolve(self, lacks={name: each for name, each in self.lacks.items() if name not in sections})
+        """Return the evaluation for what needs none of these sections: that one is missing is then no problem."""
+        gone = [self.lacks[name] for name in sections if name in self.lacks]
+        return attrs.evolve(self, problems=tuple(each for each in self.problems if each not in gone))
 
     @property
     def name(self) -> str:

@@ -60,21 +60,19 @@ class SectionReader:
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
         header = self._record(Header, headers, ()) or Header()
         if "dataset" not in data:
-            told = "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`"
-            self.lacks["dataset"] = self.source.problem((), told)
+            self._lack("dataset", "{path: questions.jsonl}")
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
         prices = self._prices(data.get("prices"))
-        spoiled = bool(self.problems or self.lacks)
+        spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
         contexts = self._contexts()
         conditions = self._conditions()
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
-            told = "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`"
-            self.lacks["agents"] = self.source.problem((), told)
+            self._lack("agents", "{label: {type: …, model: provider/name}}")
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         added += self._added(data.get("execution"), attrs.fields_dict(Execution), ("execution",))
         evaluation = Evaluation(
@@ -98,6 +96,11 @@ class SectionReader:
             if check := getattr(section, "check_config", None):
                 self.problems.extend(check(evaluation))
         return evaluation
+
+    def _lack(self, section: str, example: str) -> None:
+        """Report that a section which a run needs is missing."""
+        self._problem((), f"the key {section!r} is missing; add `{section}: {example}`")
+        self.lacks[section] = self.problems[-1]
 
     def _execution(self, data: Any) -> Execution | None:
         """Read the section. An executor's options keep their variables until it is built, as those of any plugin."""

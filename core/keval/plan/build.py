@@ -39,7 +39,7 @@ def make_plan(
 
     Raises ConfigError with every problem.
     """
-    constructor = Constructor(evaluation, evaluation.all_problems)
+    constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents)
     contexts = contexts_of(constructor, played=played)
@@ -116,7 +116,7 @@ def _asking_for_tasks(draft: DraftPlan) -> Iterator[KeyPath]:
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
-    constructor = Constructor(evaluation, evaluation.all_problems)
+    constructor = Constructor(evaluation, list(evaluation.problems))
     scorers = constructor.scorers(checks=manifest.dataset.checks)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     executors = constructor.plugins("keval.executors", [evaluation.executor])

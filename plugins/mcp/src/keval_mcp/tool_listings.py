@@ -67,7 +67,7 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
 
     What else an evaluation needs may be missing.
     """
-    problems = [*evaluation.problems]
+    problems = [*evaluation.needing_no("dataset", "agents").problems]
     known = [spec.label for spec in evaluation.contexts]
     for label in labels:
         if label not in known:

@@ -88,8 +88,8 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     conditions = {label: each for label, each in evaluation.conditions.items() if label in manifest.conditions}
     agents = tuple(spec for spec in evaluation.agents if spec.label in manifest.agents)
     if not agents or not conditions:
-        if evaluation.all_problems:
-            raise ConfigError(evaluation.all_problems)
+        if evaluation.problems:
+            raise ConfigError(evaluation.problems)
         raise RunError(
             f"the recording of {manifest.run} is of another evaluation: it has the agents {', '.join(manifest.agents)}"
             f" and the conditions {', '.join(manifest.conditions)}"

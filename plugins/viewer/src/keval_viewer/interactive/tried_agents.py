@@ -26,7 +26,7 @@ async def try_agents(evaluation: Evaluation) -> list[TriedAgent]:
         ConfigError: an agent is not installed, or has wrong options.
         PreflightError: what an agent needs is not there; with every problem.
     """
-    constructor = Constructor(evaluation, evaluation.all_problems)
+    constructor = Constructor(evaluation, list(evaluation.problems))
     agents = constructor.plugins("keval.agents", evaluation.agents)
     constructor.finish()
     scope = ResourceScope()
