@@ -5,7 +5,6 @@ from keval import lazily
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "keval_analysis.findings.effects": "Effect",
         "keval_analysis.findings.summary": "ArmScore ArmTrials GateResult",
     },
 )
