@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-import keval_metrics_weather
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial, Usage
+from keval.seams import registry
 from keval_metrics_basic import Contains
 from keval_metrics_basic.answers import Equals, Regex, Similarity
 from keval_metrics_basic.json_schema import JsonSchema
@@ -18,8 +18,7 @@ from keval_metrics_basic.resources import Latency, Tokens, Turns
 from keval_metrics_basic.tools import ArgumentMatch, ExpectedCall, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
 from keval_testing import check_metric
 
-NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
-WEATHER: list[Any] = [metric() for metric in NAMED if isinstance(metric, type)]
+WEATHER: list[Any] = [registry.load(each)() for each in registry.select("keval.metrics", "weather")]
 TEXT: list[Any] = [
     metric
     for place in ("answer", "facts.x", "facts.x.y", "metadata.x")

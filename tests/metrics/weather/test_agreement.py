@@ -8,21 +8,18 @@ held back from mending them. A metric that a label calls unsure is not counted.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import keval_metrics_weather
 from keval import Message, Sample, Score, Transcript, Trial
+from keval.seams import registry
 
 ANSWERS = Path(__file__).parent / "answers"
 METRICS = {
-    re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): metric()
-    for name in dir(keval_metrics_weather)
-    if isinstance(metric := getattr(keval_metrics_weather, name), type)
+    each.name.removeprefix("weather/"): registry.load(each)() for each in registry.select("keval.metrics", "weather")
 }
 LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97, "d": 0.97, "e": 0.96, "f": 0.97, "g": 0.98, "h": 0.97}
 LEAST_OF_A_METRIC = {

@@ -13,10 +13,10 @@ import attrs
 import pytest
 
 import keval_metrics_weather
+from keval.seams import registry
 from tests.metrics.weather.conftest import make_trial as trial
 
-NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
-METRICS = [metric() for metric in NAMED if isinstance(metric, type)]
+METRICS = [registry.load(each)() for each in registry.select("keval.metrics", "weather")]
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:

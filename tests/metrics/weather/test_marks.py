@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import keval_metrics_weather
 from keval import Score, ToolCall, Trial
 from keval.records.scores import marks_of
 from tests.metrics.weather.conftest import WEATHER, make_trial
@@ -20,7 +19,7 @@ HISTORY = (("I hate cold weather. How is Helsinki tomorrow?", "It is 20 °C. Tak
 
 def read(metric: str, trial: Trial) -> list[tuple[str, str, str]]:
     """What a metric marks in the answer: the text, as what, and of what kind."""
-    score: Score = getattr(keval_metrics_weather, metric)().score(trial)
+    score: Score = METRICS[metric].score(trial)
     found = marks_of(score, trial.output)
     assert len(score.details.get("marks", ())) == len(found)
     return [(trial.output[mark.start : mark.end], mark.label, mark.kind) for mark in found]
@@ -39,21 +38,21 @@ def test_accuracy_marks_what_is_true_what_is_not_and_what_it_did_not_compare() -
         ("7 °C", "temperature, not compared", "neutral"),
         ("12 °C", "water, not compared", "neutral"),
     ]
-    assert expected == read("Accuracy", trial)
+    assert expected == read("accuracy", trial)
 
 
 def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
     trial = make_trial("In Cafe\u0301 Zu\u0308rich’s words, it is 20 °C in Helsinki.", weather=WEATHER)
 
-    assert ["20 °C"] == [text for text, _, _ in read("Accuracy", trial)]
-    assert ["20 °C"] == [text for text, label, _ in read("TaskCompletion", trial) if label == "figures"]
+    assert ["20 °C"] == [text for text, _, _ in read("accuracy", trial)]
+    assert ["20 °C"] == [text for text, label, _ in read("task_completion", trial) if label == "figures"]
 
 
 @pytest.mark.parametrize(
     ("metric", "trial", "expected"),
     [
         (
-            "RecommendationQuality",
+            "recommendation_quality",
             make_trial("I recommend a warm jacket, because it may rain.", "What should I wear in Oslo?"),
             [
                 ("jacket", "specific items", "good"),
@@ -61,7 +60,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             ],
         ),
         (
-            "TaskCompletion",
+            "task_completion",
             make_trial("Sorry, I couldn't retrieve the weather.", "How is Oslo?"),
             [
                 ("Sorry", "error or missing information", "bad"),
@@ -69,7 +68,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             ],
         ),
         (
-            "ContextRetention",
+            "context_retention",
             make_trial(
                 "Tomorrow Helsinki has 4 °C. As you hate the cold, dress warmly.",
                 "So what should I pack?",
@@ -83,7 +82,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             ],
         ),
         (
-            "Repeatability",
+            "repeatability",
             make_trial("It is 9 °C, perhaps. Take an umbrella.", "How is Helsinki tomorrow?", history=ASKED),
             [
                 ("9 °C", "temperatures both times", "good"),
@@ -92,14 +91,14 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             ],
         ),
         (
-            "AmbiguityHandling",
+            "ambiguity_handling",
             make_trial("Which city do you mean? You can try Oslo, for example.", "Will it rain?"),
             [
                 ("you mean", "clarification asked for", "good"),
             ],
         ),
         (
-            "ErrorRecovery",
+            "error_recovery",
             make_trial(
                 "The service is unavailable. Please check the radar app.",
                 "How is Oslo?",
@@ -108,7 +107,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             [("unavailable", "missing data acknowledged", "good")],
         ),
         (
-            "AdaptationQuality",
+            "adaptation_quality",
             make_trial(
                 "Take a warm coat.",
                 weather={"city": "Oslo", "current": {"temperature": -3, "main_condition": "Snow"}},
@@ -117,7 +116,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             [("coat", "adapted to the cold", "good")],
         ),
         (
-            "ActionPlanning",
+            "action_planning",
             make_trial("Take an umbrella first. Then it rains, 4 °C.", "Do I need an umbrella in Oslo?"),
             [
                 ("umbrella", "advice before weather", "bad"),
@@ -125,7 +124,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
             ],
         ),
         (
-            "Debuggability",
+            "debuggability",
             make_trial(
                 "An error occurred: the weather service cannot be reached.", characteristics={"errors": "framework"}
             ),
@@ -144,7 +143,7 @@ def test_what_an_earlier_answer_said_is_not_marked_in_this_one() -> None:
     trial = make_trial("Bring gloves: it is 21 °C there now.", "How is Helsinki tomorrow?", history=ASKED)
 
     expected = [("gloves", "different items", "bad"), ("21 °C", "temperatures both times", "good")]
-    assert expected == read("Repeatability", trial)
+    assert expected == read("repeatability", trial)
 
 
 def test_answers_of_the_same_words_have_marks_of_their_own() -> None:
@@ -155,7 +154,7 @@ def test_answers_of_the_same_words_have_marks_of_their_own() -> None:
     ]
 
     assert ["error", "sorry, error"] == [
-        ", ".join(text for text, _, _ in read("Debuggability", trial)) for trial in trials
+        ", ".join(text for text, _, _ in read("debuggability", trial)) for trial in trials
     ]
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import attrs
 import pytest
 
-import keval_metrics_weather
 from keval.records.scores import named_band
+from keval.seams import registry
 from keval_metrics_weather import Accuracy
 from keval_metrics_weather.tool_use import ResponseTime, ToolCallCount
 from tests.conftest import Project
 
-NAMED = [getattr(keval_metrics_weather, name) for name in dir(keval_metrics_weather)]
-METRICS = [metric for metric in NAMED if isinstance(metric, type)]
+METRICS = [registry.load(each) for each in registry.select("keval.metrics", "weather")]
 NUMBERS = [
     (metric, field.name)
     for metric in METRICS

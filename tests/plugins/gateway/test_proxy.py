@@ -590,7 +590,7 @@ def test_an_endpoint_speaks_the_wires_of_the_one_behind_it() -> None:
 
 def test_it_is_a_model_proxy_and_naming_it_imports_no_web_server() -> None:
     code = (
-        "import sys, keval_gateway\nkeval_gateway.model_proxy()\n"
+        "import sys\nfrom keval_gateway.proxy import model_proxy\nmodel_proxy()\n"
         "print([name for name in ('starlette', 'uvicorn', 'httpx2', 'asyncio') if name in sys.modules])"
     )
 
