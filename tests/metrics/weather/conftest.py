@@ -6,6 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
+from keval.seams import registry
+
+METRICS: Mapping[str, type[Any]] = {
+    component.name.removeprefix("weather/"): registry.load(component)
+    for component in registry.components("keval.metrics")
+    if component.name.startswith("weather/")
+}
+"""The classes of the metrics, by the names that configs have for them."""
+assert 14 == len(METRICS)
 
 WEATHER: Mapping[str, Any] = {
     "city": "Helsinki",

@@ -1,7 +1,7 @@
 """The weather assistant's 14 heuristic metrics, after metrics-assessment.md.
 
-Each is a class whose fields are its options, with the document's values as defaults; `weather/accuracy` in a
-configuration is `Accuracy` here.
+Each is a class whose fields are its options, with the document's values as defaults; the entry points of the package
+say in which module it is.
 """
 
 from keval import lazily

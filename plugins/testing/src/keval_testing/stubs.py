@@ -82,7 +82,7 @@ def _outcome(
             return {"result": {"tools": _tools(way)}}
         case "tools/call":
             if way == "sums":
-                return _calculated(message["params"]["name"], **message["params"]["arguments"])
+                return _calculated(message["params"]["name"], message["params"]["arguments"])
             return _called(message["params"]["name"], way, says, seconds, numbers)
         case method:
             return {"error": {"code": -32601, "message": f"no such method: {method}"}}
@@ -113,7 +113,8 @@ def _called(tool: str, way: str, says: str, seconds: float, numbers: itertools.c
     return {"result": {"content": [{"type": "text", "text": text}], "isError": way == "failing"}}
 
 
-def _calculated(tool: str, a: int, b: int) -> dict[str, Any]:
+def _calculated(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    a, b = arguments["a"], arguments["b"]
     failed = tool == "divide" and b == 0
     text = "nothing can be divided by zero" if failed else str(a + b if tool == "add" else a // b)
     return {"result": {"content": [{"type": "text", "text": text}], "isError": failed}}
