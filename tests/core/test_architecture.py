@@ -35,7 +35,7 @@ ROOMS = [
     *("dataset", "store", "plan", "execute", "score", "run", "cli", "__main__", "plugin"),
 ]
 LONGEST_CHAIN = 10
-CORE_LINES = 12_440
+CORE_LINES = 12_500
 """Lines of code of all that keval-core brings: without blank lines, comments and docstrings."""
 LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
