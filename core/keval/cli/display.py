@@ -103,7 +103,11 @@ class _Plain:
         click.echo(foreign(f"{plan.evaluation.name}: {counted(plan.trial_count, 'trial')}; nothing was run"))
 
     def show_end(self, run: Run, summary: Any, code: int, *, as_json: bool, detail: Detail, quiet: bool) -> None:
-        if isinstance(summary, PlainSummary) and not quiet:
+        if isinstance(summary, PlainSummary) and as_json:
+            from keval.cli.console import print_json  # with Rich
+
+            print_json(summary.data())
+        elif isinstance(summary, PlainSummary) and not quiet:
             for arm in summary.arms:
                 click.echo(foreign(f"{arm.agent} {arm.condition}: {counted(arm.trials, 'trial')}, {arm.failed} failed"))
                 for (metric, judge), mean in arm.means.items():

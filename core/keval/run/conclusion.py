@@ -64,6 +64,19 @@ class PlainSummary:
                 arm.values[line.scorer].append(score.value)
         return cls(manifest.trials, tuple(arms.values()))
 
+    def data(self) -> dict[str, Any]:
+        """Return counts and means under those keys that a summary has them under."""
+        arms = [(arm, {"agent": arm.agent, "condition": arm.condition}) for arm in self.arms]
+        means = ((arm, named, scorer) for arm, named in arms for scorer in arm.means)
+        return {
+            "planned": self.planned,
+            "trials": [{**named, "trials": arm.trials, "failed": arm.failed} for arm, named in arms],
+            "arms": [
+                {**named, "metric": scorer[0], "judge": scorer[1], "mean": arm.means[scorer]}
+                for arm, named, scorer in means
+            ],
+        }
+
     def outcome(self, *, strict: bool = False) -> Outcome:
         """Return whether the run is complete; there are no gates."""
         made = sum(arm.trials for arm in self.arms) == self.planned
