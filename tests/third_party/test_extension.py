@@ -96,6 +96,12 @@ def test_a_package_adds_to_configs_commands_summaries_and_reports(banning: Proje
     assert part == without.data["parts"]["banned words"]
     assert "banned words" not in banning.keval("report", "latest").stdout
 
+    # The run may be of others, and have anything there.
+    path = banning.run_directory() / "summary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "parts": {"banned words": 7}}), "utf-8")
+    (damaged,) = with_package(banning, ["report", "latest"])
+    assert (2, 1) == (damaged.code, damaged.stderr.count("the part 'banned words' of summary.json cannot be shown: "))
+
 
 def test_what_a_package_checks_is_told_at_its_place(banning: Project) -> None:
     (banning.root / "wrong.yaml").write_text(CONFIG.replace("[foo, Foo]", "[ada, ' ', 3]"), encoding="utf-8")

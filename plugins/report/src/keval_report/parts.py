@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from keval.errors import RunError
+from keval.files import DAMAGE
 from keval.seams import registry
 from keval_analysis.findings.summary import Summary
 
@@ -14,4 +16,8 @@ def part_lines(summary: Summary) -> Iterator[tuple[str, Sequence[str]]]:
     for name, part in summary.parts.items():
         if registry.has("keval.report_parts", name):
             show: Callable[[Any], Iterable[str]] = registry.load(registry.find("keval.report_parts", name))
-            yield name, [*show(part)]
+            try:
+                yield name, [*map(str, show(part))]
+            except DAMAGE as error:  # a run of others, or of another version of the package, may have anything there
+                told = f"the part {name!r} of summary.json cannot be shown: {type(error).__name__}: {error}"
+                raise RunError(f"{told}; remove the file, as it is made anew without that part") from error
