@@ -305,17 +305,27 @@ def _unmatched(expected: Sequence[ExpectedCall], made: Sequence[ToolCall], how: 
     """
     fitting = [[index for index, call in enumerate(made) if tool.fits(call, how)] for tool in expected]
     holder: dict[int, int] = {}
+    held: dict[int, int] = {}
 
-    def takes(tool: int, tried: set[int]) -> bool:
-        for call in sorted(fitting[tool], key=holder.__contains__):  # a free one first
-            if call not in tried:
-                tried.add(call)
-                if call not in holder or takes(holder[call], tried):
-                    holder[call] = tool
-                    return True
+    def takes(tool: int) -> bool:
+        wanted_by: dict[int, int] = {}
+        searching = [tool]
+        for each in searching:  # grows: breadth first, so that a free call is taken before one is handed on
+            for call in fitting[each]:
+                if call in wanted_by:
+                    continue
+                wanted_by[call] = each
+                if call in holder:
+                    searching.append(holder[call])
+                    continue
+                given: int | None = call
+                while given is not None:
+                    taker = wanted_by[given]
+                    holder[given], held[taker], given = taker, given, held.get(taker)
+                return True
         return False
 
-    return [tool for number, tool in enumerate(expected) if not takes(number, set())]
+    return [tool for number, tool in enumerate(expected) if not takes(number)]
 
 
 _MOST_CALLS = 200

@@ -13,7 +13,7 @@ from tests.conftest import Project
 from tests.plugins.start.generate.conftest import ScriptedWriter, call, draft, dropped, records
 from tests.plugins.start.generate.library import HOSTILE
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 LAMP = draft("Who wrote The Lamp?", "Ada Quill wrote it in 1911.", [1, 2], "The Lamp was written by Ada Quill in 1911.")
 TIDE = draft("How long is the book The Tide?", "It has 198 pages.", [3], "It has 198 pages.")
 
