@@ -9,7 +9,7 @@ import pytest
 
 CODE = """
 from keval_testing import check_executor
-from keval_testing.left_behind import Belongings
+from keval_testing.subject import Belongings
 
 cannot = {"nothing left behind": "Ray keeps its log and a few sockets open in a process that was its driver"}
 check_executor("ray", options={"workers": 2}, cannot=cannot)

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_testing.agent_kit": "check_agent",
-        "keval_testing.broken_rules": "BrokenRulesError",
+        "keval_testing.subject": "BrokenRulesError",
         "keval_testing.context_kit": "check_context",
         "keval_testing.dataset_kit": "check_dataset",
         "keval_testing.echo": "Echo",

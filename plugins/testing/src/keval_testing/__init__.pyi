@@ -1,7 +1,6 @@
 """What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
 
 from keval_testing.agent_kit import check_agent as check_agent
-from keval_testing.broken_rules import BrokenRulesError as BrokenRulesError
 from keval_testing.context_kit import check_context as check_context
 from keval_testing.dataset_kit import check_dataset as check_dataset
 from keval_testing.echo import Echo as Echo
@@ -17,4 +16,5 @@ from keval_testing.scripted_model import (
     says as says,
 )
 from keval_testing.stubs import stub_server as stub_server
+from keval_testing.subject import BrokenRulesError as BrokenRulesError
 from keval_testing.unusual_trials import odd_trials as odd_trials

@@ -15,9 +15,15 @@ from keval.execute.bringup.servers import server_proxy
 from keval.seams.contexts import Provision, ServerSpec, TrialInfo
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
-from keval_testing.calls import check_cancellation, excerpt
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.subject import (
+    LEFT_BEHIND_RULES,
+    OPTIONS_RULES,
+    Subject,
+    check_cancellation,
+    excerpt,
+    nothing_left_behind,
+    run_to_end,
+)
 from keval_testing.unusual_trials import odd_trials
 
 CONTEXT_RULES: Mapping[str, str] = {

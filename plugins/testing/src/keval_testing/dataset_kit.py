@@ -13,9 +13,7 @@ import attrs
 
 from keval.dataset.samples import KNOWN_KEYS
 from keval.plugin import ConfigError, DatasetRequest, Problem, RawRecord, RereadableDataset, to_plain
-from keval_testing.calls import excerpt
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind
-from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind
 
 DATASET_RULES: Mapping[str, str] = {
     **OPTIONS_RULES,

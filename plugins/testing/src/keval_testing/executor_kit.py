@@ -18,9 +18,7 @@ from keval.plan.plan import Plan, ResolvedPlugin
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.registry import Component
-from keval_testing.calls import excerpt
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind, run_to_end
 
 EXECUTOR_RULES: Mapping[str, str] = {
     **OPTIONS_RULES,

@@ -24,9 +24,7 @@ from keval.plugin import Context, TrialError, is_blank
 from keval.run.flow import run_plan
 from keval.seams.exporters import Exported
 from keval.seams.registry import Component
-from keval_testing.calls import excerpt
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind
-from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind
 from keval_testing.unusual_trials import failed_trials, odd_trials
 
 EXPORTER_RULES: Mapping[str, str] = {

@@ -19,10 +19,18 @@ from keval.seams.blank_text import is_blank
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge
 from keval.store.serialization import dump, to_plain
-from keval_testing.calls import check_cancellation, excerpt, opened
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
 from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, ScriptedReply, refuses, says
-from keval_testing.subject import OPTIONS_RULES, Subject, model_options
+from keval_testing.subject import (
+    LEFT_BEHIND_RULES,
+    OPTIONS_RULES,
+    Subject,
+    check_cancellation,
+    excerpt,
+    model_options,
+    nothing_left_behind,
+    opened,
+    run_to_end,
+)
 from keval_testing.unusual_trials import odd_trials
 
 JUDGE_RULES: Mapping[str, str] = {

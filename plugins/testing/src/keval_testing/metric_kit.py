@@ -18,9 +18,16 @@ from keval.score.scoring import metric_score, written_score
 from keval.seams.blank_text import is_blank
 from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import dump, read_sample, read_trial, sample_line, to_plain, trial_line
-from keval_testing.calls import check_cancellation, excerpt, opened
-from keval_testing.left_behind import LEFT_BEHIND_RULES, nothing_left_behind, run_to_end
-from keval_testing.subject import OPTIONS_RULES, Subject
+from keval_testing.subject import (
+    LEFT_BEHIND_RULES,
+    OPTIONS_RULES,
+    Subject,
+    check_cancellation,
+    excerpt,
+    nothing_left_behind,
+    opened,
+    run_to_end,
+)
 from keval_testing.unusual_trials import odd_trials
 
 METRIC_RULES: Mapping[str, str] = {

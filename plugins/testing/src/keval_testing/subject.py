@@ -1,9 +1,20 @@
-"""The plugin that is checked: found by name, given as a class or as an instance, and constructed from its options."""
+"""The plugin that is checked, what all kits have it do, and which rules it breaks.
+
+It is found by name, or given as a class or as an instance, and constructed from its options. Its calls are made as a
+run makes them: prepared and closed, and cancelled in between. Whatever it leaves behind breaks a rule.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import inspect
-from collections.abc import Mapping
+import os
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +25,41 @@ from keval.errors import PluginError
 from keval.plan.construct import METHODS
 from keval.plugin import Model, suggestion
 from keval.seams import registry
-from keval_testing.broken_rules import BrokenRule, BrokenRulesError
+from keval.seams.interfaces import Closable, Preparable
+
+_MOST_SHOWN = 3
+"""How often a message shows a rule that is broken again and again."""
+
+
+@attrs.frozen
+class BrokenRule:
+    """A rule of a seam that a plugin breaks: its name, what was seen, and how to mend it."""
+
+    rule: str
+    what: str
+    remedy: str
+
+
+class BrokenRulesError(AssertionError):
+    """A plugin breaks rules of its seam. `broken` has each of them; the message says what was seen and the remedies."""
+
+    def __init__(self, plugin: str, broken: Sequence[BrokenRule]) -> None:
+        self.plugin, self.broken = plugin, tuple(broken)
+        many = "a rule" if len(self.rules) == 1 else f"{len(self.rules)} rules"
+        lines = [f"{plugin} breaks {many}:"]
+        for rule in self.rules:
+            found = [each for each in broken if each.rule == rule]
+            lines += [f"  {rule}: {each.what}" for each in found[:_MOST_SHOWN]]
+            if len(found) > _MOST_SHOWN:
+                lines.append(f"  {rule}: and {len(found) - _MOST_SHOWN} times more")
+            lines.append(f"    -> {found[0].remedy}")
+        super().__init__("\n".join(lines))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the broken rules, each once."""
+        return tuple(dict.fromkeys(each.rule for each in self.broken))
+
 
 OPTIONS_RULES = {
     "options": "make the class an attrs class whose fields are its options, and annotate each with the type it takes",
@@ -143,3 +188,162 @@ def _takes_arguments(target: type) -> bool:
     return any(
         each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters
     )
+
+
+LEFT_BEHIND = "nothing left behind"
+LEFT_BEHIND_RULES = {
+    LEFT_BEHIND: "close what it opens where it opens it: in `finally`, in the context manager it yields from, or in"
+    " `aclose()`; change neither the environment nor the working directory",
+}
+"""The rule of every plugin about what is there when it is done, with its remedy."""
+_PATIENCE = 3.0
+"""Seconds in which threads and processes may end that were told to."""
+_DESCRIPTORS, _THREADS = Path("/proc/self/fd"), Path("/proc/self/task")
+
+
+@attrs.frozen
+class Belongings:
+    """What this process has at one moment. Only Linux tells of descriptors and of processes that it started."""
+
+    threads: frozenset[str]
+    processes: frozenset[str]
+    descriptors: frozenset[str]
+    environment: frozenset[tuple[str, str]]
+    folder: str
+
+    @classmethod
+    def now(cls) -> Belongings:
+        return cls(
+            frozenset(f"{thread.name} ({thread.ident})" for thread in threading.enumerate()),
+            frozenset(_children()),
+            frozenset(_descriptors()),
+            frozenset(os.environ.items()),
+            os.getcwd(),
+        )
+
+    def more_than(self, before: Belongings) -> list[str]:
+        """Return what is here and was not there before, in words."""
+        changed = {name for name, _ in self.environment ^ before.environment}
+        found = [
+            *(f"the thread {each} still runs" for each in sorted(self.threads - before.threads)),
+            *(f"the process {each} still runs" for each in sorted(self.processes - before.processes)),
+            *(f"{each} is still open" for each in sorted(self.descriptors - before.descriptors)),
+            *(f"the environment variable {name} is changed" for name in sorted(changed)),
+        ]
+        return [*found, *(["the working directory is changed"] if self.folder != before.folder else [])]
+
+
+def _children() -> Iterator[str]:
+    for task in _THREADS.glob("*/children"):
+        try:
+            yield from task.read_text(encoding="utf-8").split()
+        except OSError:  # the thread has ended
+            continue
+
+
+def _descriptors() -> Iterator[str]:
+    for entry in _DESCRIPTORS.glob("*"):
+        try:
+            yield f"{os.readlink(entry)} (descriptor {entry.name})"
+        except OSError:  # it was that of the listing
+            continue
+
+
+@contextmanager
+def nothing_left_behind(subject: Subject) -> Iterator[None]:
+    """Note what the block leaves behind. What is made for good at its first use must be made before the block."""
+    with own_temporary_folder() as temporary:
+        gc.collect()
+        before = Belongings.now()
+        try:
+            yield
+        finally:
+            left = [*_settled(before), *temporary()]
+        for each in left:
+            subject.broken(LEFT_BEHIND, each)
+
+
+@contextmanager
+def own_temporary_folder() -> Iterator[Callable[[], list[str]]]:
+    """Let temporary files be made in a folder of the block's own; yield what returns those that are there, in words."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept, kept_variable = tempfile.tempdir, os.environ.get("TMPDIR")
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        try:
+            yield lambda: [f"the temporary {each.name} is still there" for each in sorted(Path(folder).iterdir())]
+        finally:
+            tempfile.tempdir = kept
+            if kept_variable is None:
+                os.environ.pop("TMPDIR", None)
+            else:
+                os.environ["TMPDIR"] = kept_variable
+
+
+def _settled(before: Belongings) -> list[str]:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        gc.collect()
+        left = Belongings.now().more_than(before)
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.02)
+
+
+def run_to_end(subject: Subject, main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in an event loop of its own, and note the tasks that are left when it is done."""
+
+    async def watched() -> None:
+        await main
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if left:
+            await asyncio.wait(left, timeout=_PATIENCE)  # those that were cancelled need a turn to end
+        for task in left:
+            if not task.done():
+                subject.broken(LEFT_BEHIND, f"the task {task.get_coro()} still runs")
+
+    asyncio.run(watched())
+
+
+_TURNS = (1, 2, 5)
+"""After how many turns of the event loop a call is cancelled."""
+_CALL_PATIENCE = 5.0
+"""Seconds that a cancelled call may take to end."""
+
+
+@asynccontextmanager
+async def opened(plugin: Any) -> AsyncIterator[Any]:
+    """Prepare a plugin for the block and close it afterwards, if it can be."""
+    if isinstance(plugin, Preparable):
+        await plugin.prepare()
+    try:
+        yield plugin
+    finally:
+        if isinstance(plugin, Closable):
+            await plugin.aclose()
+
+
+async def check_cancellation(subject: Subject, call: Callable[[], Awaitable[object]]) -> None:
+    """Cancel a call while it waits, early and later, and note under `cancellation` if it goes on or hides that."""
+    for turns in _TURNS:
+        task = asyncio.ensure_future(call())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if task.done():
+            task.exception()
+            return
+        task.cancel()
+        await asyncio.wait([task], timeout=_CALL_PATIENCE)
+        if not task.done():
+            subject.broken("cancellation", f"a call that was cancelled still ran after {_CALL_PATIENCE:g} s")
+            return
+        if not task.cancelled():
+            outcome = task.exception() or task.result()
+            subject.broken("cancellation", f"a call that was cancelled ended with {excerpt(outcome)}")
+            return
+
+
+def excerpt(value: object) -> str:
+    """Show a value, or what was raised, on one line, shortened."""
+    told = f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else value
+    text = " ".join((told if isinstance(told, str) else repr(told)).split())
+    return text if len(text) <= 120 else f"{text[:117]}..."
