@@ -28,7 +28,7 @@ execution: {retry: {max_attempts: 2, initial_backoff_seconds: 0}}
 
 @pytest.fixture
 def patient(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setattr("keval_analysis.live_writer._EVERY", 0.01)
+    monkeypatch.setattr("keval_analysis.live_state._EVERY", 0.01)
     project.write(eval_yaml=CONFIG, questions_jsonl='{"id": "a", "question": "What is it?"}\n')
     return project
 
@@ -88,7 +88,7 @@ def test_what_a_run_that_was_killed_left_is_tidied_up(patient: Project) -> None:
 
 
 def test_a_run_stops_telling_when_nobody_looks_any_more(patient: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_analysis.live_writer._LOOKING", 0.1)
+    monkeypatch.setattr("keval_analysis.live_state._LOOKING", 0.1)
 
     def look() -> None:
         """Look until the run tells something, and no more; its trials wait until its files are gone."""

@@ -7,7 +7,7 @@ import pytest
 from keval import Usage
 from keval.records.cassettes import ModelTraffic
 from keval.records.models import Asker, ModelRequest, Wire
-from keval_analysis.timeline.times import tokens_of
+from keval_analysis.timeline import tokens_of
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 

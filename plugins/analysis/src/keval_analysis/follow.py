@@ -21,6 +21,7 @@ from keval.store.lock import fetch_run
 from keval.store.run import Run
 from keval.store.serialization import from_plain, read_score
 from keval_analysis.findings.cost import Cost
+from keval_analysis.findings.effects import OfArm
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
 from keval_analysis.live_state import (
     LIVE_FILE,
@@ -36,15 +37,13 @@ from keval_analysis.stats.summarise import Summariser
 
 
 @attrs.frozen
-class ArmProgress:
+class ArmProgress(OfArm):
     """How far an arm has come. `retried` trials needed more than one attempt.
 
     `planned` trials are known unless the answers of an agent were recorded. Of the `scores`, there will be `expected`
     if no further trial fails.
     """
 
-    agent: str
-    condition: str
     planned: int | None
     finished: int
     failed: int

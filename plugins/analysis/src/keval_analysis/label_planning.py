@@ -12,6 +12,7 @@ import numpy as np
 from keval.records.manifest import ScorerEntry
 from keval.store.run import Run
 from keval_analysis.findings.draws import Labels
+from keval_analysis.findings.effects import OfArm
 from keval_analysis.findings.reviews import standing
 from keval_analysis.stats.corrected import FEWEST, MAY_END
 from keval_analysis.stats.units import FloatArray, t_quantile
@@ -38,15 +39,13 @@ class ExpectedWidth:
 
 
 @attrs.frozen
-class LabelPlan:
+class LabelPlan(OfArm):
     """What further labels would bring to the effect of a condition against the baseline.
 
     If it `is_assumed`, the labels are too few to say how well judge and people agree: then the people's differences
     are taken to scatter as the judge's do, with a correlation within `CORRELATIONS`.
     """
 
-    agent: str
-    condition: str
     metric: str
     judge: str | None
     is_assumed: bool

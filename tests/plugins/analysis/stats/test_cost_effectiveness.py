@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from keval import Scale, ToolCall, Transcript, Usage
+from keval_analysis.findings.effects import Expense
 from keval_analysis.stats.cost_effectiveness import (
     CostEffectiveness,
     Expenses,
@@ -104,6 +105,9 @@ def test_expenses_are_means_over_the_repetitions_of_a_sample() -> None:
     found.add(1, Transcript(model_calls=1, unlisted_calls=None), None)
     found.add(2, Transcript(model_calls=0, duration=0.0), 0.0)
 
-    assert ({0: 3.0, 2: 0.0}, {0: 100.0, 2: 0.0}) == (found.by_sample("seconds"), found.by_sample("tokens"))
-    assert ({0: 0.375, 2: 0.0}, {0: 1.0, 2: 0.0}) == (found.by_sample("usd"), found.by_sample("tool_calls"))
+    def by_sample(name: Expense) -> dict[int, float]:
+        return dict(zip(found.values(name).samples, found.values(name).means, strict=True))
+
+    assert ({0: 3.0, 2: 0.0}, {0: 100.0, 2: 0.0}) == (by_sample("seconds"), by_sample("tokens"))
+    assert ({0: 0.375, 2: 0.0}, {0: 1.0, 2: 0.0}) == (by_sample("usd"), by_sample("tool_calls"))
     assert statistics.median(found.durations) == quantile(found.durations, 0.5) == 2.0

@@ -12,6 +12,7 @@ import orjson
 from keval.records.trial import TrialKey
 from keval.store.serialization import read_record
 from keval_analysis.findings.added_lines import AddedLines
+from keval_analysis.findings.effects import OfArm
 from keval_analysis.findings.reviews import DrawnArm, Review, read_review, standing
 
 
@@ -28,11 +29,9 @@ class DrawnAnswer:
 
 
 @attrs.frozen
-class DrawnFrom:
+class DrawnFrom(OfArm):
     """What was drawn from in one arm: its `answers`, and at which of the judge's levels they lie (`none`: unscored)."""
 
-    agent: str
-    condition: str
     answers: int
     levels: Mapping[str, int] = attrs.field(factory=dict)
 

@@ -22,11 +22,25 @@ SURE = 0.05
 
 
 @attrs.frozen
-class Arm:
-    """One agent under one condition of one run, as that which an effect is measured against."""
+class OfArm:
+    """A record about one arm: an agent under a condition."""
 
     agent: str
     condition: str
+
+
+@attrs.frozen
+class OfScorer(Scored):
+    """A record about a metric, or a rubric and its judge, which are its first fields."""
+
+    metric: str
+    judge: str | None
+
+
+@attrs.frozen
+class Arm(OfArm):
+    """One agent under one condition of one run, as that which an effect is measured against."""
+
     run: str | None = None
 
 
@@ -59,18 +73,14 @@ class Ratio:
 
 
 @attrs.frozen
-class WithoutLost:
+class WithoutLost(PartialEffect):
     """An effect as it is without the trials that count as the worst score because they have none."""
 
-    n: int
-    difference: float | None
-    ci_low: float | None
-    ci_high: float | None
     verdict: Verdict
 
 
 @attrs.frozen
-class Effect(Scored):
+class Effect(OfScorer):
     """The mean paired difference of an arm to another, over the `n` samples that both have scores for.
 
     `kind` says what differs: the condition (against the baseline), the agent (against the first), or the run. `mean`
@@ -103,8 +113,6 @@ class Effect(Scored):
     around 0, else `unclear`; `unknown` without an interval.
     """
 
-    metric: str
-    judge: str | None
     agent: str
     condition: str
     against: Arm
@@ -147,15 +155,13 @@ class Effect(Scored):
 
 
 @attrs.frozen
-class WinRate(Scored):
+class WinRate(OfScorer):
     """How often a judge preferred the answers of an arm to those of the same agent under the condition `against`.
 
     `rate` is the share of comparisons that are won, with ties as halves: the mean over `n` samples, with its 95 %
     interval. `wins`, `ties` and `losses` count comparisons.
     """
 
-    metric: str
-    judge: str | None
     agent: str
     condition: str
     against: str
@@ -169,15 +175,13 @@ class WinRate(Scored):
 
 
 @attrs.frozen
-class Interaction(Scored):
+class Interaction(OfScorer):
     """How much more a condition does for an agent than for another: the difference of two effects.
 
     Both effects are against `baseline`, and the interaction is over the `n` samples that all four arms have scores for.
     `effect` and `against_effect` are the two effects over these. Interactions are exploratory.
     """
 
-    metric: str
-    judge: str | None
     condition: str
     baseline: str
     agent: str
@@ -208,25 +212,21 @@ class FamilyPower:
 
 
 @attrs.frozen
-class ArmAverage:
+class ArmAverage(OfArm):
     """The average of one arm over metrics, each as a share of its scale, with its 95 % interval."""
 
-    agent: str
-    condition: str
     average: float
     ci_low: float | None
     ci_high: float | None
 
 
 @attrs.frozen
-class AverageDifference:
+class AverageDifference(OfArm):
     """How much higher the average of one arm is than that of another, over the same metrics and shared questions.
 
     `None` where they share no question of a metric.
     """
 
-    agent: str
-    condition: str
     against: Arm
     difference: float | None
     ci_low: float | None
@@ -247,14 +247,12 @@ class Averages:
 
 
 @attrs.frozen
-class AgentProperty(Scored):
+class AgentProperty(OfScorer):
     """What a metric says of an agent whatever it answers, such as how much work the agent is to build.
 
     `derivation` says how the metric comes to its value, if it told.
     """
 
-    metric: str
-    judge: str | None
     agent: str
     value: float
     derivation: str | None = None
@@ -306,15 +304,13 @@ class Repetitions:
 
 
 @attrs.frozen
-class VarianceComponents(Scored):
+class VarianceComponents(OfScorer):
     """Where the variance of a metric's scores within an arm comes from, as variances pooled over arms.
 
     `question` is between samples, `repetition` between the trials of a sample, and `judging` between a judge's gradings
     of one answer; `None` where nothing was repeated. `advice` says what would make the error smaller.
     """
 
-    metric: str
-    judge: str | None
     question: float | None
     repetition: float | None
     judging: float | None

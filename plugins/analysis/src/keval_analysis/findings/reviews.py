@@ -13,7 +13,7 @@ import orjson
 from keval.records.scores import Scored
 from keval.records.trial import Trial
 from keval.store.serialization import read_record
-from keval_analysis.findings.effects import Arm
+from keval_analysis.findings.effects import Arm, OfArm, OfScorer
 
 Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst", "one"]
 
@@ -123,15 +123,13 @@ class Rate:
 
 
 @attrs.frozen
-class ArmBias:
+class ArmBias(OfArm):
     """By how many points a judge's level lies above that of people in one arm, over `n` answers.
 
     Several people's levels of an answer are averaged, and so are the judge's gradings. Of a rubric with two levels,
     `sensitivity` is how often the judge gives the higher one where people do, and `specificity` how often the lower.
     """
 
-    agent: str
-    condition: str
     n: int
     bias: float
     ci_low: float | None
@@ -222,14 +220,12 @@ class PeopleAgreement:
 
 
 @attrs.frozen
-class ThumbScores(Scored):
+class ThumbScores(OfScorer):
     """What a metric or judge gave to answers with a thumb up and down: the means over `up` and `down` thumbs.
 
     Neutral scores and answers without a score are left out. A mean is `None` where there is no such answer.
     """
 
-    metric: str
-    judge: str | None
     up: int
     up_mean: float | None
     down: int
@@ -246,11 +242,9 @@ class PeopleLevels:
 
 
 @attrs.frozen
-class ReviewedArm:
+class ReviewedArm(OfArm):
     """What people said of one arm: `answers` that were reviewed, thumbs `up` and `down`, and levels by rubric."""
 
-    agent: str
-    condition: str
     answers: int
     up: int
     down: int
@@ -267,11 +261,9 @@ class ReviewerCount:
 
 
 @attrs.frozen
-class DrawnArm:
+class DrawnArm(OfArm):
     """Of the answers of one arm that were `drawn`: how many people `reviewed`, and how many they only `skipped`."""
 
-    agent: str
-    condition: str
     drawn: int
     reviewed: int
     skipped: int

@@ -22,6 +22,8 @@ from keval_analysis.findings.effects import (
     Effect,
     FamilyPower,
     Interaction,
+    OfArm,
+    OfScorer,
     Repetitions,
     VarianceComponents,
     WinRate,
@@ -78,7 +80,7 @@ class UnmetExpectation:
 
 
 @attrs.frozen
-class ToolUse:
+class ToolUse(OfArm):
     """How the trials of one arm used one tool, by the name that the agent has for it.
 
     Of `trials` with a transcript, the model was `offered` the tool in so many (`None`: unknown), `called` it, called it
@@ -87,8 +89,6 @@ class ToolUse:
     server. `unlisted` trials may have made further calls, whose tools nobody reported.
     """
 
-    agent: str
-    condition: str
     tool: str
     server: str | None = None
     trials: int = 0
@@ -108,14 +108,12 @@ class ToolUse:
 
 
 @attrs.frozen
-class ScoreByReading(Scored):
+class ScoreByReading(OfScorer):
     """The mean of a scorer over trials that read a text, and over those that did not, each over its `n` samples.
 
     It is no effect of the text: the trials themselves chose whether to read it.
     """
 
-    metric: str
-    judge: str | None
     read_n: int
     read: float | None
     unread_n: int
@@ -123,7 +121,7 @@ class ScoreByReading(Scored):
 
 
 @attrs.frozen
-class Activation:
+class Activation(OfArm):
     """In how many trials of one arm the model saw a text that a context gave, such as a skill.
 
     `kind` and `way` are as `keval.plugin.GivenText` has them. Of the answered `trials` that were given it, it is
@@ -133,8 +131,6 @@ class Activation:
     primary metrics, and of all checks together.
     """
 
-    agent: str
-    condition: str
     text: str
     kind: str
     way: str
@@ -210,7 +206,7 @@ class GivenUp:
 
 
 @attrs.frozen
-class ArmTrials:
+class ArmTrials(OfArm):
     """What happened to the trials of one arm.
 
     `failures` counts failed trials by `stage: kind`, and `failure_messages` has the first message of each, as one line
@@ -222,8 +218,6 @@ class ArmTrials:
     tool of the condition's servers; `None` where these offer none.
     """
 
-    agent: str
-    condition: str
     trials: int
     failed: int
     retried: int
@@ -244,7 +238,7 @@ class ArmTrials:
 
 
 @attrs.frozen
-class ArmScore(Scored):
+class ArmScore(OfArm, Scored):
     """The scores of one arm by one metric, or by one rubric and judge.
 
     `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
@@ -259,8 +253,6 @@ class ArmScore(Scored):
     arm are unknown or 0, and is `None` where the tokens are unknown, too.
     """
 
-    agent: str
-    condition: str
     metric: str
     judge: str | None
     n: int
@@ -285,15 +277,13 @@ class ArmScore(Scored):
 
 
 @attrs.frozen
-class JudgingTotal:
+class JudgingTotal(OfArm):
     """Counts and totals of one judge's judgements of one arm.
 
     Of `judgements`, `told` reported on unverified claims, `flagged` had some, and `retried` needed more than one
     attempt. `rejected` counts replies that were not judgements.
     """
 
-    agent: str
-    condition: str
     judge: str
     judgements: int
     told: int
@@ -339,11 +329,9 @@ class Agreement:
 
 
 @attrs.frozen
-class ScorerScale(Scored):
+class ScorerScale(OfScorer):
     """The scale that a scorer of the run scores in, and the heading under which tables list it."""
 
-    metric: str
-    judge: str | None
     scale: Scale
     category: str | None = None
 

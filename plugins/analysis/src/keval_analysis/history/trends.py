@@ -13,7 +13,7 @@ import attrs
 from keval.records.scores import Scale, Scored
 from keval_analysis.composition import PartChange, changed_parts
 from keval_analysis.findings.cost import Cost
-from keval_analysis.findings.effects import Arm, Verdict
+from keval_analysis.findings.effects import Arm, OfArm, Verdict
 from keval_analysis.findings.summary import ScorerScale
 from keval_analysis.scorer_names import named_scorers
 
@@ -22,11 +22,9 @@ _VERDICTS = "SELECT verdict FROM gates WHERE run = ?"
 
 
 @attrs.frozen
-class TrendSeries:
+class TrendSeries(OfArm):
     """An arm whose means are followed, or `against` another one, its differences to that one."""
 
-    agent: str
-    condition: str
     against: Arm | None = None
 
 

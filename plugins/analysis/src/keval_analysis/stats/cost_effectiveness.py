@@ -43,10 +43,6 @@ class Expenses:
         """Return what is known, by sample."""
         return self._sums[name].values()
 
-    def by_sample(self, name: Expense) -> dict[int, float]:
-        """Return the mean over each sample's repetitions, for the samples that it is known of."""
-        return self._sums[name].by_slot()
-
     def mean(self, name: Expense) -> float | None:
         """Return the mean over samples; `None` if nothing is known."""
         return self._sums[name].mean()
@@ -83,7 +79,7 @@ def cost_effectiveness(scale: Scale, offers: Sequence[QualityAndCost]) -> list[C
         CostEffectiveness(
             per_usd=_per(scale, offer.mean, offer.usd),
             per_1000_tokens=_per(scale, offer.mean, None if offer.tokens is None else offer.tokens / 1000),
-            pareto=None if point is None else not any(_dominates(other, point) for other in points if other),
+            pareto=None if point is None else not any(_dominates(other, point) for other in points),
         )
         for offer, point in zip(offers, points, strict=True)
     ]
@@ -112,8 +108,8 @@ def _point(scale: Scale, offer: QualityAndCost, cost: float | None) -> tuple[flo
     return (offer.mean if scale.better == "higher" else -offer.mean), cost
 
 
-def _dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one != other and one[0] >= other[0] and one[1] <= other[1]
+def _dominates(one: tuple[float, float] | None, other: tuple[float, float]) -> bool:
+    return one is not None and one != other and one[0] >= other[0] and one[1] <= other[1]
 
 
 def _per(scale: Scale, mean: float | None, cost: float | None) -> float | None:

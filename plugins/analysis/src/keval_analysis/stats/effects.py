@@ -23,7 +23,7 @@ from keval_analysis.findings.effects import (
     is_flat,
 )
 from keval_analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects, together
-from keval_analysis.stats.pairs import ArmValues, Crossed, Families, Measure, Pair
+from keval_analysis.stats.pairs import ArmValues, Families, Measure, Pair
 from keval_analysis.stats.power import minimal_detectable, needed_between
 from keval_analysis.stats.score_sums import SampleValues
 from keval_analysis.stats.units import FloatArray, IntArray, evened, t_quantile
@@ -180,8 +180,7 @@ def _effect(
     if _is_unlike(arm, against):
         neutral_low, neutral_high = _bounds(measure.scale, _with_neutral(arm), _with_neutral(against))
     return Effect(
-        metric=measure.scorer[0],
-        judge=measure.scorer[1],
+        *measure.scorer,
         agent=arm.arm.agent,
         condition=arm.arm.condition,
         run=arm.arm.run,
@@ -304,23 +303,25 @@ def drops_of(pairs: Sequence[Pair], families: Families, allowed: float | None) -
     return found
 
 
-def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Interaction, ...]:
-    """Return how much more each condition does for an agent than for another, with p adjusted by family."""
+def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) -> tuple[Interaction, ...]:
+    """Return how much more each condition does for an agent than for another, with p adjusted by family.
+
+    Each is given by the condition and the baseline with the one agent, and with the other.
+    """
     rows, both = [], []
-    for each in crossed:
-        mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
-        differences, shared = _differences(each.measure, mine, other)
+    for pairs in crossed:
+        mine, other = (_difference(pair.arm.values, pair.against.values) for pair in pairs)
+        differences, shared = _differences(pairs[0].measure, mine, other)
         both.append((_mean_on(mine, shared), _mean_on(other, shared)))
-        size = _size(each.measure, *(arm.values.means for arm in (*each.ours, *each.theirs)))
+        size = _size(pairs[0].measure, *(arm.values.means for pair in pairs for arm in (pair.arm, pair.against)))
         rows.append(attrs.evolve(differences, span=2 * differences.span, size=size))
     told = [
         Interaction(
-            metric=each.measure.scorer[0],
-            judge=each.measure.scorer[1],
-            condition=each.ours[0].arm.condition,
-            baseline=each.baseline,
-            agent=each.ours[0].arm.agent,
-            against_agent=each.theirs[0].arm.agent,
+            *pair.measure.scorer,
+            condition=pair.arm.arm.condition,
+            baseline=pair.against.arm.condition,
+            agent=pair.arm.arm.agent,
+            against_agent=with_other.arm.arm.agent,
             n=found.n,
             difference=found.difference,
             stderr=found.stderr,
@@ -331,7 +332,7 @@ def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Int
             effect=ours,
             against_effect=theirs,
         )
-        for each, found, (ours, theirs) in zip(
+        for (pair, with_other), found, (ours, theirs) in zip(
             crossed, paired_effects(rows, looking=families.looking), both, strict=True
         )
     ]

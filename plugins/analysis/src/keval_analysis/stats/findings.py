@@ -34,7 +34,7 @@ from keval_analysis.stats.averages import averages_of
 from keval_analysis.stats.contrasts import ablated, contrasts_of
 from keval_analysis.stats.intervals import Interval, Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations
-from keval_analysis.stats.pairs import ArmValues, Crossed, Families, Kind, Measure, Pair
+from keval_analysis.stats.pairs import ArmValues, Families, Kind, Measure, Pair
 from keval_analysis.stats.score_sums import SampleValues, with_worst
 from keval_analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval_analysis.stats.win_rates import compared_with
@@ -287,13 +287,13 @@ class Findings:
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""
         first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
+
+        def effect(agent: str, condition: str, entry: ScorerEntry) -> Pair:
+            arms = (self.values(self._arms[agent, label], entry.scorer) for label in (condition, baseline))
+            return Pair("condition", self.measure(entry), *arms)
+
         crossed = [
-            Crossed(
-                self.measure(entry),
-                baseline,
-                self._with_baseline(agent, condition, entry),
-                self._with_baseline(first, condition, entry),
-            )
+            (effect(agent, condition, entry), effect(first, condition, entry))
             for agent, condition in self._compared
             if agent != first and condition != baseline
             for entry in self._compared_scorers
@@ -303,10 +303,6 @@ class Findings:
         from keval_analysis.stats.effects import interactions_of  # as in `_effects`
 
         return interactions_of(crossed, self.families())
-
-    def _with_baseline(self, agent: str, condition: str, entry: ScorerEntry) -> tuple[ArmValues, ArmValues]:
-        arm, against = (self._arms[agent, label] for label in (condition, self.manifest.baseline))
-        return self.values(arm, entry.scorer), self.values(against, entry.scorer)
 
     def variance(self, effects: Iterable[Effect]) -> tuple[VarianceComponents, ...]:
         """Return where the variance of each scorer that gave a score comes from, pooled over arms and effects."""

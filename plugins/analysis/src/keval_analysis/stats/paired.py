@@ -102,14 +102,11 @@ class Rule:
         """Return the lower and the upper end of each interval, which lies within the scale's span around 0."""
         levels = self._levels(level)
         low, high = self.moments.skew_t(levels)
-        known, unknown = self._known[~np.isnan(levels[self._known])], np.full(len(self.span), np.nan)
-        weighted = WeightedMeans(self.units, self._unseen)[known]
-        ends = []
-        for found, share, outer in ((low, (1 - levels) / 2, np.minimum), (high, (1 + levels) / 2, np.maximum)):
-            end = unknown.copy()
-            end[known] = outer(found[known], weighted.quantiles(share[known]))
-            ends.append(np.clip(end, -self.span, self.span))
-        return ends[0], ends[1]
+        known = self._known[~np.isnan(levels[self._known])]
+        least, most = self._weighted(known, levels, self._unseen, self._unseen)
+        # NaN where there is no weighted mean; the outer end of a number and NaN is NaN.
+        ends = np.minimum(low, least), np.maximum(high, most)
+        return np.clip(ends[0], -self.span, self.span), np.clip(ends[1], -self.span, self.span)
 
     def worst_case(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of each interval if what nobody asked may change by the whole scale; NaN without an end.
@@ -120,12 +117,16 @@ class Rule:
         """
         levels = self._levels(level)
         known = np.flatnonzero(np.isfinite(self.span) & ~np.isnan(self.moments.stderr) & ~np.isnan(levels))
-        ends = []
-        for sign, share in ((-1, (1 - levels) / 2), (1, (1 + levels) / 2)):
-            end = np.full(len(self.span), np.nan)
-            beyond = sign * self.span[:, None] * np.ones(2)
-            end[known] = WeightedMeans(self.units, beyond)[known].quantiles(share[known])
-            ends.append(end)
+        beyond = self.span[:, None] * np.ones(2)
+        return self._weighted(known, levels, -beyond, beyond)
+
+    def _weighted(
+        self, known: IntArray, levels: FloatArray, below: FloatArray, above: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the weighted means of `known` rows, for what nobody saw `below` and `above`; else NaN."""
+        ends = np.full((2, len(self.span)), np.nan)
+        for end, unseen, sign in zip(ends, (below, above), (-1, 1), strict=True):
+            end[known] = WeightedMeans(self.units, unseen)[known].quantiles((1 + sign * levels[known]) / 2)
         return ends[0], ends[1]
 
     def _levels(self, level: float) -> FloatArray:

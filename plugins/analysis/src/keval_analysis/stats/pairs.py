@@ -88,13 +88,3 @@ class Families:
     def told(self, kind: Kind, metric: str) -> Family:
         """Return what an effect is to a reader: one that the run is to decide, or an exploratory one."""
         return "exploratory" if kind in self.beside else self.of(metric)
-
-
-@attrs.frozen(eq=False)
-class Crossed:
-    """Two agents under a condition and under the baseline: `ours` has the arms of one, `theirs` of the other agent."""
-
-    measure: Measure
-    baseline: str
-    ours: tuple[ArmValues, ArmValues]
-    theirs: tuple[ArmValues, ArmValues]

@@ -54,12 +54,6 @@ class Sums:
                 self.passed = array("I", bytes(4 * len(self.counts)))
             self.passed[slot] += 1
 
-    def by_slot(self) -> dict[int, float]:
-        """Return the mean of each slot that has values."""
-        return {
-            slot: total / count for slot, (total, count) in enumerate(zip(self.sums, self.counts, strict=True)) if count
-        }
-
     def mean(self) -> float | None:
         """Return the mean over the slots that have values, of the mean of each; `None` if none has."""
         slots = len(self.counts) - self.counts.count(0)
@@ -126,22 +120,18 @@ class SampleValues:
 def with_worst(found: SampleValues, lost: Mapping[int, int], scale: Scale) -> SampleValues:
     """Return values with so many more of each sample, which are the worst of the scale."""
     worst = scale.low if scale.better == "higher" else scale.high
-    sums = Sums()
-    places = {sample: place for place, sample in enumerate(found.samples)}
-    squares, passed = found.squares, found.passed
-    kept = sorted({*places, *lost})
-    sums.squares, sums.passed = array("d"), array("I")
+    columns = zip(found.counts, found.sums, found.squares, found.passed, strict=True)
+    had = dict(zip(found.samples, columns, strict=True))
+    kept = sorted({*had, *lost})
+    sums, squares, passes = Sums(), array("d"), array("I")
     for sample in kept:
-        place, more = places.get(sample), lost.get(sample, 0)
-        had = (
-            (0, 0.0, 0.0, 0)
-            if place is None
-            else (found.counts[place], found.sums[place], squares[place], passed[place])
-        )
-        sums.counts.append(had[0] + more)
-        sums.sums.append(had[1] + more * worst)
-        sums.squares.append(had[2] + more * worst * worst)
-        sums.passed.append(had[3])
+        count, total, square, passed = had.get(sample, (0, 0.0, 0.0, 0))
+        more = lost.get(sample, 0)
+        sums.counts.append(count + more)
+        sums.sums.append(total + more * worst)
+        squares.append(square + more * worst * worst)
+        passes.append(passed)
+    sums.squares, sums.passed = squares, passes
     return attrs.evolve(sums.values(), samples=array("q", kept))
 
 

@@ -90,23 +90,6 @@ _SHORTFALLS = ("no_tool_use", "no_tool_success")
 
 
 @attrs.define
-class _ComplianceTally:
-    answered: int = 0
-    complied_first: int = 0
-    complied: int = 0
-    discarded: int = 0
-
-    def add(self, trial: Trial) -> None:
-        shortfalls = sum(attempt.failure.kind in _SHORTFALLS for attempt in trial.attempts)
-        self.discarded += shortfalls
-        # A trial without an answer neither complies nor fails to comply.
-        if shortfalls or trial.complied is not None:
-            self.answered += 1
-            self.complied += trial.complied is True
-            self.complied_first += trial.complied is True and not shortfalls
-
-
-@attrs.define
 class JudgingTally:
     """Counts and totals of one judge's judgements of one arm."""
 
@@ -138,6 +121,10 @@ class JudgingTally:
         return JudgingTotal(agent, condition, judge, **attrs.asdict(self, recurse=False))
 
 
+_AS_COUNTED = ("trials", "failed", "retried", "tool_calls", "model_calls", "usage", "given_up", "cost", "truncated")
+"""What the total of an arm has of its tally as it is."""
+
+
 @attrs.define
 class Tally:
     """Counts and totals of one arm's trials. Failed attempts that were repeated have totals of their own."""
@@ -155,13 +142,18 @@ class Tally:
     cost: Cost = Cost()
     failures: FailureTally = attrs.field(factory=FailureTally)
     dropped: Counter[ContentKind] = attrs.field(factory=Counter)
-    _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
+    compliance: Counter[str] = attrs.field(factory=Counter)
 
     def add(self, trial: Trial) -> None:
         """Count a trial."""
         self.trials += 1
         self.retried += bool(trial.attempts)
-        self._compliance.add(trial)
+        shortfalls = sum(attempt.failure.kind in _SHORTFALLS for attempt in trial.attempts)
+        self.compliance["discarded"] += shortfalls
+        # A trial without an answer neither complies nor fails to comply.
+        if shortfalls or trial.complied is not None:
+            complied = trial.complied is True
+            self.compliance.update(answered=1, complied=complied, complied_first=complied and not shortfalls)
         if trial.failure:
             self.failed += 1
             self.failures.add(f"{trial.failure.stage}: {trial.failure.kind}", trial.failure.message)
@@ -193,25 +185,17 @@ class Tally:
         """Return the counts and totals, with the times of what the arm's answers took."""
         durations = expenses.durations
         offers_tools = any(server.tools for name, server in entry.servers.items() if name not in entry.texts)
-        compliance = Compliance(**attrs.asdict(self._compliance), on_missing_tool_use=entry.on_missing_tool_use)
+        compliance = dict[str, Any](self.compliance, on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
-            agent=agent,
-            condition=condition,
-            trials=self.trials,
-            failed=self.failed,
-            retried=self.retried,
+            agent,
+            condition,
+            **{name: getattr(self, name) for name in _AS_COUNTED},
             failures=dict(self.failures.counts),
             failure_messages=dict(self.failures.messages),
-            tool_calls=self.tool_calls,
-            model_calls=self.model_calls,
-            usage=self.usage,
-            given_up=self.given_up,
             duration=expenses.mean("seconds"),
-            compliance=compliance if entry.requires_tool_use else None,
+            compliance=Compliance(**compliance) if entry.requires_tool_use else None,
             duration_median=quantile(durations, 0.5),
             duration_p95=quantile(durations, 0.95),
-            cost=self.cost,
             dropped=dict(self.dropped),
-            truncated=self.truncated,
             uncalled=self.uncalled if offers_tools else None,
         )
