@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keval_gateway.responders import GROUP, installed_responders
+from keval.seams import registry
+from keval_gateway.responders import GROUP
 from tests.conftest import ON_PATH
 
 
@@ -28,7 +29,11 @@ def ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{responder} = nowhere:make\n", encoding="utf-8")
         monkeypatch.syspath_prepend(str(tmp_path))
-        installed_responders.cache_clear()
+        forget()
+
+    def forget() -> None:
+        registry._entry_points.cache_clear()
+        registry.components.cache_clear()
 
     yield install
-    installed_responders.cache_clear()
+    forget()

@@ -77,7 +77,12 @@ class Component(NamedTuple):
     @property
     def kind(self) -> str:
         """What one of its group is called."""
-        return GROUPS.get(self.group, self.group.removeprefix("keval.").removesuffix("s"))
+        return _kind(self.group)
+
+
+def _kind(group: str) -> str:
+    """Return what one of a group is called, of packages' own groups by the group's name."""
+    return GROUPS.get(group, group.removeprefix("keval.").removesuffix("s"))
 
 
 @cache
@@ -124,7 +129,7 @@ def find(group: str, name: str) -> Component:
     owners = [component for component in components(group) if component.name == name]
     if len(owners) == 1:
         return owners[0]
-    kind = GROUPS.get(group, group)
+    kind = _kind(group)
     if owners:
         both = " and ".join(owner.distribution for owner in owners)
         raise PluginError(f"the {kind} {name!r} is shipped by {both}; uninstall one of them")

@@ -19,8 +19,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from keval.seams import registry
 from keval.seams.installation import missing_package
-from keval_gateway import responders
 from keval_gateway.chat import KEY_VARIABLE
 from keval_gateway.command import gateway
 
@@ -160,7 +160,7 @@ def test_one_thing_answers(options: list[str]) -> None:
 
 @pytest.mark.parametrize("options", [["--simulate"], ["--responder", "forgetful"]], ids=" ".join)
 def test_without_the_simulator_it_says_what_to_install(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responders, "installed_responders", list)
+    monkeypatch.setattr(registry, "components", lambda group: ())
 
     result = CliRunner().invoke(gateway, options)
 
@@ -173,7 +173,7 @@ def test_an_unknown_responder_is_refused_with_those_that_are_installed() -> None
     result = CliRunner().invoke(gateway, ["--responder", "script"])
 
     assert 2 == result.exit_code
-    assert result.output.startswith("Error: no responder named 'script' is installed; installed: careless, ")
+    assert result.output.startswith("Error: no responder named 'script' is installed; did you mean 'scripted'?")
 
 
 def test_a_port_that_is_taken_is_an_explained_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_a_responder_of_another_package_answers_to_its_name_and_a_broken_one_bre
     answers = asyncio.run(scenario())
 
     assert [404, 200, 200] == [answer.status_code for answer in answers.values()]
-    assert "the responder 'double/absent' of keval-doubles 1.0 cannot be made" in answers["double/absent"].text
+    assert "the responder 'double/absent' of keval-doubles 1.0 does not import" in answers["double/absent"].text
     assert "I am double/scripted." == said(answers["double/scripted"])
     assert "I am" not in said(answers["weather"])
 
