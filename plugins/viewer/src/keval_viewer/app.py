@@ -11,7 +11,6 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 
 import attrs
@@ -20,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from keval import KevalError
@@ -33,14 +32,11 @@ from keval_viewer.page import Page, Viewer, rendered
 from keval_viewer.pages import PLAY_PAGES
 from keval_viewer.play import Play
 from keval_viewer.play_page.session import PlaySession
-from keval_viewer.report_page.document import resource
 from keval_viewer.runs import UnknownRunError
 
 _THREADS = 8
 """How many requests are answered at the same time."""
 _LOG = logging.getLogger(__name__)
-_SHARED = ("page.css", "page.js", "copy.js", "folds.js")
-"""What pages take from the report."""
 
 
 @attrs.frozen
@@ -63,8 +59,8 @@ def build_app(root: Path, pages: Sequence[Page]) -> Starlette:
     app = Starlette(
         routes=[
             *(route for page in pages for route in page.routes),
-            Route("/static/{name}", _shared),
-            Mount("/static/viewer", StaticFiles(directory=str(files("keval_viewer") / "static"))),
+            Mount("/static/viewer", StaticFiles(packages=[("keval_viewer", "static")])),
+            Mount("/static", StaticFiles(packages=[("keval_viewer.report_page", "static")])),
         ],
         exception_handlers={HTTPException: _refused, KevalError: _failed, Exception: _broken},
     )
@@ -85,14 +81,6 @@ async def serving(app: Starlette, listener: socket.socket, session: str | None =
     guard = Guard(app, port, token, session or secrets.token_urlsafe(24))
     async with serve(guard, listener=listener) as base:
         yield Serving(base, token)
-
-
-async def _shared(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in _SHARED:
-        raise HTTPException(404)
-    kind = "text/css" if name.endswith(".css") else "text/javascript"
-    return Response(resource(name), media_type=kind, headers={"cache-control": "no-cache"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -90,13 +90,12 @@ class Page:
     place: str = ""
 
 
-def run_route(place: str, endpoint: Callable[[Request], Any]) -> Route:
-    """Return the route of something that belongs to one run, such as `/trials`. The endpoint asks `run_of`.
+def run_route(place: str, endpoint: Callable[[Request, Run], Response]) -> Route:
+    """Return the route of something that belongs to one run, such as `/trials`, which the endpoint gets.
 
-    An endpoint that is a plain function runs in a thread of its own, so it may read files; a coroutine function must
-    not.
+    The endpoint is a plain function, and runs in a thread of its own, so it may read files.
     """
-    return Route(f"{RUN}{place}", endpoint)
+    return Route(f"{RUN}{place}", lambda request: endpoint(request, run_of(request)))
 
 
 def form_route(place: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:

@@ -86,21 +86,14 @@ class Runs:
         """Return every run, oldest first. A link is left out: it may lead anywhere. Raises RunError."""
         if mirror := mirror_of(self.root):
             mirror.find(self.root)
-        found = [
-            Path(run.path)
-            for evaluation in _folders(self.root)
-            for run in _folders(evaluation.path)
-            if _is_run(Path(run.path))
-        ]
+        found = [path for evaluation in _folders(self.root) for path in _runs_in(evaluation)]
         return [Run(path) for path in sorted(found, key=lambda path: (path.name, path.parent.name))]
 
     def find(self, evaluation: str, run: str) -> Run:
         """Return a run by the names of its two folders. Raises UnknownRunError."""
-        for folder in _folders(self.root):
-            if folder.name == evaluation:
-                for found in _folders(folder.path):
-                    if found.name == run and _is_run(Path(found.path)):
-                        return self._kept(Path(found.path)).run
+        named = (folder for folder in _folders(self.root) if folder.name == evaluation)
+        for path in (path for folder in named for path in _runs_in(folder, run)):
+            return self._kept(path).run
         raise UnknownRunError(f"no run {run!r} of {evaluation!r} is under {self.root}")
 
     def report(self, run: Run) -> Report:
@@ -162,10 +155,9 @@ def _summary(run: Run) -> Summary:
     if written is None or sum(arm.trials for arm in written.trials) != run.count_trials():
         anew: Summary = run.summary()
         return anew
-    times = [
-        path.stat().st_mtime_ns if path.exists() else 0 for path in (run.reviews_file.path, run.path / "summary.json")
-    ]
-    return attrs.evolve(written, reviews=review_findings(run)) if times[0] > times[1] else written
+    reviews, summary = run.reviews_file.path, run.path / "summary.json"
+    is_later = reviews.exists() and (not summary.exists() or reviews.stat().st_mtime_ns > summary.stat().st_mtime_ns)
+    return attrs.evolve(written, reviews=review_findings(run)) if is_later else written
 
 
 def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:
@@ -178,21 +170,20 @@ def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:
         raise RunError(f"{root} cannot be read: {error.strerror}; choose another results folder") from error
 
 
-def _is_run(folder: Path) -> bool:
-    """Whether a folder is a run, damaged or not, of which no file is really elsewhere."""
-    return os.path.lexists(folder / "manifest.json") and not any((folder / name).is_symlink() for name in _FILES)
+def _runs_in(evaluation: os.DirEntry[str], name: str | None = None) -> Iterator[Path]:
+    """Yield the runs in a folder, damaged or not, of which no file is really elsewhere; or only that of a name."""
+    for folder in (Path(entry.path) for entry in _folders(evaluation.path) if name in (None, entry.name)):
+        if os.path.lexists(folder / "manifest.json") and not any((folder / each).is_symlink() for each in _FILES):
+            yield folder
 
 
 def written(folder: Path, names: Sequence[str] = _FILES) -> Written:
     """Return what changes whenever these files of a run, by default all, are written to."""
-    found: list[tuple[int, int, int] | None] = []
-    for name in names:
-        try:
+    found: list[tuple[int, int, int] | None] = [None] * len(names)
+    for place, name in enumerate(names):
+        with suppress(OSError):
             status = (folder / name).stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+            found[place] = (status.st_ino, status.st_size, status.st_mtime_ns)
     return tuple(found)
 
 
@@ -246,13 +237,8 @@ class Query:
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
         """Read a query from the parameters of a URL; an order that is not known is the usual one."""
-        sort = parameters.get("sort", "")
-        return cls(
-            search=parameters.get("q", ""),
-            evaluation=parameters.get("evaluation", ""),
-            state=parameters.get("state", ""),
-            sort=sort if sort.removeprefix("-") in SORTS else "-started",
-        )
+        search, evaluation, state, sort = (parameters.get(name, "") for name in ("q", "evaluation", "state", "sort"))
+        return cls(search, evaluation, state, sort if sort.removeprefix("-") in SORTS else "-started")
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -332,12 +318,15 @@ def _row(run: Run, locked: bool) -> Row:
     except RunError as error:
         return Row(Run(run.path), run.path.parent.name, problem=str(error))
     listed = ListedRun(str(run.path), manifest, summary, locked)
+    state: State = "interrupted" if listed.state == "unfinished" else listed.state
     effect = listed.effect
+    if state != "running" and listed.trials and listed.trials == listed.failed:
+        state = "failed"
     labels = {"play": manifest.play, "simulated": manifest.simulated, "replayed": manifest.replay}
     return Row(
         run=Run(run.path),  # another one: this one keeps its manifest
         evaluation=manifest.evaluation,
-        state=_state(listed),
+        state=state,
         started=manifest.started or "",
         labels=[name for name, applies in labels.items() if applies],
         agents=[*manifest.agents],
@@ -352,11 +341,3 @@ def _row(run: Run, locked: bool) -> Row:
         cost=total_cost(summary) if summary else None,
         gates=Counter(gate.verdict for gate in summary.gates) if summary else {},
     )
-
-
-def _state(listed: ListedRun) -> State:
-    if listed.state == "running":
-        return "running"
-    if listed.trials and listed.trials == listed.failed:
-        return "failed"
-    return "done" if listed.state == "done" else "interrupted"

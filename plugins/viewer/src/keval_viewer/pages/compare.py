@@ -26,7 +26,7 @@ from keval_analysis.comparison import (
 from keval_analysis.findings.effects import Effect, better_share
 from keval_report.terminal.comparison import arm_block, comparison_block
 from keval_report.words import display_names
-from keval_viewer.page import Page, every_url, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, every_url, rendered, run_route, sample_url, viewer_of
 from keval_viewer.report_page.arms import arm_differences
 from keval_viewer.report_page.effects import arm_name, forest, ranked_scores, scatter
 from keval_viewer.runs import written
@@ -37,8 +37,7 @@ _KEPT = 8
 """Comparisons that are kept, as all of a run is read for each."""
 
 
-def _of_one_run(request: Request) -> Response:
-    run = run_of(request)
+def _of_one_run(request: Request, run: Run) -> Response:
     arms = arms_of(run)
     names = _names(arms)
     baseline = next(name for name, arm in names.items() if arm.condition == run.manifest.baseline)

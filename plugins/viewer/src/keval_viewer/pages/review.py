@@ -81,8 +81,7 @@ def answer_form(request: Request, run: Run, trial: Trial) -> Markup:
     )
 
 
-def _start(request: Request) -> Response:
-    run = run_of(request)
+def _start(request: Request, run: Run) -> Response:
     names = display_names(entry.scorer for entry in run.manifest.scorers)
     judges = [entry for entry in run.manifest.scorers if entry.judge is not None]
     return rendered(
@@ -100,8 +99,8 @@ def _start(request: Request) -> Response:
     )
 
 
-def _review(request: Request) -> Response:
-    run, choice, reviewer = run_of(request), Choice.read(request.query_params), reviewer_of(request)
+def _review(request: Request, run: Run) -> Response:
+    choice, reviewer = Choice.read(request.query_params), reviewer_of(request)
     if not reviewer:
         return RedirectResponse(run_url(run, "/review"), 303)
     queue = queue_of(run, choice)
@@ -166,8 +165,7 @@ def _save(request: Request, form: Mapping[str, Any]) -> Response:
     return RedirectResponse(_item_url(run, choice, at + 1), 303)
 
 
-def _one(request: Request) -> Response:
-    run = run_of(request)
+def _one(request: Request, run: Run) -> Response:
     return HTMLResponse(answer_form(request, run, run.trial(request.path_params["trial"])))
 
 

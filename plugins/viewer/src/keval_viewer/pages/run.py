@@ -11,11 +11,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from keval import Run
 from keval_report.report import Report
 from keval_viewer.live import Draw, Seen, Sent, event_stream
-from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.page import RUN, Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.report_page import FRAGMENTS, answers, names_of
 from keval_viewer.runs import read_ahead
 
@@ -55,11 +56,11 @@ def _finished(request: Request, run: Run) -> Response:
     )
 
 
-def _part(request: Request) -> Response:
+def _part(request: Request, run: Run) -> Response:
     name = request.path_params["part"]
     if name not in FRAGMENTS:
         raise HTTPException(404)
-    run, runs = run_of(request), viewer_of(request).runs
+    runs = viewer_of(request).runs
     report = runs.report(run)
     # The questions of a large run take a second to draw.
     html = runs.derived(run, f"part {name}", lambda _: FRAGMENTS[name](report).encode("utf-8", "replace"))
@@ -69,9 +70,8 @@ def _part(request: Request) -> Response:
     return HTMLResponse(html, background=BackgroundTask(read_ahead, run) if name == "questions" else None)
 
 
-def _answers(request: Request) -> Response:
+def _answers(request: Request, run: Run) -> Response:
     """Answer with the answers of all arms to one question, and where there is more about it."""
-    run = run_of(request)
     report = viewer_of(request).runs.report(run)
     wanted = request.path_params["sample"]
     index = next((place for place, each in enumerate(report.outline.questions) if each.id == wanted), None)
@@ -86,18 +86,14 @@ async def _events(request: Request) -> Response:
         last = request.headers.get("last-event-id")
         return event_stream(viewer_of(request).following.events(run, _draw(request), last))
     # The page may show the run as it was before the connection was lost.
-    return event_stream(_ended() if "running" in request.query_params else _begun(run))
+    return event_stream(_change(run, was_running="running" in request.query_params))
 
 
-async def _ended() -> AsyncGenerator[Sent, None]:
-    yield Sent("ended", {})
-
-
-async def _begun(run: Run) -> AsyncGenerator[Sent, None]:
-    """Yield one event as soon as something writes to a run again."""
+async def _change(run: Run, *, was_running: bool) -> AsyncGenerator[Sent, None]:
+    """Yield one event: that the run has ended, or as soon as something writes to it again."""
     while True:
-        if await run_in_threadpool(lambda: run.is_locked):
-            yield Sent("begun", {})
+        if was_running or await run_in_threadpool(lambda: run.is_locked):
+            yield Sent("ended" if was_running else "begun", {})
             return
         await asyncio.sleep(_AGAIN)
 
@@ -115,8 +111,8 @@ def _draw(request: Request) -> Draw:
 
 PAGE = Page(
     routes=(
-        run_route("", _run),
-        run_route("/events", _events),
+        Route(RUN, _run),
+        Route(f"{RUN}/events", _events),
         run_route("/parts/{part}", _part),
         run_route("/answers/{sample:path}", _answers),
     ),

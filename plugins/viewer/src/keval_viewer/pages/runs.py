@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -18,16 +19,7 @@ _EVERY = 1.0
 """Seconds between two looks at the folder, while a page is open."""
 
 
-def _runs(request: Request) -> Response:
-    return _table(request, "runs.html")
-
-
-def _rows(request: Request) -> Response:
-    """Answer with the table alone, which the page's script puts in the place of the one that is shown."""
-    return _table(request, "runs_table.html")
-
-
-def _table(request: Request, template: str) -> Response:
+def _runs(request: Request, template: str) -> Response:
     listing = viewer_of(request).listing
     query = Query.of(request.query_params)
     rows, unread = listing.rows()
@@ -70,4 +62,11 @@ async def _changes(listing: Listing, last: str | None) -> AsyncGenerator[Sent, N
         await asyncio.sleep(_EVERY)
 
 
-PAGE = Page(routes=(Route("/", _runs), Route("/table", _rows), Route("/events", _events)))
+PAGE = Page(
+    routes=(
+        Route("/", partial(_runs, template="runs.html")),
+        # The table alone, which the page's script puts in the place of the one that is shown.
+        Route("/table", partial(_runs, template="runs_table.html")),
+        Route("/events", _events),
+    )
+)

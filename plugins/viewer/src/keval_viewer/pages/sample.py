@@ -21,7 +21,7 @@ from keval.records.formats import time_span
 from keval_analysis.neighbours import asked_samples
 from keval_report.words import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
-from keval_viewer.page import Page, number_of, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, number_of, rendered, run_route, sample_url, viewer_of
 from keval_viewer.report_page.arms import pieces_between
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 
@@ -58,8 +58,8 @@ class _Round:
     metrics: Mapping[str, str]
 
 
-def _sample(request: Request) -> Response:
-    run, name = run_of(request), request.path_params["sample"]
+def _sample(request: Request, run: Run) -> Response:
+    name = request.path_params["sample"]
     keys = by_arm(run, name)
     if not keys:
         raise HTTPException(404)
@@ -142,9 +142,7 @@ def _round(run: Run, repetition: int, trials: Sequence[Trial | None], against: i
         None if trial is None else _answer(run, trial, reference, is_reference=place == against)
         for place, trial in enumerate(trials)
     ]
-    metrics: dict[str, str] = {}
-    for answer in answers:
-        metrics |= {key: shown.name for key, shown in answer.scores.items()} if answer is not None else {}
+    metrics = {key: shown.name for answer in answers if answer for key, shown in answer.scores.items()}
     return _Round(repetition, answers, metrics)
 
 

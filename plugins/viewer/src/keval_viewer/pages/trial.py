@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import quote, urlencode
 
 import attrs
@@ -10,19 +11,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keval import Failure, Message, Run, RunError, Transcript, Trial
+from keval import Failure, Run, RunError, Transcript, Trial
 from keval.records.end_state import Artifact
 from keval.records.formats import time_span
-from keval.records.trial import TrialKey
+from keval.records.trial import Attempt, TrialKey
 from keval_analysis.neighbours import beside
 from keval_analysis.timeline import timelines
 from keval_replay.recording import traffic_of
 from keval_report.words import one_line, show_command, witnesses
 from keval_viewer.neighbours import by_arm
-from keval_viewer.page import Page, raw_url, rendered, run_of, run_route
+from keval_viewer.page import Page, raw_url, rendered, run_route
 from keval_viewer.pages.review import answer_form
-from keval_viewer.report_page.rendering import readable
-from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
+from keval_viewer.scores import judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, track_of
 
 _LARGEST_TEXT = 1_000_000
@@ -38,17 +38,21 @@ class _Attempt:
     track: Track
     transcript: Transcript
     failure: Failure | None
-    counted: bool = True
+    counted: bool
 
 
-def _trial(request: Request) -> Response:
-    run = run_of(request)
+def _trial(request: Request, run: Run) -> Response:
     key = _key_of(request, run)
     trial, lines = run.trial(key.id), run.scores_of(key.id)
     of_sample, arm = by_arm(run, key.sample), (key.agent, key.condition)
     scores = shown_scores(run, lines, trial.output)
     attempts, problem = _attempts(run, trial)
-    chosen = _chosen(scores, request.query_params.get("read"))
+    told = trial.transcript or Transcript()
+    # What was said in earlier trials of the same conversation.
+    carried = [each for each in told.messages if each.turn < told.carried and each.role != "tool"]
+    # The score whose marks are shown: the one that is asked for, if it has any.
+    wanted = request.query_params.get("read")
+    chosen = next((score for score in scores if score.key == wanted and score.marks), None)
     return rendered(
         request,
         "trial.html",
@@ -64,11 +68,11 @@ def _trial(request: Request) -> Response:
         pieces=pieces_of(trial.output, chosen.marks if chosen else ()),
         spans=spans_of(trial.output, chosen.marks if chosen else ()),
         told=judge_remarks(lines),
-        earlier=[*trial.sample.history, *_carried(trial)],
+        earlier=[*trial.sample.history, *carried],
         facts=[*_facts(trial)],
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
-        sent=_sent_text(run, trial),
+        sent=_text(lambda: run.kept_request(trial.transcript)),
         artifacts={
             each.sha256: f"{raw_url(run, 'artifacts', trial.id)}?{urlencode({'sha256': each.sha256})}"
             for each in _artifacts(trial)
@@ -82,23 +86,20 @@ def _trial(request: Request) -> Response:
     )
 
 
-def _record(request: Request) -> Response:
-    run = run_of(request)
+def _record(request: Request, run: Run) -> Response:
     return Response(run.trial_line(_key_of(request, run).id), media_type="application/json")
 
 
-def _sent(request: Request) -> Response:
-    run = run_of(request)
+def _sent(request: Request, run: Run) -> Response:
     body = run.kept_request(run.trial(_key_of(request, run).id).transcript)
     if body is None:
         raise HTTPException(404)
     return Response(body, media_type="application/json")
 
 
-def _artifact(request: Request) -> Response:
+def _artifact(request: Request, run: Run) -> Response:
     """Hand an artifact of a trial over as a file to be saved: what an agent wrote is never a page of this server."""
-    run, wanted = run_of(request), request.query_params.get("sha256")
-    trial = run.trial(_key_of(request, run).id)
+    trial, wanted = run.trial(_key_of(request, run).id), request.query_params.get("sha256")
     found = next((each for each in _artifacts(trial) if each.sha256 == wanted), None)
     if found is None or found.sha256 is None or not run.has_blob(found.sha256):
         raise HTTPException(404)
@@ -120,15 +121,17 @@ def _contents(run: Run, trial: Trial) -> dict[str, str]:
         for each in _artifacts(trial)
         if each.sha256 and each.size <= _LARGEST_TEXT and each.media_type.startswith(_TEXTS)
     ]
-    return {sha256: text for sha256 in texts if (text := _content(run, sha256)) is not None}
+    kept = {sha256: _text(partial(run.blob, sha256)) for sha256 in texts if run.has_blob(sha256)}
+    return {sha256: text for sha256, text in kept.items() if text is not None}
 
 
-def _content(run: Run, sha256: str) -> str | None:
-    """Return the text of an artifact, or what is wrong with it; `None` if the run does not keep it."""
+def _text(read: Callable[[], bytes | None]) -> str | None:
+    """Return what is read of a run as a text, or what is wrong with it; `None` if the run does not keep it."""
     try:
-        return run.blob(sha256).decode("utf-8", "replace") if run.has_blob(sha256) else None
+        body = read()
     except RunError as error:
         return str(error)
+    return None if body is None else body.decode("utf-8", "replace")
 
 
 def _key_of(request: Request, run: Run) -> TrialKey:
@@ -146,42 +149,13 @@ def _attempts(run: Run, trial: Trial) -> tuple[list[_Attempt], str]:
         drawn = timelines(trial, traffic_of(run, trial.id))
     except RunError as error:
         drawn, problem = timelines(trial), str(error)
-    *earlier, last = drawn
-    attempts = [
-        _Attempt(
-            line.attempt,
-            f"attempt-{line.attempt}-",
-            track_of(line),
-            attempt.transcript or Transcript(),
-            attempt.failure,
-            attempt.counted,
-        )
-        for line, attempt in zip(earlier, trial.attempts, strict=True)
-    ]
-    shown = _Attempt(last.attempt, "", track_of(last), trial.transcript or Transcript(), trial.failure)
-    return [*attempts, shown], problem
-
-
-def _chosen(scores: Sequence[Shown], wanted: str | None) -> Shown | None:
-    """Return the score whose marks are shown: the one that is asked for, if it has any."""
-    return next((score for score in scores if score.key == wanted and score.marks), None)
-
-
-def _sent_text(run: Run, trial: Trial) -> str | None:
-    """Return the first model request, indented if it is JSON."""
-    try:
-        body = run.kept_request(trial.transcript)
-    except RunError as error:
-        return str(error)
-    if body is None:
-        return None
-    return readable(body.decode("utf-8", "replace"))
-
-
-def _carried(trial: Trial) -> Iterator[Message]:
-    """Yield what was said in earlier trials of the same conversation."""
-    transcript = trial.transcript or Transcript()
-    yield from (each for each in transcript.messages if each.turn < transcript.carried and each.role != "tool")
+    attempts: list[_Attempt] = []
+    ended: list[Attempt | Trial] = [*trial.attempts, trial]
+    for line, each in zip(drawn, ended, strict=True):
+        prefix = "" if each is trial else f"attempt-{line.attempt}-"
+        shown, counted = each.transcript or Transcript(), isinstance(each, Trial) or each.counted
+        attempts.append(_Attempt(line.attempt, prefix, track_of(line), shown, each.failure, counted))
+    return attempts, problem
 
 
 def _facts(trial: Trial) -> Iterator[tuple[str, str]]:

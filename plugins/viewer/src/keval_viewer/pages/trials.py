@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from keval import Run, ScoreLine, Trial
 from keval_report.words import display_names
-from keval_viewer.page import Page, number_of, rendered, run_of, run_route, viewer_of
+from keval_viewer.page import Page, number_of, rendered, run_route, viewer_of
 from keval_viewer.report_page.rendering import rounded
 from keval_viewer.runs import read_ahead
 
@@ -25,8 +25,7 @@ _MOST_ASKED = 200
 _Value: TypeAlias = float | Literal["n"] | None
 
 
-def _trials(request: Request) -> Response:
-    run = run_of(request)
+def _trials(request: Request, run: Run) -> Response:
     start = number_of(request, "from") or 0
     first = [*islice(run.trials(), start, start + _AT_FIRST)]
     total = run.count_trials()
@@ -41,8 +40,7 @@ def _trials(request: Request) -> Response:
     )
 
 
-def _table(request: Request) -> Response:
-    run = run_of(request)
+def _table(request: Request, run: Run) -> Response:
     table = viewer_of(request).runs.derived(run, "trials", trial_table)
     return Response(table, media_type="application/json", background=BackgroundTask(read_ahead, run))
 
@@ -107,14 +105,6 @@ def _scores(
     return values
 
 
-def _tokens(trial: Trial) -> int | None:
-    """Return the tokens of an answer, in and out; `None` if either is unknown."""
-    usage = trial.transcript and trial.transcript.usage
-    if not usage or usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.input_tokens + usage.output_tokens
-
-
 def _calls(trial: Trial) -> int | None:
     """Return how many tools an answer called; `None` if its agent does not tell them all."""
     transcript = trial.transcript
@@ -129,7 +119,7 @@ _COLUMNS: Mapping[str, Callable[[Trial], Any]] = {
     "failure": lambda trial: trial.failure and trial.failure.kind,
     "retried": lambda trial: len(trial.attempts),
     "seconds": lambda trial: trial.transcript and rounded(trial.transcript.duration),
-    "tokens": _tokens,
+    "tokens": lambda trial: trial.transcript and trial.transcript.usage.total,
     "calls": _calls,
 }
 """The columns that a trial fills by itself."""

@@ -122,4 +122,4 @@ def _digest(text: str) -> str:
 @cache
 def resource(name: str) -> str:
     """Return a file that pages are made with, such as `page.css`."""
-    return files("keval_viewer.report_page").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("keval_viewer.report_page").joinpath("static", name).read_text(encoding="utf-8")

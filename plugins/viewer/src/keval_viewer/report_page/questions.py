@@ -14,7 +14,6 @@ from keval import Message, ScoreLine, ToolCall, Trial
 from keval.records.formats import counted, number, signed, time_span
 from keval.records.scores import Scorer
 from keval_analysis.findings.reviews import JudgeAgreementWithPeople
-from keval_analysis.outline import OutlineQuestion
 from keval_analysis.question_comparisons import QuestionComparison, Tile
 from keval_report.report import Report
 from keval_report.words import show_command
@@ -95,7 +94,9 @@ def questions(report: Report) -> Markup:
 
 def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[Markup]:
     """Yield the table of questions in parts. With `kept`, the answers are embedded beside it."""
-    columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
+    shown = {tile.scorer for each in report.comparisons for tiles in each.tiles.values() for tile in tiles}
+    # The heat map has a column for each scorer of a tile, in the order of the run's metrics.
+    columns = {scorer: column for column, scorer in enumerate(each for each in report.names if each in shown)}
     total = len(report.outline.questions)
     width = max(1, len(columns)) * PITCH
     figures = [*_figures(report, columns)]
@@ -103,9 +104,8 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         render(
             "question.html",
             question=question,
-            asked=_asked(question),
+            most_asked=_MOST_ASKED,
             cells=[_cells(report, comparison, index, columns) for comparison in report.comparisons],
-            notes=[*_notes(question)],
             figures=figures,
             width=width,
             compared=report.comparisons[0].against is not None,
@@ -113,14 +113,17 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         for index, question in enumerate(report.outline.questions)
     )
     labels = metadata_keys(report.outline.questions)
+    places: dict[object, int] = {arm: place for place, arm in enumerate(report.arms)}
+    # The figures that are shown first are those of the metric that the arms are ranked by, or of the first one.
+    chosen = next((place for scorer, place in columns.items() if scorer[0] in report.plain_table.by), 0)
     return parts(
         "questions.html",
         comparisons=report.comparisons,
         columns=[report.names[scorer] for scorer in columns],
         figures=figures,
-        chosen=_chosen(report, columns),
+        chosen=chosen,
         width=width,
-        arms=embedded([[_place(report, each.arm), _place(report, each.against)] for each in report.comparisons]),
+        arms=embedded([[places.get(each.arm), places.get(each.against)] for each in report.comparisons]),
         first=[*islice(rows, _AT_FIRST)],
         others=embedded_items(map(str, rows)),
         labels=labels,
@@ -128,12 +131,6 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         kept=kept,
         total=total,
     )
-
-
-def _scorers(report: Report) -> list[Scorer]:
-    """Return the scorers that the heat map has a column for, in the order of the run's metrics."""
-    shown = {tile.scorer for each in report.comparisons for tiles in each.tiles.values() for tile in tiles}
-    return [scorer for scorer in report.names if scorer in shown]
 
 
 def _cells(report: Report, comparison: QuestionComparison, index: int, columns: Mapping[Scorer, int]) -> _Cells:
@@ -147,20 +144,6 @@ def _cells(report: Report, comparison: QuestionComparison, index: int, columns: 
     worse = comparison.worst(index) if comparison.against is None or comparison.got_worse(index) else None
     better = comparison.best(index) if comparison.got_better(index) else None
     return _Cells(tile_paths(tiles, columns), "\n".join(map(told, tiles)), told(worse), told(better))
-
-
-def _asked(question: OutlineQuestion) -> str:
-    asked = " ".join(question.asked.split())
-    return asked if len(asked) <= _MOST_ASKED else f"{asked[:_MOST_ASKED]} …"
-
-
-def _notes(question: OutlineQuestion) -> Iterator[str]:
-    if question.failed:
-        yield f"{question.failed} failed"
-    if question.unscored:
-        yield f"{question.unscored} unscored"
-    if question.claims:
-        yield f"{question.claims} unverified claim{'' if question.claims == 1 else 's'}"
 
 
 def _entries(
@@ -187,11 +170,6 @@ def _entries(
         }
 
 
-def _place(report: Report, arm: tuple[str, str] | None) -> int | None:
-    """Return which of the run's arms this is."""
-    return None if arm is None else report.arms.index(arm)
-
-
 def _figures(report: Report, scorers: Collection[Scorer]) -> Iterator[tuple[str, str]]:
     """Yield the columns of figures that the table has, each with what it shows."""
     if scorers:
@@ -200,11 +178,6 @@ def _figures(report: Report, scorers: Collection[Scorer]) -> Iterator[tuple[str,
         yield "spread", "the standard deviation over all trials of a question, of every arm"
     if scorers and report.comparisons[0].against is not None:
         yield "effect", "the difference to the other arm"
-
-
-def _chosen(report: Report, scorers: Sequence[Scorer] | Mapping[Scorer, int]) -> int:
-    """Return the metric whose figures are shown first: the one that the run's arms are ranked by, or the first."""
-    return next((place for place, scorer in enumerate(scorers) if scorer[0] in report.plain_table.by), 0)
 
 
 @attrs.frozen

@@ -187,34 +187,14 @@ def environment(loader: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "chance": chance,
-        "count": _counted,
-        "dollars": dollars,
-        "formatted": formatted,
-        "given_words": given_words,
-        "kept_words": kept_words,
-        "label": _label,
-        "number": number,
-        "one_line": one_line,
-        "percent": percent,
-        "pretty": _pretty,
-        "readable": readable,
-        "shortened": _shortened,
-        "short_number": short_number,
-        "signed": signed,
-        "span": time_span,
-        "verdict_word": verdict_word,
-    }
-    environment.globals |= {
-        "anchor": anchor,
-        "expense": expense,
-        "expense_interval": expense_interval,
-        "interval": interval,
-        "PITCH": PITCH,
-        "TILE": TILE,
-        "TITLES": TITLES,
-    }
+    filters: tuple[Any, ...] = (chance, dollars, formatted, given_words, kept_words, number, one_line, percent)
+    filters += (readable, short_number, signed, verdict_word)
+    environment.filters |= {each.__name__: each for each in filters}
+    environment.filters |= dict[str, Any](
+        count=_counted, label=_label, pretty=_pretty, shortened=_shortened, span=time_span
+    )
+    environment.globals |= {each.__name__: each for each in (anchor, expense, expense_interval, interval)}
+    environment.globals |= {"PITCH": PITCH, "TILE": TILE, "TITLES": TITLES}
     return environment
 
 
