@@ -15,7 +15,7 @@ def test_the_index_has_every_decision_once_by_its_title() -> None:
     index = (FOLDER / "README.md").read_text(encoding="utf-8")
     titles = [path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for path in DECISIONS]
 
-    rows = re.findall(r"^\| \[(.+)\]\((.+)\) \|", index, re.MULTILINE)
+    rows = re.findall(r"^- \[(.+)\]\((.+)\)$", index, re.MULTILINE)
 
     assert list(zip(titles, [path.name for path in DECISIONS], strict=True)) == rows
 

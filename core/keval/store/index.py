@@ -1,7 +1,13 @@
 """The index of a file of lines: where the lines of each trial begin, by the trial's place among all of its run.
 
-It lies beside its file, and is derived from it. Only who holds the run's lock writes it. docs/decisions/0002 has its
-format. An index that is torn, of another file, of another state of it or another order is not used, but the file.
+It lies beside its file, and is derived from it. Only who holds the run's lock writes it. An index that is torn, of
+another file, of another state of it or another order is not used, but the file.
+
+It has unsigned 64-bit numbers in the machine's order of bytes. Five come first: the format (`keval-1` and a newline,
+highest byte first), a digest of the order of trials, the file's size in bytes and its time of change in nanoseconds,
+and the number of entries. An entry is the rank of a trial, by repetition, sample, condition and agent, and twice the
+byte at which its lines begin, plus 1 if it failed. Entries are sorted by rank. While trials are added, size, time and
+number are 0, and entries are in the order of the file.
 """
 
 from __future__ import annotations

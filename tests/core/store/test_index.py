@@ -26,7 +26,7 @@ execution: {num_repetitions: 3, seed: 4}
 """
 IDS = ("a", "b/1", "ü")
 HEAD = 5
-"""Numbers before the first entry, as docs/decisions/0002-run-directory.md says."""
+"""Numbers before the first entry, as the module says."""
 
 
 @pytest.fixture
