@@ -19,8 +19,9 @@ from tests.conftest import Project, serve_here
 from tests.docs.test_snippets import AGENTS, FILE
 
 PAGES = sorted(AGENTS.glob("*.md"))
+FRAMEWORKS = AGENTS / "frameworks.md"
 RECIPES = {"langgraph": "langchain", "openai-agents": "openai-agents", "pydantic-ai": "pydantic-ai-slim"}
-"""The pages about frameworks, and the package that each of them needs, which is installed apart."""
+"""The agents of the page about frameworks, and the package that each of them needs, which is installed apart."""
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PORT = re.compile(r"http://127\.0\.0\.1:(\d+)")
 
@@ -50,7 +51,7 @@ def running(command: Sequence[str], folder: Path, port: int) -> Iterator[None]:
             server.terminate()
 
 
-WHOLE = [page for page in PAGES if "eval.yaml" in files_of(page) and page.stem not in RECIPES]
+WHOLE = [page for page in PAGES if "eval.yaml" in files_of(page) and page != FRAMEWORKS]
 
 
 @pytest.mark.parametrize("page", WHOLE, ids=lambda page: page.stem)
@@ -83,12 +84,13 @@ def test_an_agent_of_a_framework_uses_the_tools_and_tells_nothing(
     if not any(metadata.distributions(name=RECIPES[name])):
         pytest.skip("the frameworks of recipes are installed apart")
     serve_here(monkeypatch)
-    files = files_of(AGENTS / f"{name}.md")
+    files = files_of(FRAMEWORKS)
     project.write(**{file.replace(".", "_"): text for file, text in files.items()})
 
-    outcome = project.keval("run", "eval.yaml")
+    outcome = project.keval("run", "eval.yaml", "--agent", name)
 
-    assert (0, True) == (outcome.code, len(files["my_agent.py"].splitlines()) <= 30), outcome.stderr
+    assert 0 == outcome.code, outcome.stderr
+    assert all(len(text.splitlines()) <= 30 for text in files.values())
     without, with_weather = sorted(project.lines("trials.jsonl"), key=lambda trial: str(trial["condition"]))
     assert ([], 1) == (without["transcript"]["tool_calls"], without["transcript"]["model_calls"])
     told = with_weather["transcript"]
