@@ -85,15 +85,15 @@ def ranked(report: Report, sample: str, choice: Choice) -> Ranked:
                 found[number] = tile
         order = sorted(found, key=lambda number: (found[number].share, number))
         order += [number for number in range(len(questions)) if number not in found]
-    names = [questions[number].id for number in order]
+    placed = in_order([questions[number].id for number in order], sample, choice)
+    tile = found.get(order[placed.place - 1])
+    if tile is None:
+        return placed
+    return attrs.evolve(placed, told=(report.names[tile.scorer], tile.value), share=tile.share)
+
+
+def in_order(names: Sequence[str], sample: str, choice: Choice) -> Ranked:
+    """Return where a sample stands in this order. Raises ValueError: it is not there."""
     place = names.index(sample)
-    tile = found.get(order[place])
-    return Ranked(
-        choice,
-        names[place - 1] if place else None,
-        names[place + 1] if place + 1 < len(names) else None,
-        place + 1,
-        len(names),
-        None if tile is None else (report.names[tile.scorer], tile.value),
-        0.0 if tile is None else tile.share,
-    )
+    previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
+    return Ranked(choice, previous, following, place + 1, len(names))

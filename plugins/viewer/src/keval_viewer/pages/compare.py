@@ -40,8 +40,8 @@ _KEPT = 8
 def _of_one_run(request: Request, run: Run) -> Response:
     arms = arms_of(run)
     names = _names(arms)
-    baseline = next(name for name, arm in names.items() if arm.condition == run.manifest.baseline)
     asked = request.query_params
+    baseline = next(name for name, arm in names.items() if arm.condition == run.manifest.baseline)
     against = asked.get("against", baseline)
     arm = asked.get("arm", next((name for name in names if name != against), against))
     pair = _pair(request, _chosen(names, arm), _chosen(names, against)) if arm != against else None
@@ -50,7 +50,8 @@ def _of_one_run(request: Request, run: Run) -> Response:
 
 
 def _of_runs(request: Request) -> Response:
-    runs = [_run(request, name) for name in request.query_params.getlist("run")]
+    named = (name.rpartition("/") for name in request.query_params.getlist("run"))
+    runs = [viewer_of(request).runs.find(evaluation, run) for evaluation, _, run in named]
     if len(runs) < 2 or len({run.path for run in runs}) < len(runs):
         raise HTTPException(400, "Choose two different runs or more in the table of all runs to compare them.")
     # The oldest is what the others are held against.
@@ -134,11 +135,6 @@ def _chosen(names: dict[str, RunArm], name: str) -> RunArm:
     if name not in names:
         raise HTTPException(404, f"There is no arm {name!r}; there are: {', '.join(names)}.")
     return names[name]
-
-
-def _run(request: Request, name: str) -> Run:
-    evaluation, _, run = name.rpartition("/")
-    return viewer_of(request).runs.find(evaluation, run)
 
 
 def _pair_url(first: Run, run: Run, arm: str, against: str) -> str:

@@ -71,19 +71,17 @@ def _history(request: Request) -> Response:
         evaluation=evaluation,
         effects=choice.effects,
         table=table,
-        metrics=[*_metrics(table)] if table else [],
+        # The metrics that can be followed, the one that is first: as a URL names them, and for people.
+        metrics=[
+            (f"{metric}@{judge}" if judge else metric, told)
+            for (metric, judge), told in ({table.trend.scorer: table.metric, **table.others}.items() if table else ())
+        ],
         lines=[_line(row, runs) for row in table.rows] if table else [],
         left_out=[*left_out_texts(left_out)],
         root=runs.root,
         every=every_url(request),
         **(_drawn(table, runs) if table else {}),
     )
-
-
-def _metrics(table: HistoryTable) -> Iterator[tuple[str, str]]:
-    """Yield the metrics that can be followed, the one that is first: as a URL names them, and for people."""
-    for (metric, judge), told in {table.trend.scorer: table.metric, **table.others}.items():
-        yield f"{metric}@{judge}" if judge else metric, told
 
 
 def _drawn(table: HistoryTable, runs: Runs) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import attrs
 import orjson
@@ -54,20 +53,16 @@ async def _play(request: Request) -> Response:
     return rendered(
         request,
         "play.html",
-        play=play,
         session=session,
         latest=session.latest,
         standings=standings,
         edited={label: told for label, told in edited if told},
-        samples=_listed(session, request.query_params.get("search", "")),
-        **_shared(session),
+        samples=_listed(request),
     )
 
 
 async def _samples(request: Request) -> Response:
-    session = _session(request)
-    listed = _listed(session, request.query_params.get("search", ""))
-    return rendered(request, "play_samples.html", play=session.play, samples=listed)
+    return rendered(request, "play_samples.html", play=_session(request).play, samples=_listed(request))
 
 
 async def _question(request: Request) -> Response:
@@ -76,7 +71,7 @@ async def _question(request: Request) -> Response:
     row = session.found(number, request.path_params["question"])
     if row is None:
         raise HTTPException(404)
-    return rendered(request, "play_question.html", row=row, number=number, session=session, **_shared(session))
+    return rendered(request, "play_question.html", row=row, number=number, session=session)
 
 
 async def _condition(request: Request) -> Response:
@@ -85,7 +80,7 @@ async def _condition(request: Request) -> Response:
         text = session.play.condition_yaml(label)
     except ConfigError as error:
         raise HTTPException(404, str(error)) from error
-    return rendered(request, "play_condition.html", label=label, yaml=text, **_shared(session))
+    return rendered(request, "play_condition.html", label=label, yaml=text, session=session)
 
 
 async def _events(request: Request) -> Response:
@@ -95,20 +90,15 @@ async def _events(request: Request) -> Response:
     return event_stream(_session(request).events(start))
 
 
-def _shared(session: PlaySession) -> dict[str, Any]:
-    return {"name": session.play.evaluation.name, "dataset": session.play.evaluation.dataset}
-
-
-def _listed(session: PlaySession, search: str) -> tuple[str, Sequence[Sample], int]:
+def _listed(request: Request) -> tuple[str, Sequence[Sample], int]:
     """Return what was searched for, the first samples that have all of its words, and how many samples there are."""
-    samples, words = session.play.samples, search.casefold().split()
-    found = (sample for sample in samples if all(word in _searched(sample) for word in words))
-    return search, [*islice(found, _MOST_SAMPLES)], len(samples)
+    search, samples = request.query_params.get("search", ""), _session(request).play.samples
 
+    def is_found(sample: Sample) -> bool:
+        text = " ".join((sample.id, *sample.asked, *map(str, sample.metadata.values()))).casefold()
+        return all(word in text for word in search.casefold().split())
 
-def _searched(sample: Sample) -> str:
-    told = " ".join(str(value) for value in sample.metadata.values())
-    return f"{sample.id} {' '.join(sample.asked)} {told}".casefold()
+    return search, [*islice(filter(is_found, samples), _MOST_SAMPLES)], len(samples)
 
 
 def _edited(condition: EditableCondition, original: EditableCondition) -> _Edited | None:
@@ -116,9 +106,9 @@ def _edited(condition: EditableCondition, original: EditableCondition) -> _Edite
     before = {tool.name: tool.description for tool in original.tools}
     changed = [tool for tool in condition.tools if tool.description != before.get(tool.name)]
     tools = {tool.name: word_diff(before.get(tool.name), tool.description) for tool in changed}
-    if condition.system_prompt != original.system_prompt:
-        return _Edited(word_diff(original.system_prompt, condition.system_prompt), tools)
-    return _Edited((), tools) if tools else None
+    is_same = condition.system_prompt == original.system_prompt
+    prompt = [] if is_same else word_diff(original.system_prompt, condition.system_prompt)
+    return None if is_same and not tools else _Edited(prompt, tools)
 
 
 def _field(form: FormData, name: str) -> str:
@@ -127,33 +117,20 @@ def _field(form: FormData, name: str) -> str:
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 
 
-async def _ask(session: PlaySession, form: FormData) -> None:
-    answer = _field(form, "answer").strip() or None
+def _question_of(form: FormData) -> QuestionInput:
+    """Return what a form asks; its facts are JSON. Raises PlayError."""
     if sample := _field(form, "sample"):
-        await session.ask(QuestionInput(sample=sample))
-        return
+        return QuestionInput(sample=sample)
     text = _field(form, "text").strip()
     if not text:
         raise PlayError("there is no question; write one, or choose a sample")
-    await session.ask(QuestionInput(text, answer=answer, facts=_facts(_field(form, "facts"))))
-
-
-def _facts(written: str) -> Mapping[str, Any]:
-    """Return the facts that somebody wrote as JSON. Raises PlayError."""
     try:
-        facts = orjson.loads(written) if written.strip() else {}
+        facts = orjson.loads(_field(form, "facts").strip() or "{}")
     except orjson.JSONDecodeError as error:
         raise PlayError(f"the facts are no JSON: {error}") from error
     if not isinstance(facts, dict):
         raise PlayError('the facts are not a mapping; write {"name": …}')
-    return facts
-
-
-async def _edit(session: PlaySession, form: FormData) -> None:
-    edit = _edit_of(session, form)
-    if not (edit.models or edit.name or edit.system_prompt is not None or edit.descriptions):
-        raise PlayError("nothing was changed; edit a prompt, a description or a model first")
-    await session.edit(edit, again="again" in form)
+    return QuestionInput(text, answer=_field(form, "answer").strip() or None, facts=facts)
 
 
 def _edit_of(session: PlaySession, form: FormData) -> Edit:
@@ -164,7 +141,9 @@ def _edit_of(session: PlaySession, form: FormData) -> Edit:
     label = _field(form, "condition")
     if not label:
         return Edit(models=models)
-    condition = _condition_of(session, label)
+    condition = next((each for each in session.play.conditions if each.label == label), None)
+    if condition is None:
+        raise PlayError(f"there is no condition {label!r}")
     prompt = _field(form, "system_prompt")
     # A prompt in a config often ends with a line break, which a person does not see.
     is_same = prompt.rstrip() == condition.system_prompt.rstrip()
@@ -179,17 +158,10 @@ def _edit_of(session: PlaySession, form: FormData) -> Edit:
     )
 
 
-def _condition_of(session: PlaySession, label: str) -> EditableCondition:
-    for condition in session.play.conditions:
-        if condition.label == label:
-            return condition
-    raise PlayError(f"there is no condition {label!r}")
-
-
 async def _do(action: str, session: PlaySession, form: FormData) -> None:
     match action:
         case "ask":
-            await _ask(session, form)
+            await session.ask(_question_of(form))
         case "again":
             await session.ask_again(_field(form, "column"))
         case "stop":
@@ -201,7 +173,10 @@ async def _do(action: str, session: PlaySession, form: FormData) -> None:
             state, _, label = rest.partition(" ")
             session.switch(kind, label, on=state == "on")
         case "edit":
-            await _edit(session, form)
+            edit = _edit_of(session, form)
+            if not (edit.models or edit.name or edit.system_prompt is not None or edit.descriptions):
+                raise PlayError("nothing was changed; edit a prompt, a description or a model first")
+            await session.edit(edit, again="again" in form)
         case _:
             raise HTTPException(404)
 
@@ -231,7 +206,7 @@ async def _keep(request: Request) -> Response:
             )
         except KevalError as error:
             raise HTTPException(409, str(error)) from error
-    return rendered(request, "play_kept.html", kept=kept, name=session.play.evaluation.name)
+    return rendered(request, "play_kept.html", kept=kept, session=session)
 
 
 def _inside(path: Path, session: PlaySession) -> Path:

@@ -20,7 +20,7 @@ from keval import Run, RunError, Trial
 from keval.records.formats import time_span
 from keval_analysis.neighbours import asked_samples
 from keval_report.words import show_command
-from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, ranked, repetitions_of
+from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, in_order, ranked, repetitions_of
 from keval_viewer.page import Page, number_of, rendered, run_route, sample_url, viewer_of
 from keval_viewer.report_page.arms import pieces_between
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
@@ -111,10 +111,7 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
     runs = viewer_of(request).runs
     is_usual = request.query_params.get("by", "order") == "order"
     if run.is_locked or (is_usual and len(run.known_trials) > _MOST_RANKED and not runs.is_outlined(run)):
-        names = asked_samples(run)
-        place = names.index(sample)
-        previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
-        return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
+        return in_order(asked_samples(run), sample, Choice()), (), ()
     report = runs.report(run)
     compared, metrics = choices_of(report)
     metric = request.query_params.get("metric", "")
@@ -130,10 +127,9 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
 
 def _query(choice: Choice, against: int | None) -> str:
     """Return the query by which another sample's page is shown in the same way."""
-    given = {"by": "order" if choice.comparison is None else str(choice.comparison)}
-    given |= {"metric": choice.metric} if choice.metric else {}
-    given |= {} if against is None else {"against": str(against)}
-    return f"?{urlencode(given)}"
+    by = "order" if choice.comparison is None else choice.comparison
+    given: Mapping[str, object] = {"by": by, "metric": choice.metric, "against": against}
+    return f"?{urlencode({name: value for name, value in given.items() if value not in ('', None)})}"
 
 
 def _round(run: Run, repetition: int, trials: Sequence[Trial | None], against: int | None) -> _Round:
@@ -148,15 +144,11 @@ def _round(run: Run, repetition: int, trials: Sequence[Trial | None], against: i
 
 def _answer(run: Run, trial: Trial, reference: Trial | None, *, is_reference: bool) -> _Answer:
     lines = run.scores_of(trial.id)
-    compared = reference is not None and not is_reference and trial.output and reference.output
-    return _Answer(
-        trial,
-        " · ".join(_effort(trial)),
-        {shown.key: shown for shown in shown_scores(run, lines)},
-        judge_remarks(lines).claims,
-        differing(trial.output, reference.output) if reference is not None and compared else None,
-        is_reference,
-    )
+    wording = None
+    if reference is not None and not is_reference and trial.output and reference.output:
+        wording = differing(trial.output, reference.output)
+    scores = {shown.key: shown for shown in shown_scores(run, lines)}
+    return _Answer(trial, " · ".join(_effort(trial)), scores, judge_remarks(lines).claims, wording, is_reference)
 
 
 def _effort(trial: Trial) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Columns:
                 await self._forget()
                 present, asked_now = [], on
             self._check_budget()
-            posed = await pose(asked, present, self._posed, self.run, self.conversation)
+            posed = await self._pose(asked, present)
             self._posed.append(posed)
             for state in asked_now:
                 self._ask(state, [posed])
@@ -162,6 +162,52 @@ class Columns:
         await asyncio.gather(*(state.leave() for state in self._states.values()))
         if self._present():
             self.conversation += 1
+
+    async def _pose(self, asked: QuestionInput, present: Sequence[PosedQuestion]) -> PosedQuestion:
+        """Make a sample of what is asked after the questions of the `present` conversation, and write it.
+
+        A sample of the dataset that was asked before keeps the facts that it had.
+
+        Raises:
+            PlayError: there is no such sample, or no text.
+            PreflightError: a hook plugin has no facts about it.
+            RunError: it cannot be written.
+        """
+        dataset, is_chosen = self.run.dataset, asked.sample is not None
+        if asked.sample is not None:
+            if asked.sample not in dataset.ids:
+                hint = suggestion(asked.sample, dataset.ids) or f"; the dataset has {len(dataset)} samples"
+                raise PlayError(f"no sample has the id {asked.sample!r}{hint}")
+            again = next((each for each in self._posed if each.is_chosen and each.given.id == asked.sample), None)
+            if again is not None:
+                return attrs.evolve(again, conversation=self.conversation, turn=0, trials=[])
+            given = dataset.named(asked.sample)
+        else:
+            given = self._typed(asked, present, {*dataset.ids, *(each.given.id for each in self._posed)})
+        texts = given.asked if is_chosen else (asked.text,)
+        prepared = await self.run.prepared(given)
+        written = self.run.add_sample(prepared)
+        return PosedQuestion(given, prepared, written, texts, self.conversation, len(present), is_chosen)
+
+    def _typed(self, asked: QuestionInput, present: Sequence[PosedQuestion], taken: Container[str]) -> Sample:
+        """Return what a person typed as a sample: a new one, or a follow-up to the present conversation."""
+        if not asked.text.strip():
+            raise PlayError("there is no question; type one, or choose a sample")
+        answer = asked.answer if asked.answer and asked.answer.strip() else None
+        if not present:
+            first_id = next(name for number in itertools.count(1) if (name := f"q{number}") not in taken)
+            return Sample(first_id, asked.text, answer, facts=asked.facts, metadata=asked.metadata)
+        first, last = present[0].given, present[-1].given
+        return attrs.evolve(
+            last,
+            # Taken if a sample of the dataset began two conversations.
+            id=free_id(f"{first.id}.{len(present) + 1}", taken),
+            answer=answer,
+            turns=(*last.turns, asked.text),
+            facts={**last.facts, **asked.facts},
+            metadata={**last.metadata, **asked.metadata},
+            expect=(),
+        )
 
     def _ask(self, state: _ColumnState, posed: Sequence[PosedQuestion]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
@@ -317,67 +363,6 @@ class PosedQuestion:
     turn: int
     is_chosen: bool = False
     trials: list[str] = attrs.field(factory=list)
-
-
-async def pose(
-    asked: QuestionInput,
-    present: Sequence[PosedQuestion],
-    before: Sequence[PosedQuestion],
-    run: InteractiveRun,
-    conversation: int,
-) -> PosedQuestion:
-    """Make a sample of what is asked, and write it.
-
-    `present` are the questions of the present conversation, and `before` are all of the run. A sample that was asked
-    before keeps the facts that it had.
-
-    Raises:
-        PlayError: there is no such sample, or no text.
-        PreflightError: a hook plugin has no facts about it.
-        RunError: it cannot be written.
-    """
-    if asked.sample is not None:
-        given = _chosen(asked.sample, run)
-        again = next((each for each in before if each.is_chosen and each.given.id == given.id), None)
-        if again is not None:
-            return attrs.evolve(again, conversation=conversation, turn=0, trials=[])
-        return await _posed(given, given.asked, conversation, 0, run, is_chosen=True)
-    if not asked.text.strip():
-        raise PlayError("there is no question; type one, or choose a sample")
-    answer = asked.answer if asked.answer and asked.answer.strip() else None
-    taken = {*run.dataset.ids, *(each.given.id for each in before)}
-    if not present:
-        first_id = next(name for number in itertools.count(1) if (name := f"q{number}") not in taken)
-        given = Sample(first_id, asked.text, answer, facts=asked.facts, metadata=asked.metadata)
-    else:
-        first, last = present[0].given, present[-1].given
-        given = attrs.evolve(
-            last,
-            # Taken if a sample of the dataset began two conversations.
-            id=free_id(f"{first.id}.{len(present) + 1}", taken),
-            answer=answer,
-            turns=(*last.turns, asked.text),
-            facts={**last.facts, **asked.facts},
-            metadata={**last.metadata, **asked.metadata},
-            expect=(),
-        )
-    return await _posed(given, (asked.text,), conversation, len(present), run)
-
-
-async def _posed(
-    given: Sample, texts: tuple[str, ...], conversation: int, turn: int, run: InteractiveRun, *, is_chosen: bool = False
-) -> PosedQuestion:
-    asked = await run.prepared(given)
-    return PosedQuestion(given, asked, run.add_sample(asked), texts, conversation, turn, is_chosen)
-
-
-def _chosen(id: str, run: InteractiveRun) -> Sample:
-    samples = run.dataset
-    try:
-        return samples.named(id)
-    except KeyError:
-        hint = suggestion(id, samples.ids) or f"; the dataset has {len(samples)} samples"
-        raise PlayError(f"no sample has the id {id!r}{hint}") from None
 
 
 def free_id(name: str, taken: Container[str]) -> str:

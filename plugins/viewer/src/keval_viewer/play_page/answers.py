@@ -15,7 +15,7 @@ from keval.records.manifest import ScorerEntry
 from keval.records.models import dollars
 from keval_report.words import display_names, with_units
 from keval_viewer.play import Answer, Column, Question
-from keval_viewer.play_page.progress import Progress, Said, Step, steps_of
+from keval_viewer.play_page.progress import Doing, Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks
 
 Scorer: TypeAlias = tuple[str, str | None]
@@ -97,7 +97,7 @@ class Row:
         return f"All answers are there and scored{told}"
 
 
-def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Progress | None = None) -> Row:
+def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Progress) -> Row:
     """Return a question as it is shown, with a cell for every column that was asked or is on.
 
     `progress` is that of the feed, for answers in flight.
@@ -132,24 +132,16 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
     return Row(question, run, cells, _cost(question.answers))
 
 
-def _cell(
-    column: Column, answer: Answer, grades: Sequence[Grade], telling: set[str], progress: Progress | None
-) -> Cell:
+def _cell(column: Column, answer: Answer, grades: Sequence[Grade], telling: set[str], progress: Progress) -> Cell:
     trial = answer.record
     if trial is None:
-        doing = progress.of(answer.trial) if progress and answer.state == "answering" else None
-        steps = doing.steps if doing else ()
-        text = doing.writing if doing else ""
+        writes = answer.state == "answering"
+        doing = progress.of(answer.trial) if writes else Doing()
+        steps, text = doing.steps, doing.writing
         if not text and steps and isinstance(steps[-1], Said):
             text, steps = steps[-1].text, steps[:-1]
-        return Cell(
-            column=column,
-            answer=answer,
-            steps=steps,
-            text=text,
-            writes=answer.state == "answering",
-            elapsed=max(0.0, time.time() - doing.began) if doing and doing.began else None,
-        )
+        elapsed = max(0.0, time.time() - doing.began) if doing.began else None
+        return Cell(column, answer, steps, text, writes, elapsed)
     transcript = trial.transcript
     return Cell(
         column=column,

@@ -93,12 +93,11 @@ class PlaySession:
 
     def found(self, run: int, id: str) -> Row | None:
         """Return a question by the number of its run, from 1, and its id, or `None`."""
-        if run == len(self.past) + 1:
-            return next((self.row(question) for question in self.play.questions if question.id == id), None)
-        if not 0 < run <= len(self.past):
-            return None
-        past = self.past[run - 1]
-        return next((row_of(each, past.run, past.columns) for each in past.questions if each.id == id), None)
+        play = self.play
+        runs = [*self.past, Past(play.run, play.columns, play.questions)]
+        of = runs[run - 1] if 0 < run <= len(runs) else None
+        asked = next((each for each in of.questions if each.id == id), None) if of is not None else None
+        return None if of is None or asked is None else row_of(asked, of.run, of.columns, self.progress)
 
     @property
     def axes(self) -> Iterator[Axis]:

@@ -126,10 +126,8 @@ def _without_interval(effect: Effect) -> Effect:
 def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> Standing:
     if arm is None or arm.mean is None:
         return Standing("–")
-    spread = ""
-    if arm.ci_low is not None and arm.ci_high is not None:
-        spread = interval(arm.ci_low, arm.ci_high)
-    return _with_difference(Standing(number(arm.mean), spread, arm.n if arm.n != questions else None), effect, 2)
+    spread, n = interval(arm.ci_low, arm.ci_high), arm.n if arm.n != questions else None
+    return _with_difference(Standing(number(arm.mean), spread, n), effect, 2)
 
 
 def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
