@@ -16,6 +16,7 @@ from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import Problem
 from keval.records.interventions import Intervention
+from keval.records.manifest import Manifest
 from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale, Scorer
 from keval.records.servers import Sharing
@@ -122,9 +123,9 @@ class Scorers:
         kinds = kinds_of(judge.plugin)
         return [rubric for rubric in self.rubrics if rubric.kind in kinds]
 
-    def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
-        """Return how often each scorer grades an answer: a metric once, a judge as in `earlier` or `of_judges`."""
-        known = earlier or {}
+    def repetitions(self, of_judges: int, before: Manifest | None = None) -> dict[Scorer, int]:
+        """Return how often each scorer grades an answer: a metric once, a judge as `before`, or else `of_judges`."""
+        known = {entry.scorer: entry.repetitions for entry in before.scorers} if before else {}
         return {scorer: 1 if scorer[1] is None else known.get(scorer, of_judges) for scorer in self.scales()}
 
     def components(self) -> list[Component]:

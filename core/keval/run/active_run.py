@@ -23,6 +23,7 @@ from keval.config.evaluation import Budget
 from keval.config.secrets import learn_config
 from keval.errors import RunError
 from keval.execute.admission import Stop, StoppedError
+from keval.execute.bringup.description import describe_starts
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.limits import RunLimits
@@ -41,7 +42,7 @@ from keval.seams import registry
 from keval.seams.distribution import Crew, PackedScores, Worker
 from keval.seams.hooks import HookPlugin, Hooks, RunWatcher
 from keval.seams.traffic import FrameWriter
-from keval.seams.use_meter import RunBudget
+from keval.seams.use_meter import RunBudget, Unbounded
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
@@ -80,15 +81,12 @@ class RunBackend:
     is_live: bool = True
 
 
-@attrs.define(eq=False)
-class ActiveRun:
-    """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
+@attrs.frozen(eq=False)
+class RunStart:
+    """What is known of the work on a run when it begins. What is brought up for it is held by `scope`.
 
-    `samples` are those that are asked otherwise than they are written, by id. `starts_before` are the processes of
-    servers that a run that goes on had started. `recording` writes the traffic that is kept. `crew` are the workers
-    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a run that
-    may end early needs no further trial. `earlier` are the seconds that the run was worked on before; `None` if that is
-    unknown.
+    `watchers` are those that packages add. `limits` and `budget` are those of the config; a replay has no budget, and a
+    `backend` of its own.
     """
 
     plan: Plan | ScoringPlan
@@ -98,26 +96,13 @@ class ActiveRun:
     watchers: Sequence[RunWatcher]
     budget: Budget
     limits: RunLimits
-    started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
-    earlier: float | None = 0.0
-    samples: dict[str, Sample] = attrs.field(factory=dict)
-    starts_before: tuple[ServerStartsEntry, ...] = ()
     backend: RunBackend = RunBackend()
-    crew: Crew | None = None
-    crew_grader: Callable[[Lacks], TrialGrader] | None = None
-    has_ended: Callable[[], bool] | None = None
-    ready: Ready = attrs.field(init=False)
-    prices: Mapping[str, Price] = attrs.field(init=False)
-    writer: RunWriter = attrs.field(init=False)
-    spec: ScoringSpec = attrs.field(init=False)
-    manifest: Manifest = attrs.field(init=False)
-    run_budget: RunBudget = attrs.field(init=False)
-    recording: FrameWriter | None = attrs.field(default=None, init=False)
-    _began: float = attrs.field(factory=time.perf_counter, init=False)
+    at: datetime = attrs.field(factory=lambda: datetime.now(UTC))
+    clock: float = attrs.field(factory=time.perf_counter)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[ActiveRun]:
+    async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[RunStart]:
         """Begin to work on a run; what is brought up for it is closed at the end."""
         watching = {f"keval/{each.name}": registry.load(each)() for each in registry.components("keval.run_watchers")}
         watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, *watching.items())]
@@ -138,42 +123,27 @@ class ActiveRun:
         """What replaces secrets in all that is written."""
         return self.options.redactor
 
-    @property
-    def run(self) -> Run:
-        """The run, for reading; it has what was written until now."""
-        return self.writer.run
-
-    @property
-    def elapsed(self) -> float | None:
-        """The seconds that the run was worked on until now."""
-        return None if self.earlier is None else round(self.earlier + time.perf_counter() - self._began, 3)
-
-    def trial_begins(self, key: TrialKey) -> None:
-        """Tell who watches the run that a trial begins."""
-        for watcher in self.watchers:
-            watcher.begins(key)
-
-    def create(self, root: Path) -> None:
-        """Make a directory for the run. Raises PreflightError when that cannot be made."""
-        self.writer = RunWriter.create(root, self.plan.evaluation.folder, self.started)
+    def create(self, root: Path) -> RunWriter:
+        """Make a directory for a new run. Raises PreflightError when that cannot be made."""
+        return RunWriter.create(root, self.plan.evaluation.folder, self.at)
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
+    async def writing(self, writer: RunWriter) -> AsyncIterator[None]:
         """Keep other processes from writing to the run, and tell those who look at it what it does. Raises RunError."""
-        with self.locked():
+        with self.locked(writer):
             async with AsyncExitStack() as stack:
                 for watcher in self.watchers:
-                    await stack.enter_async_context(watcher.publishing(self.writer.path, self.hooks, self.redact))
+                    await stack.enter_async_context(watcher.publishing(writer.path, self.hooks, self.redact))
                 yield
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, writer: RunWriter) -> Iterator[None]:
         """Keep other processes from writing to the run, and stop it if one on another machine does nevertheless.
 
         An error that ends the run is raised as it is, where a task group wraps it. Raises RunError.
         """
         loop = asyncio.get_running_loop()
-        with self.writer.locked(lambda: loop.call_soon_threadsafe(self.options.stop.ask)):
+        with writer.locked(lambda: loop.call_soon_threadsafe(self.options.stop.ask)):
             try:
                 yield
             except ExceptionGroup as error:
@@ -184,9 +154,93 @@ class ActiveRun:
                     raise first from None
                 raise
 
+
+@attrs.frozen
+class BroughtUp:
+    """What a run needs, up and running, and what its models cost, as `find_prices` returns it."""
+
+    ready: Ready
+    prices: Mapping[str, Price]
+
+
+@attrs.define(eq=False)
+class ActiveRun:
+    """A run in progress, which is up and described. `keval.run.steps.describe` makes one.
+
+    `manifest` is what will be written of it; hook plugins may set another one. `samples` are those that are asked
+    otherwise than they are written, by id. `earlier` are the seconds that the run was worked on before, `None` if that
+    is unknown, and `starts_before` the processes of servers that it had started.
+
+    What a part of the run has is set for that part. `recording` writes the traffic that is kept. `crew` are the workers
+    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a run that
+    may end early needs no further trial.
+    """
+
+    start: RunStart
+    writer: RunWriter
+    ready: Ready
+    spec: ScoringSpec
+    manifest: Manifest
+    samples: dict[str, Sample] = attrs.field(factory=dict)
+    earlier: float | None = 0.0
+    starts_before: tuple[ServerStartsEntry, ...] = ()
+    run_budget: RunBudget = attrs.field(factory=Unbounded, init=False)
+    recording: FrameWriter | None = attrs.field(default=None, init=False)
+    crew: Crew | None = attrs.field(default=None, init=False)
+    crew_grader: Callable[[Lacks], TrialGrader] | None = attrs.field(default=None, init=False)
+    has_ended: Callable[[], bool] | None = attrs.field(default=None, init=False)
+
+    @property
+    def plan(self) -> Plan | ScoringPlan:
+        """What is run, or what a finished run is scored by."""
+        return self.start.plan
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hook plugins of the plan and of who watches the run."""
+        return self.start.hooks
+
+    @property
+    def redact(self) -> Redactor:
+        """What replaces secrets in all that is written."""
+        return self.start.redact
+
+    @property
+    def run(self) -> Run:
+        """The run, for reading; it has what was written until now."""
+        return self.writer.run
+
+    @property
+    def elapsed(self) -> float | None:
+        """The seconds that the run was worked on until now."""
+        return None if self.earlier is None else round(self.earlier + time.perf_counter() - self.start.clock, 3)
+
+    def trial_begins(self, key: TrialKey) -> None:
+        """Tell who watches the run that a trial begins."""
+        for watcher in self.start.watchers:
+            watcher.begins(key)
+
+    def amend(self, **entries: Any) -> None:
+        """Replace entries of the manifest, which is not written yet."""
+        self.manifest = attrs.evolve(self.manifest, **entries)
+
     def record_from(self, since: str) -> None:
         """Note that the run is recorded from a time on."""
-        self.manifest = attrs.evolve(self.manifest, recording=RecordingEntry(since))
+        self.amend(recording=RecordingEntry(since))
+
+    def count_starts(self) -> None:
+        """Note which processes of servers were started until now."""
+        if isinstance(self.plan, Plan):
+            self.amend(server_starts=describe_starts(self.plan, self.ready, self.starts_before))
+
+    def conclude(self, stopped: str, elapsed: float | None) -> None:
+        """Note how the run ended and what was used for it, and write the manifest. Raises RunError."""
+        self.amend(stopped=stopped or None, elapsed=elapsed)
+        self.count_starts()
+        if self.crew is not None:
+            self.amend(workers=(*self.manifest.workers, *self.crew.workers))
+        self.manifest = self.start.backend.concluded(self.manifest)
+        self.writer.write_manifest(self.manifest)
 
     def grader(self, lacks: Lacks) -> AbstractContextManager[TrialGrader]:
         """Return what makes the scores that trials lack."""
@@ -203,7 +257,7 @@ class ActiveRun:
             run_budget=self.run_budget,
             counterpart=finished.counterpart,
             keep=(lambda _, frame: recording.write(frame)) if recording else None,
-            judging=self.backend.judge,
+            judging=self.start.backend.judge,
         )
 
     def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:

@@ -6,15 +6,18 @@ lacks, and a finished run that is scored again those without agents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from keval.errors import RunError
 from keval.plan.plan import Plan, ScoringPlan
 from keval.run import steps
-from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.active_run import ActiveRun, RunOptions, RunStart
 from keval.run.conclusion import Summary, unsealed
 from keval.seams import registry
 from keval.seams.distribution import CrewExecutor, CrewOpener
@@ -32,16 +35,16 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
     to stop while trials were run.
     """
     options = options or RunOptions()
-    async with ActiveRun.open(plan, options) as run:
-        crew = _crew(run, is_new=True)
-        await steps.bring_up(run, recorded=options.record)
-        run.create(root)
-        await steps.freeze(run, plan.samples)
-        async with run.writing():
-            steps.describe(run, plan)
+    async with RunStart.open(plan, options) as start:
+        open_crew = _crew_opener(plan)
+        up = await steps.bring_up(start, recorded=options.record)
+        writer = start.create(root)
+        asked = await steps.freeze(start, writer, plan.samples)
+        async with start.writing(writer):
+            run = steps.describe(start, writer, up, plan, asked=asked)
             if options.record:
-                run.record_from(run.started.isoformat(timespec="seconds"))
-            async with crew:
+                run.record_from(start.at.isoformat(timespec="seconds"))
+            async with open_crew(run, True):
                 return run.run, await steps.complete(run, plan)
 
 
@@ -58,20 +61,18 @@ async def resume_run(
     from keval.run.resumption import check_resumable, set_failures_aside  # only a run that goes on needs it
 
     options = options or RunOptions()
-    async with ActiveRun.open(plan, options) as run:
-        run.writer = RunWriter(earlier.path)
-        async with run.writing():
-            before, frozen = run.run.manifest, run.run.samples
+    async with RunStart.open(plan, options) as start:
+        writer = RunWriter(earlier.path)
+        async with start.writing(writer):
+            before, frozen = writer.run.manifest, writer.run.samples
             check_resumable(earlier.path, before, extended=resumption.extended)
-            run.earlier = before.elapsed
             recorded = options.record or before.recording is not None
-            done = run.run.known_trials
+            done = writer.run.known_trials
             looked_at = len(frozen.ids) if len(done) >= before.trials else None
             done = done.answered if resumption.retry_failed else done
-            await steps.bring_up(run, recorded=recorded, before=before, done=done)
+            up = await steps.bring_up(start, recorded=recorded, before=before, done=done)
             del done  # which may be large
-            run.started = datetime.now(UTC)
-            steps.describe(run, plan, before)
+            run = steps.describe(attrs.evolve(start, at=datetime.now(UTC)), writer, up, plan, before)
             new, changed = resumption.compare(before, run.manifest, frozen, plan.samples, run.redact)
             if changed and not resumption.force:
                 raise RunError(resumption.refusal(earlier.path, changed))
@@ -83,7 +84,7 @@ async def resume_run(
             run.manifest = resumption.manifest(before, run.manifest, retried, changed, looked_at)
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
-            async with _crew(run):
+            async with _crew_opener(plan)(run, False):
                 return run.run, await steps.complete(run, plan, done=run.run.known_trials, missing=True)
 
 
@@ -103,23 +104,26 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
-    async with ActiveRun.open(plan, options or RunOptions()) as run:
-        run.writer = RunWriter(finished.path)
-        async with run.writing():
-            before = run.run.manifest
-            await steps.bring_up(run, recorded=before.recording is not None, before=before)
-            before = unsealed(run.run)
-            steps.describe_again(run, before, judge_repetitions)
+    async with RunStart.open(plan, options or RunOptions()) as start:
+        writer = RunWriter(finished.path)
+        async with start.writing(writer):
+            before = writer.run.manifest
+            up = await steps.bring_up(start, recorded=before.recording is not None, before=before)
+            run = steps.describe_again(start, writer, up, unsealed(writer.run), judge_repetitions)
             steps.watch_spending(run)
-            async with _crew(run):
+            async with _crew_opener(plan)(run, False):
                 with steps.keep_recording(run):
                     await steps.score(run, missing=missing)
                     return run.run, steps.summarise(run)
 
 
-def _crew(run: ActiveRun, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
-    """Return what brings up workers elsewhere for a block, if the executor has such. Raises PluginError at once."""
-    if not isinstance(run.plan.executor.plugin, CrewExecutor):
-        return nullcontext()
+def _crew_opener(plan: Plan | ScoringPlan) -> Callable[[ActiveRun, bool], AbstractAsyncContextManager[None]]:
+    """Return what brings up workers elsewhere for a block, if the executor has such. Raises PluginError.
+
+    It is given the run, and whether that is new.
+    """
+    executor = plan.executor.plugin
+    if not isinstance(executor, CrewExecutor):
+        return lambda run, is_new: nullcontext()
     opener: CrewOpener = registry.load(registry.find("keval.crews", "remote"))
-    return opener(run, run.plan.executor.plugin, is_new=is_new)
+    return lambda run, is_new: opener(run, executor, is_new=is_new)

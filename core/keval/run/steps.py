@@ -16,7 +16,7 @@ from keval.config.evaluation import Budget, failure_limit
 from keval.config.secrets import learn_endpoints
 from keval.errors import RunError
 from keval.execute.admission import Admission
-from keval.execute.bringup.description import RunDescriber, describe_starts, listing_blobs
+from keval.execute.bringup.description import RunDescriber, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
 from keval.execute.local import Local
 from keval.execute.models.exchange import endpoints_by_model, endpoints_of
@@ -24,88 +24,103 @@ from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest, Rates
-from keval.records.scores import Scorer
 from keval.records.trial import Sample, TrialKey
-from keval.run.active_run import ActiveRun
+from keval.run.active_run import ActiveRun, BroughtUp, RunStart
 from keval.run.conclusion import PlainSummary, Summary, conclude, sealed
 from keval.score.backlog import UNSCORED, Backlog, late_judges
 from keval.score.scoring import ScoredTrial, rate_agents, rubric_digest, scorer_digests
 from keval.seams import registry
 from keval.seams.distribution import CrewExecutor, Job
 from keval.seams.traffic import recorder
-from keval.seams.use_meter import Unbounded
 from keval.store.journal import Journal
 from keval.store.run import Run
 from keval.store.scores import ScoringSpec
+from keval.store.writer import RunWriter
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
 async def bring_up(
-    run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None, done: Collection[TrialKey] = ()
-) -> None:
+    start: RunStart, *, recorded: bool = False, before: Manifest | None = None, done: Collection[TrialKey] = ()
+) -> BroughtUp:
     """Start what the plan needs, and find what models cost.
 
     Of a run that goes on, `before` is the manifest, and `done` are the trials that are not run again. Raises
     PreflightError.
     """
-    plan, traffic = run.plan, recorder(run.redact) if recorded else None
+    plan, traffic = start.plan, recorder(start.redact) if recorded else None
     if isinstance(plan, Plan):
-        run.ready = await preflight(
+        ready = await preflight(
             plan,
-            run.scope,
-            run.redact,
-            run.hooks,
+            start.scope,
+            start.redact,
+            start.hooks,
             done=done,
             trials_elsewhere=isinstance(plan.executor.plugin, CrewExecutor),
             traffic=traffic,
-            limits=run.limits,
+            limits=start.limits,
         )
     else:
-        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, traffic=traffic, limits=run.limits)
-    run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
+        ready = await begin_judges(plan, start.scope, start.redact, start.hooks, traffic=traffic, limits=start.limits)
+    return BroughtUp(ready, find_prices(plan.evaluation, plan.askers, ready.endpoints, before))
 
 
-async def freeze(run: ActiveRun, samples: Sequence[Sample]) -> None:
-    """Write the samples of a new run, with what hook plugins know of them. Raises PreflightError, RunError."""
-    with run.writer.freezing(run.redact) as write:
-        await _write_samples(run, samples, write)
+async def freeze(start: RunStart, writer: RunWriter, samples: Sequence[Sample]) -> dict[str, Sample]:
+    """Write the samples of a new run, with what hook plugins know of them; returns those that hold a secret, by id.
+
+    Agents are asked these as the dataset has them, while scorers read what is written. Raises PreflightError, RunError.
+    """
+    with writer.freezing(start.redact) as write:
+        return await _write_samples(start, samples, write)
 
 
 async def add_samples(run: ActiveRun, samples: Sequence[Sample]) -> None:
     """Write further samples of a run that goes on, as `freeze` does. Raises PreflightError, RunError."""
     with run.writer.adding(run.redact) as write:
-        await _write_samples(run, samples, write)
+        run.samples |= await _write_samples(run.start, samples, write)
 
 
-async def _write_samples(run: ActiveRun, samples: Sequence[Sample], write: Callable[[Sample], bool]) -> None:
-    async for sample in run.hooks.with_facts(samples, run.plan.evaluation.execution.max_concurrent):
-        if write(sample):  # agents are asked what the dataset says, and scorers read what is written
-            run.samples[sample.id] = sample
+async def _write_samples(
+    start: RunStart, samples: Sequence[Sample], write: Callable[[Sample], bool]
+) -> dict[str, Sample]:
+    with_facts = start.hooks.with_facts(samples, start.plan.evaluation.execution.max_concurrent)
+    return {sample.id: sample async for sample in with_facts if write(sample)}
 
 
-def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None:
-    """Make the manifest of a run that begins now. Scorers grade as often as in `before`, if the run goes on."""
+def describe(
+    start: RunStart,
+    writer: RunWriter,
+    up: BroughtUp,
+    plan: Plan,
+    before: Manifest | None = None,
+    *,
+    asked: Mapping[str, Sample] | None = None,
+) -> ActiveRun:
+    """Make a run of a plan that is up, with its manifest, which is not written yet.
+
+    If it goes on, scorers grade as often as in the manifest `before`. `asked` are the samples that `freeze` returned.
+    """
     agents = {agent.label: agent.characteristics for agent in plan.agents}
-    run.manifest = _describer(run, agents, _repetitions(before)).begun(plan, run.ready, run.run.id, run.started)
-    run.starts_before = before.server_starts if before is not None else ()
-    count_starts(run, plan)
+    describer = _describer(start, up, agents, before)
+    manifest = describer.begun(plan, up.ready, writer.run.id, start.at)
+    run = ActiveRun(start, writer, up.ready, describer.spec, manifest, {**(asked or {})})
+    if before is not None:
+        run.earlier, run.starts_before = before.elapsed, before.server_starts
+    run.count_starts()
     run.hooks.step("keval_run_described", run=run)
+    return run
 
 
-def count_starts(run: ActiveRun, plan: Plan) -> None:
-    """Say in the manifest which processes of servers were started until now."""
-    starts = describe_starts(plan, run.ready, run.starts_before)
-    run.manifest = attrs.evolve(run.manifest, server_starts=starts)
-
-
-def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | None = None) -> None:
-    """Add the scorers to the manifest of a finished run. They grade as often as before, or so often."""
+def describe_again(
+    start: RunStart, writer: RunWriter, up: BroughtUp, before: Manifest, judge_repetitions: int | None = None
+) -> ActiveRun:
+    """Make a run of a finished one, with the scorers in the manifest. They grade as often as before, or so often."""
     agents = {label: agent.characteristics for label, agent in before.agents.items()}
-    earlier = None if judge_repetitions else _repetitions(before)
-    run.manifest = _describer(run, agents, earlier, judge_repetitions).scored_again(before)
+    describer = _describer(start, up, agents, before, judge_repetitions)
+    run = ActiveRun(start, writer, up.ready, describer.spec, describer.scored_again(before))
     run.hooks.step("keval_run_described", run=run)
+    return run
 
 
 async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (), missing: bool = False) -> Summary:
@@ -152,10 +167,9 @@ def watch_spending(run: ActiveRun) -> None:
 
     Raises RunError.
     """
-    run.run_budget = Unbounded()
-    if run.budget != Budget():
-        run.run_budget = registry.load(registry.find("keval.meters", "budget")).of(run.run, run.budget, run.manifest)
-    run.limits.watchers.append(run.tell_endpoint)
+    if (budget := run.start.budget) != Budget():
+        run.run_budget = registry.load(registry.find("keval.meters", "budget")).of(run.run, budget, run.manifest)
+    run.start.limits.watchers.append(run.tell_endpoint)
 
 
 async def execute_and_score(
@@ -165,7 +179,7 @@ async def execute_and_score(
 
     Raises RunError, StoppedError.
     """
-    late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
+    late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.start.budget)
     with _scoring(run, written, missing=missing, late=late) as backlog:
         run.hooks.step("keval_scoring_began", run=run, late=late)
         if run.has_ended is not None:
@@ -192,7 +206,7 @@ def summarise(run: ActiveRun) -> Summary:
     """Summarise the trials and scores on disk, and finish the run. Raises RunError."""
     told = run.hooks.step("keval_run_summarised", run=run)
     parts = {name: part for each in told for name, part in (each or {}).items()}
-    return finish(run, conclude(run.run, parts, run.options.given))
+    return finish(run, conclude(run.run, parts, run.start.options.given))
 
 
 def finish(run: ActiveRun, summary: Summary) -> Summary:
@@ -206,7 +220,7 @@ def finish(run: ActiveRun, summary: Summary) -> Summary:
 
 async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[TrialKey], backlog: Backlog) -> str:
     """Run the trials that are not `done`, and score them as they finish; returns why trials were left out, if any."""
-    execution, stop = plan.evaluation.execution, run.options.stop
+    execution, stop = plan.evaluation.execution, run.start.options.stop
     count = sum(key not in done for key in plan.trials()) if done else plan.trial_count
     admission = Admission(
         (key for key in plan.trials() if key not in done),
@@ -215,9 +229,9 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         run.trial_begins,
     )
-    if run.has_ended is not None and run.backend.is_live:
+    if run.has_ended is not None and run.start.backend.is_live:
         admission.ended, admission.behind = run.has_ended, backlog.is_behind
-    worker = run.backend.worker(plan, run.ready, Rates.of(run.manifest))
+    worker = run.start.backend.worker(plan, run.ready, Rates.of(run.manifest))
     samples, recording = written.samples, run.recording
     chosen = plan.executor.plugin
     # What is played is played here, whatever runs live trials.
@@ -268,41 +282,31 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
         run.recording.append(b"")  # before the scores of these judgements count
     ended = run.hooks.step("keval_run_ending", run=run)
     told = "; ".join(filter(None, (*ended, told, run.run_budget.told())))
-    run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
-    if isinstance(run.plan, Plan):
-        count_starts(run, run.plan)
-    if run.crew is not None:
-        run.manifest = attrs.evolve(run.manifest, workers=(*run.manifest.workers, *run.crew.workers))
-    run.manifest = run.backend.concluded(run.manifest)
-    run.writer.write_manifest(run.manifest)
+    run.conclude(told, elapsed)
 
 
 def _describer(
-    run: ActiveRun,
+    start: RunStart,
+    up: BroughtUp,
     agents: Mapping[str, Mapping[str, Any]],
-    earlier: Mapping[Scorer, int] | None,
+    before: Manifest | None,
     judge_repetitions: int | None = None,
 ) -> RunDescriber:
     """Settle what is scored and how often, let the redactor know the keys of all endpoints, and describe both.
 
-    `agents` are their characteristics, by label.
+    `agents` are their characteristics, by label. Judges grade so often, or else as in the manifest `before`.
     """
-    plan, ready, execution = run.plan, run.ready, run.plan.evaluation.execution
+    plan, ready, execution = start.plan, up.ready, start.plan.evaluation.execution
     planned, scorers = [item.plugin for item in plan.askers], plan.scorers
-    learn_endpoints(run.redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-    run.spec = ScoringSpec(
+    learn_endpoints(start.redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
+    spec = ScoringSpec(
         scorer_digests(scorers, ready.endpoints, execution.seed),
-        scorers.repetitions(judge_repetitions or execution.judge_repetitions, earlier),
+        scorers.repetitions(judge_repetitions or execution.judge_repetitions, None if judge_repetitions else before),
     )
     # By digest, as a rubric of one name may have said something else to another judge.
     rubrics = {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
     ratings = rate_agents(scorers, agents)
-    return RunDescriber(plan.evaluation, scorers, ready.endpoints, run.spec, rubrics, ratings, run.prices, run.redact)
-
-
-def _repetitions(before: Manifest | None) -> dict[Scorer, int]:
-    """Return how often each scorer of an earlier manifest graded an answer."""
-    return {entry.scorer: entry.repetitions for entry in before.scorers} if before else {}
+    return RunDescriber(plan.evaluation, scorers, ready.endpoints, spec, rubrics, ratings, up.prices, start.redact)
 
 
 def _max_concurrent(plan: Plan) -> int:

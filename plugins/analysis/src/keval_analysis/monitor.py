@@ -95,8 +95,8 @@ class Monitor:
     _finished: int = attrs.field(default=0, init=False)
 
     @classmethod
-    def of(cls, until: Until, plan: Plan, manifest: Manifest) -> tuple[Monitor, Manifest]:
-        """Return the monitor of a run, and its manifest with how it is looked at.
+    def of(cls, until: Until, plan: Plan, manifest: Manifest) -> Monitor:
+        """Return the monitor of a run, whose `entry` says how that is looked at.
 
         A run that goes on after it was looked at otherwise is looked at by what holds whatever was done before.
         """
@@ -107,19 +107,17 @@ class Monitor:
         before, order = manifest.looking, question_order(plan.evaluation, plan.samples)
         looks = until.looks if before is None or before.looks == until.looks else None
         entry = LookingEntry(effect.text, looks, sum(map(len, order)))
-        manifest = attrs.evolve(manifest, looking=entry)
-        monitor = cls(
+        return cls(
             plan,
             entry,
             until,
             scorer,
             ((effect.agent, effect.condition), (effect.agent, manifest.baseline)),
             SURE / _family_size(manifest, effect.scorer),
-            Observations(manifest, spending=False),
+            Observations(attrs.evolve(manifest, looking=entry), spending=False),
             order,
             {math.ceil(len(order) * look / looks): look for look in range(1, looks)} if looks else {},
         )
-        return monitor, manifest
 
     def begin(self, run: Run, late: Collection[str]) -> None:
         """Take what a run has already. Raises RunError: the effect's judge is among those that grade `late`."""

@@ -217,7 +217,8 @@ class EarlyEnd:
             from keval_analysis.monitor import Monitor
 
             assert isinstance(run.plan, Plan)  # noqa: S101 - for mypy: it has trials
-            self._monitor, run.manifest = Monitor.of(self.until, run.plan, run.manifest)
+            self._monitor = Monitor.of(self.until, run.plan, run.manifest)
+            run.amend(looking=self._monitor.entry)
             run.has_ended = self._monitor.has_ended
 
     @hookimpl

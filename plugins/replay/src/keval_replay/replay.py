@@ -13,19 +13,21 @@ from typing import Any
 import attrs
 
 from keval.config.evaluation import Budget
-from keval.execute.bringup.preflight import preflight
+from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.models.prices import find_prices
 from keval.files import read_kept, replacing
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest, ReplayEntry
 from keval.records.models import Price
+from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.run import steps
-from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.active_run import BroughtUp, RunOptions, RunStart
 from keval.run.conclusion import Summary
 from keval.run.resumption import changes, sample_changes
 from keval.seams.hooks import Hooks
 from keval.store.run import Run
+from keval.store.writer import RunWriter
 from keval_analysis.labels.anchors import anchors_file
 from keval_replay.cassette import Player, volatile_of
 from keval_replay.played_gate import PlayedGate
@@ -47,49 +49,50 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
     run live cannot be; and StoppedError when the run was asked to stop while trials were run.
     """
     recording, is_live = replay.recording, replay.misses == "live"
-    async with ActiveRun.open(plan, options or RunOptions()) as run:
-        run.budget = Budget()
+    async with RunStart.open(plan, options or RunOptions()) as opened:
+        redact = opened.redact
+        live = LiveSide(plan, recording, opened.scope, redact) if is_live else None
+        start = attrs.evolve(opened, budget=Budget(), backend=replaying_backend(recording, live))
         # Hook plugins prepare nothing.
-        player = Player(recording, run.redact, volatile_of(plan), Recorder(run.redact) if is_live else None)
-        run.ready = await preflight(plan, run.scope, run.redact, Hooks.of(()), traffic=player, gate=PlayedGate)
-        run.prices = _prices(run, recording.manifest, is_live=is_live)
-        run.create(root)
-        await _freeze(run, replay, plan)
-        async with run.writing():
-            steps.describe(run, plan)
-            live = LiveSide(plan, recording, run.scope, run.redact) if is_live else None
-            run.backend = replaying_backend(recording, live)
-            before, differing = recording.manifest, tuple(_changes(replay, plan, run.manifest, run.redact))
+        player = Player(recording, redact, volatile_of(plan), Recorder(redact) if is_live else None)
+        ready = await preflight(plan, start.scope, redact, Hooks.of(()), traffic=player, gate=PlayedGate)
+        prices = _prices(plan, ready, recording.manifest, is_live=is_live)
+        writer = start.create(root)
+        asked = await _freeze(start, writer, replay, plan)
+        async with start.writing(writer):
+            run = steps.describe(start, writer, BroughtUp(ready, prices), plan, asked=asked)
+            before, differing = recording.manifest, tuple(_changes(replay, plan, run.manifest, redact))
             entry = ReplayEntry(before.run, _recorded(before), replay.misses, changes=differing)
-            run.manifest = attrs.evolve(run.manifest, replay=entry)
+            run.amend(replay=entry)
             if live is not None:
-                run.record_from(run.started.isoformat(timespec="seconds"))
+                run.record_from(start.at.isoformat(timespec="seconds"))
             left_out = () if live else {key for key in plan.trials() if key.id not in recording.trials}
             return run.run, await steps.complete(run, plan, done=left_out)
 
 
-def _prices(run: ActiveRun, before: Manifest, *, is_live: bool) -> dict[str, Price]:
+def _prices(plan: Plan, ready: Ready, before: Manifest, *, is_live: bool) -> dict[str, Price]:
     """Return what models cost: as in the recorded run, unless some are asked."""
-    plan = run.plan
     if is_live:
-        unbounded = attrs.evolve(plan.evaluation, budget=run.budget)
-        return find_prices(unbounded, plan.askers, run.ready.endpoints, before)
+        unbounded = attrs.evolve(plan.evaluation, budget=Budget())
+        return find_prices(unbounded, plan.askers, ready.endpoints, before)
     models = {name for item in plan.askers for name in item.model_names}
     return {model: price for model, price in before.prices.items() if model in models}
 
 
-async def _freeze(run: ActiveRun, replay: Replay, plan: Plan) -> None:
-    """Write the samples as they were recorded, and those that are renewed with what hook plugins know of them now."""
+async def _freeze(start: RunStart, writer: RunWriter, replay: Replay, plan: Plan) -> dict[str, Sample]:
+    """Write the samples as they were recorded, and those that are renewed with what hook plugins know of them now.
+
+    Returns those of the latter that hold a secret, by id.
+    """
     if (kept := anchors_file(replay.recording.run.path)).exists():
-        with replacing(anchors_file(run.writer.path)) as file:
+        with replacing(anchors_file(writer.path)) as file:
             file.write(read_kept(kept))
-    with run.writer.freezing(run.redact) as write:
+    with writer.freezing(start.redact) as write:
         renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])
-        asked = run.hooks.with_facts(renewed, plan.evaluation.execution.max_concurrent)
+        asked = start.hooks.with_facts(renewed, plan.evaluation.execution.max_concurrent)
         found = {sample.id: sample async for sample in asked}
-        for sample in plan.samples:
-            if write(found.get(sample.id, sample)) and sample.id in found:
-                run.samples[sample.id] = found[sample.id]
+        redacted = [sample.id for sample in plan.samples if write(found.get(sample.id, sample))]
+        return {name: found[name] for name in redacted if name in found}
 
 
 def _recorded(manifest: Manifest) -> str:

@@ -26,7 +26,7 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Sample, Trial
 from keval.redaction import Redactor
 from keval.run import steps
-from keval.run.active_run import ActiveRun, RunOptions
+from keval.run.active_run import ActiveRun, RunOptions, RunStart
 from keval.score.backlog import late_judges
 from keval.score.scoring import TrialGrader
 from keval.seams.interfaces import ConversationalAgent
@@ -101,14 +101,13 @@ class InteractiveRun:
         reach_loopback(os.environ)
         plan = _interactive_plan(evaluation)
         redactor = Redactor() if after is None else after._active.redact
-        async with ActiveRun.open(plan, RunOptions([("keval/feed", feed)], redactor)) as run:
-            await steps.bring_up(run)
-            run.create(root)
-            await steps.freeze(run, ())  # questions are added when they are asked
-            with run.locked():
-                steps.describe(run, plan)
-                dataset = DatasetEntry(str(plan.dataset.path or ""), samples=0)
-                run.manifest = attrs.evolve(run.manifest, dataset=dataset, play=True)
+        async with RunStart.open(plan, RunOptions([("keval/feed", feed)], redactor)) as start:
+            up = await steps.bring_up(start)
+            writer = start.create(root)
+            await steps.freeze(start, writer, ())  # questions are added when they are asked
+            with start.locked(writer):
+                run = steps.describe(start, writer, up, plan)
+                run.amend(dataset=DatasetEntry(str(plan.dataset.path or ""), samples=0), play=True)
                 steps.begin(run)
                 if after is not None:
                     run.run_budget = after._active.run_budget
@@ -116,8 +115,8 @@ class InteractiveRun:
                 run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
                 lines: dict[str, bytes] = {}
                 async with Journal(run.run.trials_file) as journal:
-                    admission = Admission(iter(()), run.options.stop, run.run_budget)
-                    outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, written=lines.__setitem__)
+                    admission = Admission(iter(()), start.options.stop, run.run_budget)
+                    outbox = RunOutbox(writer, journal, run.redact, run.hooks, admission, written=lines.__setitem__)
                     with (
                         run.run.scores_file.scoring(run.spec, run.run.known_trials) as scores,
                         run.grader(scores.lacks) as grader,
@@ -129,7 +128,7 @@ class InteractiveRun:
                 if run.manifest.trials:
                     found._end()
                 else:
-                    run.writer.remove()
+                    writer.remove()
 
     @staticmethod
     def check(evaluation: Evaluation) -> None:
@@ -185,7 +184,7 @@ class InteractiveRun:
         with run.writer.adding(run.redact) as add:
             redacted = add(sample)
         dataset = run.manifest.dataset
-        run.manifest = attrs.evolve(run.manifest, dataset=attrs.evolve(dataset, samples=(dataset.samples or 0) + 1))
+        run.amend(dataset=attrs.evolve(dataset, samples=(dataset.samples or 0) + 1))
         return self.run.sample(sample.id) if redacted else sample
 
     def budget_refusal(self, agent: str = "", condition: str = "") -> str:
@@ -200,7 +199,7 @@ class InteractiveRun:
         """Note that another trial begins. Raises RunError."""
         run = self._active
         run.run_budget.begin_trial(agent, condition)
-        run.manifest = attrs.evolve(run.manifest, trials=run.manifest.trials + 1)
+        run.amend(trials=run.manifest.trials + 1)
         run.writer.write_manifest(run.manifest)
 
     def converse(self, agent: str, condition: str) -> TrialConversation:
@@ -225,7 +224,7 @@ class InteractiveRun:
         """
         run, plan, found = self._active, self._plan, list[ScoreLine]()
         judges = [judge.label for judge in plan.scorers.judges]
-        late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
+        late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.start.budget)
         for turn, judge in enumerate([None, *judges] if trial.failure is None else []):
             if judge in late:
                 await idle()
@@ -275,15 +274,12 @@ class InteractiveRun:
     def _end(self) -> None:
         """Write what the manifest says at the end, and the summary. Raises RunError."""
         run = self._active
-        elapsed, stopped = round(self._worked, 3), run.run_budget.told() or None
-        run.manifest = attrs.evolve(run.manifest, elapsed=elapsed, stopped=stopped)
-        steps.count_starts(run, self._plan)
-        run.writer.write_manifest(run.manifest)
+        run.conclude(run.run_budget.told(), round(self._worked, 3))
         summary = attrs.evolve(
             self._summariser.summary(),
             planned=run.manifest.trials,
-            elapsed=elapsed,
-            stopped=stopped,
+            elapsed=run.manifest.elapsed,
+            stopped=run.manifest.stopped,
             reviews=review_findings(run.run),
         )
         steps.finish(run, with_gates(run.run, summary, self._expectations))
