@@ -98,16 +98,15 @@ async def preflight(
         ]
         return await all_of(opening)
 
-    exchange, endpoints, _, by_arm = await all_of(
-        [
-            _begin_middleware(plan.middleware, execution, scope, traffic, gate, limits=limits),
-            resolve_models(plan.askers, execution, scope, traffic),
-            plan.tasks.prepare(scope.close_later) if plan.tasks is not None and asked else asyncio.sleep(0),
-            all_of(map(opened, plan.arms)),
-        ]
-    )
+    begin = asyncio.ensure_future
+    middleware = begin(_begin_middleware(plan.middleware, execution, scope, traffic, gate, limits=limits))
+    resolved = begin(resolve_models(plan.askers, execution, scope, traffic))
+    workspaces = [begin(plan.tasks.prepare(scope.close_later))] if plan.tasks is not None and asked else []
+    by_arm = {arm.label: begin(opened(arm)) for arm in plan.arms}
+    await all_of([middleware, resolved, *workspaces, *by_arm.values()])
+    exchange, endpoints = middleware.result(), resolved.result()
     learn_endpoints(redactor, endpoints.values())
-    contexts = _named({arm.label: found for arm, found in zip(plan.arms, by_arm, strict=True)})
+    contexts = _named({label: found.result() for label, found in by_arm.items()})
     most = size(execution.max_reply_bytes)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope, most=most)
     agents = await _begin("agent", plan.agents, models, scope)
@@ -142,12 +141,10 @@ async def begin_judges(
 ) -> Ready:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     judges, execution = plan.scorers.judges, plan.evaluation.execution
-    exchange, endpoints = await all_of(
-        [
-            _begin_middleware(plan.middleware, execution, scope, traffic, limits=limits),
-            resolve_models(judges, execution, scope),
-        ]
-    )
+    middleware = asyncio.ensure_future(_begin_middleware(plan.middleware, execution, scope, traffic, limits=limits))
+    resolved = asyncio.ensure_future(resolve_models(judges, execution, scope))
+    await all_of([middleware, resolved])
+    exchange, endpoints = middleware.result(), resolved.result()
     learn_endpoints(redactor, endpoints.values())
     models = await lead((), judges, endpoints, exchange, scope, most=size(execution.max_reply_bytes))
     return Ready({}, await _begin("judge", judges, models, scope), {}, endpoints, exchange, hooks)

@@ -8,7 +8,7 @@ import os
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from hmac import compare_digest
@@ -381,9 +381,9 @@ def _check_alike(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> Non
         )
 
 
-async def all_of(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+async def all_of(begun: Iterable[Awaitable[Any]]) -> list[Any]:
     """Await all; raises one PreflightError with the problems of all that raised one."""
-    outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
+    outcomes = await asyncio.gather(*begun, return_exceptions=True)
     problems: dict[str, None] = {}
     for outcome in outcomes:
         if isinstance(outcome, PreflightError):
