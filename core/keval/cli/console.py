@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from textwrap import indent
 from typing import Any
 
 import attrs
@@ -40,19 +39,10 @@ def data_console() -> Console:
 
 def print_json(data: object) -> None:
     """Print data for machines, without colours."""
-    click.echo(_indented(data))
+    click.echo(json_text(data))
 
 
-def print_json_array(items: Iterable[object]) -> None:
-    """Print data for machines as an array, one item after the other, so that none of them stays in memory."""
-    begin = "[\n"
-    for item in items:
-        click.echo(begin + indent(_indented(item), "  "), nl=False)
-        begin = ",\n"
-    click.echo("[]" if begin == "[\n" else "\n]")
-
-
-def _indented(data: object) -> str:
+def json_text(data: object) -> str:
     """Return data as JSON in ASCII, which no terminal takes for anything else."""
     # orjson is ten times as fast as json at writing indented text.
     try:

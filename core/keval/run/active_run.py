@@ -39,7 +39,7 @@ from keval.score.backlog import score_events
 from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.scoring import Grader, Lacks, ScoredTrial, TrialGrader
 from keval.seams import registry
-from keval.seams.distribution import Crew, PackedScores, Worker
+from keval.seams.distribution import Crew, Worker
 from keval.seams.hooks import HookPlugin, Hooks, RunWatcher
 from keval.seams.traffic import FrameWriter
 from keval.seams.use_meter import RunBudget, Unbounded
@@ -263,12 +263,6 @@ class ActiveRun:
     def tell_endpoint(self, model: str, at_once: int | None, down: bool, trouble: str | None) -> None:
         """Tell hook plugins how an endpoint keeps up."""
         self.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down, trouble=trouble)
-
-    def keep_scores(self, packed: PackedScores) -> None:
-        """Keep what a worker packed beside the lines of scores: frames of the recording, and replaced secrets."""
-        self.redact.replaced.update(packed.replaced)
-        if self.recording is not None:
-            self.recording.write(packed.frames)
 
     def write_scores(self, scores: Pass, scored: ScoredTrial) -> list[ScoreLine]:
         """Write new scores of a trial to a pass, and tell them as live events; returns them as they are written."""

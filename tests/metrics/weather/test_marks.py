@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keval import Score, ToolCall, Trial
-from keval.records.scores import marks_of
+from keval_report.marks import marks_of
 from tests.metrics.weather.conftest import WEATHER, make_trial
 from tests.metrics.weather.test_agreement import METRICS, trial_of
 

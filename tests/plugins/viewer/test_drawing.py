@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keval.records.formats import time_span
-from keval.records.scores import Mark
 from keval_analysis.timeline import AGENT, MODEL, USER, Step, Timeline
+from keval_report.marks import Mark
 from keval_viewer.pages.sample import MOST_WORDS, differing
 from keval_viewer.scores import pieces_of, spans_of
 from keval_viewer.tracks import track_of

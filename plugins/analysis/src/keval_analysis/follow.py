@@ -16,10 +16,11 @@ from keval.errors import RunError
 from keval.files import open_added, open_kept, read_kept, undamaged
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
-from keval.records.trial import FailureTally, Trial
+from keval.records.trial import Trial
 from keval.store.lock import fetch_run
 from keval.store.run import Run
 from keval.store.serialization import from_plain, read_score
+from keval_analysis.failure_tally import FailureTally
 from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import OfArm
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary

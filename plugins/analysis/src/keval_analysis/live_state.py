@@ -19,11 +19,12 @@ import attrs
 
 from keval.records.manifest import WorkerEntry
 from keval.records.scores import ScoreLine
-from keval.records.trial import FailureTally, Trial, TrialKey
+from keval.records.trial import Trial, TrialKey
 from keval.redaction import Redactor
 from keval.seams.hooks import Hooks, hookimpl
 from keval.seams.live_events import EventKind, LiveEvent
 from keval.store.serialization import dump
+from keval_analysis.failure_tally import FailureTally
 
 LIVE_FILE = "live.json"
 WATCHED_FILE = ".watched"

@@ -18,13 +18,14 @@ from keval.errors import RunError
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.formats import number, time_span
 from keval.records.manifest import Manifest, ReplayEntry, TextEntry, WorkerEntry
-from keval.records.scores import Score, ScoreLine, marks_of, named_band
+from keval.records.scores import Score, ScoreLine, named_band
 from keval.records.transcript import ServerExchange, ToolCall, Transcript
 from keval.records.trial import Trial
 from keval.store.run import Run
 from keval_replay.frames import FrameKey, Frames, traffic_file
 from keval_replay.traffic_lines import read_traffic
 from keval_report.end_state import end_lines, text_lines, way_words
+from keval_report.marks import marks_of
 from keval_report.origin import replay_label, replay_sentences
 from keval_report.terminal.tools import entry_text
 from keval_report.words import witnesses

@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 
 from keval import Sample, Scale, Score, ScoreLine, Trial
-from keval.records.scores import marks_of
 from keval.score.judging import validate_score
 from keval.score.scoring import metric_score, written_score
 from keval.seams.blank_text import is_blank
 from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import dump, read_sample, read_trial, sample_line, to_plain, trial_line
+from keval_report.marks import marks_of
 from keval_testing.subject import (
     LEFT_BEHIND_RULES,
     OPTIONS_RULES,

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from keval import Run, Scale, Score, ScoreLine
-from keval.records.scores import Judgement, Mark, marks_of, named_band
+from keval.records.scores import Judgement, named_band
+from keval_report.marks import Mark, marks_of
 from keval_report.words import display_names
 
 _WORST_FIRST = ("bad", "good", "neutral")

@@ -18,7 +18,7 @@ import attrs
 
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, ScoreLine
-from keval.records.trial import FailureTally
+from keval_analysis.failure_tally import FailureTally
 from keval_analysis.stats.variance import Graded
 
 

@@ -10,7 +10,8 @@ import attrs
 from keval.records.manifest import ConditionEntry, Rates
 from keval.records.scores import Judgement
 from keval.records.transcript import ContentKind, ToolCall
-from keval.records.trial import FailureTally, Trial
+from keval.records.trial import Trial
+from keval_analysis.failure_tally import FailureTally
 from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, ToolUse, UsageTotal
 from keval_analysis.stats.cost_effectiveness import Expenses

@@ -75,7 +75,9 @@ class CrewGrader:
             packed = await self.crew.score(trial_line(trial), trial.sample, wanted, other)
         except TrialError as error:
             return self._unscored(trial, wanted, error)
-        self.run.keep_scores(packed)
+        self.run.redact.replaced.update(packed.replaced)
+        if self.run.recording is not None:
+            self.run.recording.write(packed.frames)
         return packed.lines
 
     def _unscored(self, trial: Trial, wanted: Sequence[WantedScore], error: TrialError) -> Sequence[bytes]:

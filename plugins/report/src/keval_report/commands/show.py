@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from textwrap import indent
 
 import attrs
 import click
 import orjson
 
-from keval.cli.console import data_console, print_json, print_json_array
+from keval.cli.console import data_console, json_text, print_json
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import Run, find_run
@@ -99,13 +101,13 @@ def command(
         print_json(describe_differences(found)) if as_json else print_differences(found, data_console())
     elif failed:
         trials = found.trials()
-        print_json_array(describe_failed(trials, limit)) if as_json else print_failed(trials, limit, data_console())
+        _print_array(describe_failed(trials, limit)) if as_json else print_failed(trials, limit, data_console())
     elif unscored:
         scores = found.scores()
-        print_json_array(describe_unscored(scores, limit)) if as_json else print_unscored(scores, limit, data_console())
+        _print_array(describe_unscored(scores, limit)) if as_json else print_unscored(scores, limit, data_console())
     elif reviews:
         said = found.reviews()
-        print_json_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, data_console())
+        _print_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, data_console())
     elif worst is not None:
         ranked = worst_trials(found, worst, limit or _WORST)
         print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())
@@ -153,3 +155,12 @@ def _show_request(run: Run, name: str) -> None:
 
 def _bands(run: Run) -> Bands:
     return {entry.metric: entry.scale.bands for entry in run.manifest.scorers}
+
+
+def _print_array(items: Iterable[object]) -> None:
+    """Print data for machines as an array, one item after the other, so that none of them stays in memory."""
+    begin = "[\n"
+    for item in items:
+        click.echo(begin + indent(json_text(item), "  "), nl=False)
+        begin = ",\n"
+    click.echo("[]" if begin == "[\n" else "\n]")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keval import Score
-from keval.records.scores import Mark, marks_of
+from keval_report.marks import Mark, marks_of
 
 ANSWER = "It is 3 °C, and feels like −2 °C."
 
