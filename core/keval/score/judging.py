@@ -179,7 +179,7 @@ class JudgeRunner:
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with self.exchange.attempt(asker, stopwatch) as traffic:
             trial, against = blinded
-            scope = RequestScope(stopwatch, refused=builder.refused, passed=builder.passed, traffic=traffic)
+            scope = RequestScope(stopwatch, builder.requests, traffic=traffic)
             async with self.exchange.request_scope(asker, scope) as headers:
                 context = JudgeContext(
                     repetition=repetition,

@@ -18,7 +18,8 @@ from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample, Trial
 from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.live_events import EmitEvent
-from keval.seams.transcript_builder import TextLog, TranscriptBuilder
+from keval.seams.request_log import TextLog
+from keval.seams.transcript_builder import TranscriptBuilder
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]

@@ -11,6 +11,7 @@ from keval.records.scores import Judgement
 from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval.records.usage import ModelUse, Usage
+from keval.seams.request_log import RequestLog
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
@@ -22,8 +23,7 @@ class JudgementBuilder:
     """Collects what one judgement took, over all attempts at it."""
 
     _use: ModelUse = attrs.field(factory=ModelUse, init=False)
-    _refusals: int = attrs.field(default=0, init=False)
-    _passed: int = attrs.field(default=0, init=False)
+    requests: RequestLog = attrs.field(factory=RequestLog, init=False)
     _rejected: list[str] = attrs.field(factory=list, init=False)
     _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
 
@@ -31,13 +31,9 @@ class JudgementBuilder:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
         self._use.add(usage)
 
-    def passed(self, tokens: int) -> None:
-        """Be told about how many tokens a request and its reply had."""
-        self._passed += tokens
-
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
-        self._refusals += 1
+        self.requests.refused(refusal)
 
     def rejected(self, reply: str) -> None:
         """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
@@ -63,8 +59,8 @@ class JudgementBuilder:
             repetition=repetition,
             unverified_claims=self._claims,
             model_calls=self._use.calls or None,
-            usage=(self._use.usage or Usage()).estimated(self._passed),
+            usage=(self._use.usage or Usage()).estimated(self.requests.tokens),
             rejected=tuple(self._rejected),
             attempts=tuple(attempts),
-            refusals=self._refusals,
+            refusals=len(self.requests.refusals),
         )

@@ -11,46 +11,24 @@ from typing import Any, Protocol
 
 import attrs
 
-from keval.errors import ModelError, TrialError
-from keval.records.end_state import GivenText
 from keval.records.servers import CallLog, McpServer
 from keval.records.transcript import (
     Blob,
     Content,
     ContentKind,
-    DeniedRequest,
     Message,
-    ModelUsage,
     Refusal,
     ToolCall,
     Transcript,
 )
 from keval.records.usage import ModelUse, Usage
 from keval.seams.blank_text import is_blank
-from keval.seams.finish_reason import SILENCE, FinishReason
 from keval.seams.live_events import EmitEvent, EventKind
 from keval.seams.model_text import split_reasoning
+from keval.seams.request_log import RequestLog
 from keval.seams.use_meter import UseMeter
 
-_LONGEST = 10_000
-"""Characters that are kept of a refusal."""
 _LONGEST_WRITTEN = 2_000
-_MOST_DENIED = 20
-"""Kinds of denied requests that a transcript lists; any others are counted together."""
-_LONGEST_DENIED = 200
-_OTHERS_DENIED = ("others", "not listed, as there are many")
-
-
-class TextLog(Protocol):
-    """Follows the texts that a context gave in one attempt, through the model requests of that."""
-
-    def saw(self, request: bytes, number: int, at: float | None) -> None:
-        """Be told a model request by its number, from 1; `at` is in seconds after the first turn began."""
-        ...
-
-    def texts(self) -> tuple[GivenText, ...]:
-        """Return the texts, and what became of each."""
-        ...
 
 
 @attrs.define
@@ -61,6 +39,8 @@ class TranscriptBuilder:
     fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
     the kind and data of each live event, `keep` with each blob, and `keep_request` with the first model request; each
     may be `None`. `now` returns Unix time. `meter` counts replies and calls, if trials have limits.
+
+    An adapter reports what it knows of its agent. What keval itself sees of the model requests is in `requests`.
     """
 
     _clock: Callable[[], float] = time.perf_counter
@@ -73,28 +53,21 @@ class TranscriptBuilder:
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
     _told: ModelUse = attrs.field(factory=ModelUse, init=False)
-    _seen: ModelUse = attrs.field(factory=ModelUse, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
-    _refusals: list[Refusal] = attrs.field(factory=list, init=False)
     _turn: int = attrs.field(default=-1, init=False)
-    _began: float | None = attrs.field(default=None, init=False)
     _wall: float | None = attrs.field(default=None, init=False)
-    _request: Blob | None = attrs.field(default=None, init=False)
-    _is_relayed: bool = attrs.field(default=False, init=False)
     _carried: int = attrs.field(default=0, init=False)
     _truncated: bool = attrs.field(default=False, init=False)
-    _denied: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
-    _denial: TrialError | None = attrs.field(default=None, init=False)
-    _model_fault: TrialError | None = attrs.field(default=None, init=False)
-    _finish: FinishReason | None = attrs.field(default=None, init=False)
-    _passed: int = attrs.field(default=0, init=False)
     _logs: list[tuple[CallLog, int]] | None = attrs.field(default=None, init=False)
     _all_tapped: bool = attrs.field(default=True, init=False)
     _writes: bool = attrs.field(default=False, init=False)
-    _requests_seen: int = attrs.field(default=0, init=False)
-    text_logs: list[TextLog] = attrs.field(factory=list, init=False)
     written: str = attrs.field(default="", init=False)
+    requests: RequestLog = attrs.field(init=False)
+
+    @requests.default
+    def _requests(self) -> RequestLog:
+        return RequestLog(self._clock, self._emit, self._meter)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -106,31 +79,27 @@ class TranscriptBuilder:
                 agent's last model request fail, that is raised, whatever a program made of it.
         """
         self._turn += 1
-        self._truncated, self._finish = False, None
+        self._truncated, self.requests.finish = False, None
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
-        if self._began is None:
-            self._began, self._wall = began, self._now()
+        if self.requests.began is None:
+            self.requests.began, self._wall = began, self._now()
         try:
             yield
         except Exception as error:
-            fault = self._model_fault or self._refusal or (self._finish and self._finish.no_answer())
-            known = isinstance(error, TrialError) and error.stage != "agent"
-            if self._model_fault and not isinstance(self._model_fault, ModelError):
-                known = False  # an SDK makes a refusal, or a broken connection, of what keval did not read on
-            if fault and not known:
-                raise fault from error
+            if reason := self.requests.reason_for(error):
+                raise reason from error
             raise
         finally:
             self._durations.append(self._clock() - began)
             if self._logs:
                 self._take_tapped()
-        if self._model_fault is not None:
-            raise self._model_fault
+        if self.requests.fault is not None:
+            raise self.requests.fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
         if all(is_blank(message.text) for message in answer):
-            raise self._refusal or self._silence.no_answer()
+            raise self.requests.no_answer()
 
     def said(self, text: str, *, truncated: bool = False) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
@@ -139,7 +108,8 @@ class TranscriptBuilder:
         a limit of length ended the text before the model did.
         """
         if text:
-            self._truncated = truncated or (self._finish is not None and self._finish.truncates)
+            finish = self.requests.finish
+            self._truncated = truncated or (finish is not None and finish.truncates)
             if self._logs and not self._writes:
                 self._messages += self._take_tapped()
             self._writes = False
@@ -166,7 +136,7 @@ class TranscriptBuilder:
         the call began, if that is not now.
         """
         self._started[len(self._calls)] = self._clock() - ago
-        turn, elapsed = max(self._turn, 0), self._elapsed()
+        turn, elapsed = max(self._turn, 0), self.requests.elapsed()
         at = None if elapsed is None else max(0.0, elapsed - ago)
         call = ToolCall(name, arguments, id=id, turn=turn, model_call=self._told.calls or None, own=own, at=at)
         self._calls.append(call)
@@ -212,43 +182,11 @@ class TranscriptBuilder:
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the trial's usage is unknown."""
-        self._model_fault = None
-        spent = self._told.add(usage, self._elapsed())
+        self.requests.fault = None
+        spent = self._told.add(usage, self.requests.elapsed())
         self._tell("model_called", usage=attrs.asdict(spent, recurse=False))
         if self._meter is not None:
             self._meter.replied(spent)
-
-    def metered(self, usage: Usage, finish: FinishReason | None = None, model: str = "") -> None:
-        """Count a model call that the proxy saw answered; as many that the adapter reports replace it.
-
-        `finish` is what ended the reply before its time: the last one says whether the answer is truncated, or why
-        there is none. `model` is `provider/name`.
-        """
-        self._model_fault, self._finish = None, finish
-        spent = self._seen.add(usage, self._elapsed() or 0.0, model)
-        if self._meter is not None:
-            self._meter.replied(spent, model, to_proxy=True)
-
-    def passed(self, tokens: int) -> None:
-        """Be told about how many tokens a request and its reply had, before the reply is reported."""
-        self._passed += tokens
-        if self._meter is not None:
-            self._meter.passed(tokens)
-
-    def denied(self, request: str, reason: str) -> None:
-        """Note a request of the agent's program that the proxy did not pass on.
-
-        If there is no answer, and none of the model's, it says why.
-        """
-        what = (request[:_LONGEST_DENIED], reason)
-        full = what not in self._denied and len(self._denied) >= _MOST_DENIED
-        listed = _OTHERS_DENIED if full else what
-        self._denied[listed] = self._denied.get(listed, 0) + 1
-        self._denial = TrialError(f"{what[0]} was refused: {reason}", stage="model", kind="denied")
-
-    def model_failed(self, error: TrialError) -> None:
-        """Note that the proxy saw a model request fail for good; the next one that is answered makes up for it."""
-        self._model_fault = error
 
     def leave_calls_to_tap(self, servers: Iterable[McpServer]) -> None:
         """Say that the agent does not report its calls to these servers, so that those that their taps record count.
@@ -265,9 +203,7 @@ class TranscriptBuilder:
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
-        kept = attrs.evolve(refusal, message=refusal.message[:_LONGEST])
-        self._refusals.append(kept)
-        self._tell("model_refused", **attrs.asdict(kept))
+        self.requests.refused(refusal)
 
     def requested(self, body: bytes) -> None:
         """Report a model request as it is sent, as JSON; the first of the trial counts: what the model saw.
@@ -277,22 +213,7 @@ class TranscriptBuilder:
         """
         if self._meter is not None:
             self._meter.asks(counted=False)
-        if self._request is None:
-            self._request = Blob.of(body, "application/json")
-        if not self._is_relayed:
-            self._show(body)
-
-    def relayed(self, body: bytes) -> None:
-        """Report a model request as keval passes it on, past all middleware; the first replaces what was reported."""
-        if not self._is_relayed:
-            self._request, self._is_relayed = Blob.of(body, "application/json"), True
-            self._requests_seen = 0  # the adapter may have told of this one
-        self._show(body)
-
-    def _show(self, body: bytes) -> None:
-        self._requests_seen += 1
-        for log in self.text_logs:
-            log.saw(body, self._requests_seen, self._elapsed())
+        self.requests.requested(body)
 
     def offered(self, tools: Iterable[str]) -> None:
         """Report the names of the tools that a model request offers; the latest report counts."""
@@ -309,14 +230,14 @@ class TranscriptBuilder:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
-        self._told, self._seen, self._passed = ModelUse(), ModelUse(), 0
-        self._request, self._is_relayed = None, False
-        self._denied, self._denial, self._refusals = {}, None, []
+        self._told = ModelUse()
+        self.requests.begin_again()
 
     def transcript(self) -> Transcript:
         """Return what was reported so far, and hand the first model request over."""
-        if self._request is not None and self._keep_request is not None:
-            self._keep_request(self._request)
+        request = None if self.requests.first is None else Blob.of(self.requests.first, "application/json")
+        if request is not None and self._keep_request is not None:
+            self._keep_request(request)
         if self._logs:
             self._take_tapped()
         told = Transcript(
@@ -327,55 +248,17 @@ class TranscriptBuilder:
             duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
-            refusals=tuple(self._refusals),
-            request=self._request.sha256 if self._request else None,
+            refusals=tuple(self.requests.refusals),
+            request=request.sha256 if request else None,
             started=self._wall,
             replies=tuple(self._told.replies),
             unlisted_calls=0 if self._all_tapped else None,
             carried=self._carried,
             truncated=self._truncated,
             tool_calls_by="agent" if self._logs is None else "tap",
-            texts=tuple(text for log in self.text_logs for text in log.texts()),
+            texts=tuple(text for log in self.requests.text_logs for text in log.texts()),
         )
-        return self.settled(told)
-
-    def settled(self, transcript: Transcript) -> Transcript:
-        """Return an agent's transcript with what is known beyond it.
-
-        The proxy knows denied requests, and model calls that the agent does not tell: of programs that it started, and
-        after its last turn. Where nobody tells the tokens, they are estimated.
-        """
-        settled = self._completed(transcript)
-        usage = settled.usage.estimated(self._passed)
-        return settled if usage is settled.usage else attrs.evolve(settled, usage=usage)
-
-    def _completed(self, transcript: Transcript) -> Transcript:
-        if self._denied:
-            listed = tuple(DeniedRequest(*what, count) for what, count in self._denied.items())
-            transcript = attrs.evolve(transcript, denied=listed)
-        seen = self._seen
-        if seen.usage is None:
-            return transcript
-        if seen.calls <= (transcript.model_calls or 0):
-            # A vendor's SDK may have made a count of what is none.
-            return attrs.evolve(transcript, usage=seen.usage) if seen.usage.impossible else transcript
-        by_model = tuple(itertools.starmap(ModelUsage, seen.by_model.items())) if len(seen.by_model) > 1 else ()
-        return attrs.evolve(
-            transcript,
-            usage=seen.usage,
-            model_calls=seen.calls,
-            replies=tuple(seen.replies),
-            model_calls_by="proxy",
-            usage_by_model=by_model,
-        )
-
-    @property
-    def _refusal(self) -> TrialError | None:
-        return None if self._seen.calls else self._denial
-
-    @property
-    def _silence(self) -> FinishReason:
-        return self._finish or SILENCE
+        return self.requests.settled(told)
 
     def _take_tapped(self) -> list[Message]:
         """Take over the calls that taps have recorded meanwhile, which are left to them; returns their results."""
@@ -384,16 +267,12 @@ class TranscriptBuilder:
         for index, (log, seen) in enumerate(logs):
             for call in log.calls[seen:]:
                 at = None if call.at is None or self._wall is None else max(0.0, call.at - self._wall)
-                before = 0 if at is None else sum(reply <= at for reply in self._seen.replies)
+                before = 0 if at is None else sum(reply <= at for reply in self.requests.use.replies)
                 taken.append(attrs.evolve(call, turn=max(self._turn, 0), model_call=before or None, at=at))
             logs[index] = log, len(log.calls)
         taken.sort(key=lambda call: call.at or 0.0)
         self._calls += taken
         return [Message("tool", call.result or call.error or "", call.turn) for call in taken]
-
-    def _elapsed(self) -> float | None:
-        """Return the seconds since the first turn began; `None` before one did."""
-        return None if self._began is None else self._clock() - self._began
 
     def _tell(self, kind: EventKind, **data: Any) -> None:
         if self._emit is not None:

@@ -18,6 +18,7 @@ from keval.plugin import Endpoint, ModelError, ModelRequest, ModelResponse, Next
 from keval.records.cassettes import ModelTraffic, Traffic
 from keval.records.models import ASKER_HEADER, Asker
 from keval.redaction import Redactor
+from keval.seams.request_log import RequestLog
 from keval_replay.recorder import Recorder
 from tests.conftest import Project
 
@@ -41,6 +42,20 @@ class Noting:
         response = await next(request)
         self.notes.append(f"{self.name} out")
         return response
+
+
+@attrs.define
+class NotedRequests(RequestLog):
+    """Notes the body of each request that is passed on, and why requests were not answered."""
+
+    bodies: list[bytes] = attrs.field(factory=list)
+    faults: list[TrialError] = attrs.field(factory=list)
+
+    def relayed(self, body: bytes) -> None:
+        self.bodies.append(body)
+
+    def failed(self, error: TrialError) -> None:
+        self.faults.append(error)
 
 
 @attrs.frozen
@@ -110,7 +125,7 @@ def test_who_asks_is_known_by_a_header_and_otherwise_as_far_as_the_route_tells()
 @pytest.mark.parametrize("metered", [True, False])
 @pytest.mark.parametrize("fails", ["without an answer", "with a status"])
 def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str, metered: bool) -> None:
-    failed: list[TrialError] = []
+    requests = NotedRequests()
     exchange = ModelExchange(retry=ONCE)
     route = exchange.route(ROUTE, REAL, metered=metered, sole=metered)
 
@@ -120,14 +135,14 @@ def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str,
         return ModelResponse.of(400, {}, b"not so")
 
     async def scenario() -> None:
-        async with exchange.request_scope(TRIAL, RequestScope(failed=failed.append)) as told:
+        async with exchange.request_scope(TRIAL, RequestScope(requests=requests)) as told:
             with suppress(ModelError):
                 await route.exchange(ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b""), send)
 
     asyncio.run(scenario())
 
     assert ([None if fails == "without an answer" else 400] if metered else []) == [
-        error.status for error in failed if isinstance(error, ModelError)
+        error.status for error in requests.faults if isinstance(error, ModelError)
     ]
 
 
@@ -196,13 +211,13 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> list[bytes]:
-        relayed: list[bytes] = []
+        requests = NotedRequests()
         exchange = ModelExchange({"noting": Noting("n", [])}, ONCE)
         route = exchange.route(ROUTE, REAL)
-        async with exchange.request_scope(TRIAL, RequestScope(relayed=relayed.append)) as told:
+        async with exchange.request_scope(TRIAL, RequestScope(requests=requests)) as told:
             for path in (other, asks):
                 await route.exchange(ModelRequest("m", wire, "POST", path, told, path.encode()), send)
-        return relayed
+        return requests.bodies
 
     assert [asks.encode()] == asyncio.run(scenario())
 

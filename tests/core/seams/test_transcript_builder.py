@@ -89,7 +89,7 @@ def test_calls_that_are_left_to_the_tap_stand_in_their_turn_before_the_answer() 
     builder.leave_calls_to_tap([McpServer("notes", "http", log=log)])
 
     with builder.turn("How high is it?"):
-        builder.metered(Usage(10, 2, 0, 0))
+        builder.requests.metered(Usage(10, 2, 0, 0))
         log.calls.append(ToolCall("look", {"at": "it"}, result="7 m", server="notes", executions=1, at=1005.0))
         builder.said("7 m.")
     with builder.turn("And how long?"):
@@ -133,7 +133,7 @@ def test_what_an_adapter_reports_of_model_calls_replaces_what_a_proxy_counted() 
     builder = TranscriptBuilder()
 
     with builder.turn("How high is it?"):
-        builder.metered(Usage(10, 2, 0, 0))
+        builder.requests.metered(Usage(10, 2, 0, 0))
         builder.model_called(Usage(11, 3, 0, 0))
         builder.said("7 m.")
 
@@ -149,11 +149,11 @@ def test_a_model_request_that_a_proxy_saw_fail_last_is_why_a_program_failed(ends
 
     try:
         with builder.turn("How high is it?"):
-            builder.model_failed(failed)
+            builder.requests.failed(failed)
             if ends == "with an error":
                 raise TrialError("the program ended with exit code 1", kind="process")
             if ends == "after another reply":
-                builder.metered(Usage())
+                builder.requests.metered(Usage())
             builder.said("high demand")
     except TrialError as error:
         raised = error

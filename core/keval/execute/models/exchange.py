@@ -122,7 +122,7 @@ class ModelExchange:
         """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key."""
         if not self._gates:
             return nullcontext({})
-        key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.denied)
+        key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.requests.denied)
         return _Attempt(asker, key, attrs.evolve(scope, id=f"{next(self._ids):x}"), self._attempts)
 
     def route(
@@ -152,8 +152,8 @@ class ModelExchange:
                 try:
                     return await last(request)
                 except asyncio.CancelledError:  # it may have been answered, though nobody waited for that
-                    scope.passed(len(request.body) // BYTES_PER_TOKEN)
-                    scope.metered(Usage(), None, model)
+                    scope.requests.passed(len(request.body) // BYTES_PER_TOKEN)
+                    scope.requests.metered(Usage(), None, model)
                     raise
 
             if self.traffic is not None and ASKER_HEADER not in request.headers:
@@ -172,28 +172,28 @@ class ModelExchange:
                 raise
             except TrialError as error:
                 if sole or not isinstance(error, ModelError):  # an SDK makes a refusal of what keval did not pass on
-                    scope.failed(error)
+                    scope.requests.failed(error)
                 raise
             finally:
                 if meter is not None and not answered:
                     meter.lost()
             if sole and response.status >= 400 and request.asks_for_reply:
-                scope.failed(Failed.refused(response, await response.read()).as_error())
+                scope.requests.failed(Failed.refused(response, await response.read()).as_error())
             if answered and request.asks_for_reply:
                 asked = len(request.body)
                 if (size := response.size) is not None:
-                    scope.passed((asked + size) // BYTES_PER_TOKEN)
+                    scope.requests.passed((asked + size) // BYTES_PER_TOKEN)
                 else:
                     from keval.execute.models.streams import follow  # most replies are whole
 
-                    follow(response, asked, scope.passed, partial(fail, request, scope), partial(deny, who))
+                    follow(response, asked, scope.requests.passed, partial(fail, request, scope), partial(deny, who))
             return response
 
         def fail(request: ModelRequest, scope: RequestScope, error: TrialError) -> None:
             if metered:  # what did arrive is about to be told, as that of a reply
                 broken[id(request)] = error
             else:
-                scope.failed(error)
+                scope.requests.failed(error)
 
         async def deny(who: Asker, refused: str) -> None:
             try:
@@ -203,9 +203,9 @@ class ModelExchange:
 
         def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
-            attempt.scope.metered(usage, finish, model)
+            attempt.scope.requests.metered(usage, finish, model)
             if (error := broken.pop(id(request), None)) is not None:
-                attempt.scope.failed(error)
+                attempt.scope.requests.failed(error)
 
         return ProxyRoute(asker, endpoint, exchange, meter if metered else None, partial(self._find_key, asker))
 
@@ -254,9 +254,9 @@ def _reporting(send: Next, scope: RequestScope, traffic: AttemptTraffic | RunTra
 
     async def reported(request: ModelRequest) -> ModelResponse:
         if traffic is not None:
-            return await traffic.ask(request, send, scope.relayed)
+            return await traffic.ask(request, send, scope.requests.relayed)
         if request.asks_for_reply:
-            scope.relayed(request.body)
+            scope.requests.relayed(request.body)
         return await send(request)
 
     return reported

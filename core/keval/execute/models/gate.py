@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import orjson
@@ -15,9 +15,8 @@ from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy, Stopwatch
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
-from keval.records.usage import Usage
 from keval.seams.distribution import Ending, Load, Standing
-from keval.seams.finish_reason import FinishReason
+from keval.seams.request_log import RequestLog
 from keval.seams.traffic import AttemptTraffic
 from keval.seams.use_meter import UseMeter
 
@@ -179,29 +178,17 @@ _SHARE_OF_FIRST_WAIT = 0.25
 """The part of the first wait that is enough for a request that is refused alone: there is no crowd to let pass."""
 
 
-Metered: TypeAlias = "Callable[[Usage, FinishReason | None, str], object]"
-"""Is told the tokens of a reply, what ended it before its time, and the model."""
-
-
 @attrs.frozen
 class RequestScope:
-    """What is told of the requests of an attempt; its `stopwatch` stops while they wait. An `id` tells attempts apart.
+    """An attempt whose requests are passed on; its `stopwatch` stops while they wait. An `id` tells attempts apart.
 
-    `refused` is told of requests that are repeated. `relayed` is told the body of each request that asks the model to
-    write, as it leaves the innermost middleware. `metered` is told the tokens of each reply, where a proxy counts them,
-    `failed` why there is none, and `denied` what the proxy does not pass on. `passed` is told about how many tokens a
-    request and its reply had. What `headers` returns is added to the requests of a program that sends none, if the
+    `requests` is told of the requests. What `headers` returns is added to those of a program that sends none, if the
     endpoint wants to know of the trial. `traffic` stands between the attempt and its models, if it is kept or played.
     `meter` counts requests, if trials have limits.
     """
 
     stopwatch: Stopwatch = attrs.field(factory=Stopwatch)
-    refused: Callable[[Refusal], object] = lambda refusal: None
-    relayed: Callable[[bytes], object] = lambda body: None
-    metered: Metered = lambda usage, finish, model: None
-    failed: Callable[[TrialError], object] = lambda error: None
-    denied: Callable[[str, str], object] = lambda request, reason: None
-    passed: Callable[[int], object] = lambda tokens: None
+    requests: RequestLog = attrs.field(factory=RequestLog)
     headers: Callable[[], Mapping[str, str]] = dict
     traffic: AttemptTraffic | None = None
     meter: UseMeter | None = None
@@ -258,7 +245,7 @@ class EndpointGate:
             if outcome.is_final:
                 return outcome.passed_on()
             if standing.down:  # then every request waits, and one at a time probes
-                scope.refused(Refusal(outcome.status, outcome.message, 0.0))
+                scope.requests.refused(Refusal(outcome.status, outcome.message, 0.0))
                 continue
             attempts += 1
             failures += outcome.status not in _THROTTLED
@@ -267,7 +254,7 @@ class EndpointGate:
                 return outcome.passed_on()
             quick = attempts == 1 and not standing.troubled
             wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
-            scope.refused(Refusal(outcome.status, outcome.message, wait))
+            scope.requests.refused(Refusal(outcome.status, outcome.message, wait))
             with scope.stopwatch.paused():
                 await asyncio.sleep(wait)
 

@@ -186,19 +186,14 @@ class PlanWorker:
             prompts.append(provision.instructions)
             facts |= provision.facts
             plugins += provision.plugins
-            builder.text_logs += [provision.text_log] if provision.text_log is not None else []
+            builder.requests.text_logs += [provision.text_log] if provision.text_log is not None else []
             servers += [await self._reached(server, opened, stack, attempt, info) for server in provision.servers]
         if workspace is not None:
             with attempt.stopwatch.paused():
                 await workspace.begin()
         scope = RequestScope(
             attempt.stopwatch,
-            refused=builder.refused,
-            relayed=builder.relayed,
-            metered=builder.metered,
-            failed=builder.model_failed,
-            denied=builder.denied,
-            passed=builder.passed,
+            builder.requests,
             headers=lambda: attempt.headers,
             traffic=attempt.traffic,
             meter=attempt.meter,
@@ -344,7 +339,7 @@ class PlanWorker:
                 check_text(transcript, self.offered_tools(attempt.key.condition))
             except TrialError as error:
                 outcome = AttemptOutcome.failed(error)
-        transcript = builder.settled(transcript or merge(builder.transcript(), context))
+        transcript = builder.requests.settled(transcript or merge(builder.transcript(), context))
         if attempt.meter is not None and (reached := attempt.meter.end(transcript)):
             outcome = AttemptOutcome.failed(reached)  # whatever else came of it
         transcript = attrs.evolve(transcript, instructions=instructions, end_state=ended)

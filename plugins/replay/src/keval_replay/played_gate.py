@@ -20,7 +20,7 @@ class PlayedGate:
             refusal = played.repeated(outcome.status, outcome.message) if played is not None else None
             if refusal is None:
                 return outcome.passed_on()
-            scope.refused(refusal)
+            scope.requests.refused(refusal)
         return outcome
 
     async def deny(self, refused: str, asker: str) -> None:

@@ -95,15 +95,7 @@ class StagedAgent:
                 emit(kind, data)
 
         builder = TranscriptBuilder(emit=note)
-        scope = RequestScope(
-            refused=builder.refused,
-            relayed=builder.relayed,
-            metered=builder.metered,
-            failed=builder.model_failed,
-            denied=builder.denied,
-            passed=builder.passed,
-            headers=lambda: HEADERS,
-        )
+        scope = RequestScope(requests=builder.requests, headers=lambda: HEADERS)
         async with self._exchange.request_scope(_ASKER, scope) as headers, self._server.open(SUMS) as server:
             context = Context(
                 "t1",

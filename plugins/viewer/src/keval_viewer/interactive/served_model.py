@@ -115,7 +115,7 @@ class ServedModel:
             number += 1
             stopwatch = Stopwatch()
             asker = Asker("judge", _LABEL, key, 1, number)
-            scope = RequestScope(stopwatch, refused=builder.refused, passed=builder.passed)
+            scope = RequestScope(stopwatch, builder.requests)
             async with self._exchange.request_scope(asker, scope) as headers:
                 context = JudgeContext(attempt=number, seed=seed, model_headers=headers, builder=builder)
                 outcome = await run_attempt(
