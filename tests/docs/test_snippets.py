@@ -223,8 +223,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
         return  # a workflow, whose steps test_ci.py executes
     if "acme/" in block:
         return  # of a third party's package, which test_plugin_guide.py installs and runs
-    if "tasks.yaml" in block or "answers.jsonl" in block:
-        return  # an evaluation with its files, which test_verify_page.py and test_check_page.py examine
+    if "tasks.yaml" in block:
+        return  # an evaluation with its files, which test_verify_page.py examines
     if isinstance(given, list):
         record = folder.root / "record.yaml"
         record.write_text(block, encoding="utf-8")
