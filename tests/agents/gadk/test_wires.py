@@ -70,7 +70,7 @@ def test_the_context_and_the_options_reach_the_model(driver: Driver, api: Api) -
 def test_adk_adds_its_agents_name_to_the_instructions_and_marks_tool_descriptions(
     driver: Driver, http_server: McpServer
 ) -> None:
-    """What README.md says about the prompt that a model really gets."""
+    """What docs/agents/model-agents.md says about the prompt that a model really gets."""
     driver.run(lambda _: ChatReply("Sunny."), Context(instructions="Be brief.", servers=(http_server,)), api="chat")
 
     (request,) = driver.requests
