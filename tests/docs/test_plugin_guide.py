@@ -24,7 +24,7 @@ EVALUATION = """
     judges: {lenient: {type: acme/lenient}, longer: {type: acme/longer}}
     rubrics: [completeness]
     middleware: [{acme/patient: {times: 5}}, acme/meter]
-    plugins: [acme/calendar]
+    plugins: [acme/shop]
     execution: {executor: acme/one}
     longest: 9
 """
@@ -62,8 +62,11 @@ def guide(project: Project) -> Project:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-keval\nVersion: 1.2.3\n", encoding="utf-8")
     sections = (f"[{group}]\n" + "\n".join(map(" = ".join, names.items())) for group, names in points.items())
     (metadata / "entry_points.txt").write_text("\n".join(sections), encoding="utf-8")
+    (project.root / "databases").mkdir()
     project.write(
-        eval_yaml=EVALUATION, questions_qa="// what to ask\nWhat is the answer? = It is 42.\nAnd why? = Nobody knows.\n"
+        eval_yaml=EVALUATION,
+        questions_qa="// what to ask\nWhat is the answer? = It is 42.\nAnd why? = Nobody knows.\n",
+        shop_sqlite="",
     )
     return project
 

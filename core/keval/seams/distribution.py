@@ -180,7 +180,11 @@ class Crew(Executor, Protocol):
 
 @runtime_checkable
 class CrewExecutor(Protocol):
-    """An executor whose workers are other processes, perhaps on other machines. It is asked for a crew first."""
+    """An executor whose workers are other processes, perhaps on other machines. It is asked for a crew first.
+
+    Hand each trial to `job.outbox.packed` once, also if it was run twice because a worker was lost. What passes between
+    processes can be pickled.
+    """
 
     def open(self, order: CrewOrder, watcher: CrewWatcher) -> AbstractAsyncContextManager[Crew]:
         """Bring workers up, and end them with all that they started. Yields when at least one is up.
