@@ -46,7 +46,7 @@ def with_package(project: Project, *commands: Sequence[str]) -> list[Outcome]:
     """Run commands in one process, in which the package is found as if it had been installed."""
     described = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     metadata = project.root / "site" / "acme_extension-3.0.0.dist-info"
-    metadata.mkdir(parents=True)
+    metadata.mkdir(parents=True, exist_ok=True)
     (metadata / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {described['name']}\nVersion: {described['version']}\n", encoding="utf-8"
     )
