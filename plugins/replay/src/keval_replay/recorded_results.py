@@ -133,13 +133,10 @@ class RecordedResultsReader:
         return found
 
     @cached_property
-    def _of_trial(self) -> Callable[[str], Sequence[Any]]:
-        return lru_cache(_CACHED)(self.recording.of_trial)  # of this recording alone: no reader keeps another's
-
-    def exchange(self, place: _Place) -> ServerTraffic:
-        """Return the exchange at a place; the last trials stay in memory."""
-        found: ServerTraffic = self._of_trial(place.of.id)[place.number]
-        return found
+    def exchange(self) -> Callable[[_Place], ServerTraffic]:
+        """What returns the exchange at a place; the last trials stay in memory."""
+        of_trial: Callable[[str], Sequence[Any]] = lru_cache(_CACHED)(self.recording.of_trial)
+        return lambda place: of_trial(place.of.id)[place.number]
 
 
 @attrs.frozen(eq=False)
@@ -200,10 +197,8 @@ class _RecordedResultsServer:
         return 2 if not same else int(of.condition != trial.condition)
 
     def _only_reads(self, params: Mapping[str, Any]) -> bool:
-        for tool in self.listed().get("tools", ()):
-            if tool.get("name") == params.get("name"):
-                return (tool.get("annotations") or {}).get("readOnlyHint") is True
-        return False
+        tools = (tool for tool in self.listed().get("tools", ()) if tool.get("name") == params.get("name"))
+        return any((tool.get("annotations") or {}).get("readOnlyHint") is True for tool in tools)
 
     def _miss(self, asked: ServerTraffic, whose: str) -> str:
         """Say that there is no answer, and how the nearest recorded call differs."""
@@ -216,7 +211,12 @@ class _RecordedResultsServer:
         near = sorted(places, key=lambda place: (self._rank(place.of), place.of.id))[:_NEAR]
         recorded = [self.recorded_results.exchange(place) for place in near]
         now = _arguments(asked)
-        nearest = max(recorded, key=lambda each: _likeness(_arguments(each), now))
+        written = _written(now)
+
+        def likeness(each: ServerTraffic) -> float:
+            return SequenceMatcher(None, _written(_arguments(each)), written, autojunk=False).quick_ratio()
+
+        nearest = max(recorded, key=likeness)
         told = first_difference_of_call(tool or asked.method, _arguments(nearest), now)
         if not told:  # it is of another sample, and may have changed something there
             told = f"only trials of other samples have this call, and `{tool}` is not read-only (readOnlyHint)"
@@ -245,10 +245,6 @@ def _written(value: Any) -> bytes:
 def _arguments(each: ServerTraffic) -> Mapping[str, Any]:
     given = each.params.get("arguments") or {} if each.kind == "call" else each.params
     return given if isinstance(given, Mapping) else {}
-
-
-def _likeness(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> float:
-    return SequenceMatcher(None, _written(recorded), _written(now), autojunk=False).quick_ratio()
 
 
 def _as_error(asked: ServerTraffic, problem: str) -> ServerTraffic:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import attrs
 
 from keval.records.cassettes import REPLAY_MISS, Volatile
-from keval.records.transcript import Message, Transcript
+from keval.records.transcript import Transcript
 from keval.records.trial import Attempt, Trial
 from keval_replay.request_comparison import without_volatile
 
@@ -47,7 +47,10 @@ def _restored(
     now, before = played.transcript, recorded.transcript if recorded is not None else None
     if now is None or recorded is None or before is None:
         return _timed(now, None)
-    said, was_said = ([_said(message, volatile) for message in each.messages] for each in (now, before))
+    said, was_said = (
+        [(message.turn, message.role, str(without_volatile(message.text, volatile))) for message in each.messages]
+        for each in (now, before)
+    )
     # What had no more time ends wherever the agent was at that moment, which no replay hits.
     is_cut = all(each.failure is not None and each.failure.kind == "timeout" for each in (played, recorded))
     if is_cut and _agree(said, was_said) and _agree(_names(now), _names(before)):
@@ -55,10 +58,6 @@ def _restored(
     if sorted(said) == sorted(was_said) and _without_results(said) == _without_results(was_said):
         now = attrs.evolve(now, messages=before.messages)
     return _timed(now, before)
-
-
-def _said(message: Message, volatile: Sequence[Volatile]) -> _Said:
-    return message.turn, message.role, str(without_volatile(message.text, volatile))
 
 
 def _without_results(said: Sequence[_Said]) -> list[_Said]:

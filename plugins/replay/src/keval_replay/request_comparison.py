@@ -72,9 +72,8 @@ def read_conversation(request: ComparableRequest) -> Conversation:
     given = body.get(_MESSAGES[wire], [])
     messages = given if isinstance(given, list) else [given]
     if wire == "openai-chat":
-        leading = 0
-        while leading < len(messages) and _role(messages[leading]) in _PROMPT_ROLES:
-            leading += 1
+        roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+        leading = next((place for place, role in enumerate(roles) if role not in _PROMPT_ROLES), len(roles))
         prompt, messages = {"messages": messages[:leading]}, messages[leading:]
     taken = {*_PROMPT[wire], _MESSAGES[wire], "tools"}
     tools, others = _tools_of(body.get("tools") or ())
@@ -105,34 +104,27 @@ def _declarations(entry: Any) -> list[dict[str, Any]]:
     return [tool for tool in found if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
 
 
-def _role(message: Any) -> object:
-    return message.get("role") if isinstance(message, dict) else None
-
-
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts of a prompt, whether it is one, a list of parts, or an object that has parts."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
+    elif isinstance(value, dict):
+        value = [item for name, item in value.items() if name not in ("role", "type", "cache_control")]
+    if isinstance(value, list):
         for item in value:
             yield from _texts(item)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if name not in ("role", "type", "cache_control"):
-                yield from _texts(item)
 
 
 def _calls(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the id and the tool's name of every call in the messages."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _calls(item)
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         function = value.get("function", value)
         number = value.get("call_id", value.get("id"))
         if isinstance(function, dict) and isinstance(number, str) and isinstance(function.get("name"), str):
             yield number, function["name"]
-        for item in value.values():
+        value = [*value.values()]
+    if isinstance(value, list):
+        for item in value:
             yield from _calls(item)
 
 

@@ -249,6 +249,8 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
     items: list[DifferentItem] = []
     unlisted = 0
     compared = _trials(before, now, trials, scores, times=times)
+    ours, theirs = ({**run.manifest.versions, **run.manifest.plugins} for run in (before, now))
+    versions = {name: (ours[name], theirs[name]) for name in ours if name in theirs}
     for item in chain(_samples(before, now, samples), compared):
         if limit is None or len(items) < limit:
             items.append(item)
@@ -258,19 +260,14 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
         before=names[0],
         now=names[1],
         manifest=tuple(_changes("", canonical_manifest(before.manifest), canonical_manifest(now.manifest))),
-        versions=tuple(_version_changes(before.manifest, now.manifest)),
+        # Of what both runs had.
+        versions=tuple(Change(name, *pair) for name, pair in versions.items() if pair[0] != pair[1]),
         samples=samples,
         trials=trials,
         scores=scores,
         items=tuple(items),
         unlisted=unlisted,
     )
-
-
-def _version_changes(before: Manifest, now: Manifest) -> Iterator[Change]:
-    """Yield the versions that differ of what both runs had."""
-    ours, theirs = ({**manifest.versions, **manifest.plugins} for manifest in (before, now))
-    yield from (Change(name, ours[name], theirs[name]) for name in ours if theirs.get(name, ours[name]) != ours[name])
 
 
 def _samples(before: Run, now: Run, tally: Tally) -> Iterator[DifferentItem]:

@@ -23,7 +23,7 @@ from keval.seams.contexts import Context, ServerSpec
 from keval.seams.infrastructure import ConnectedServer, ModelProxy
 from keval.seams.interfaces import Agent, Closable, Preparable, has_flag
 from keval.seams.live_events import EmitEvent
-from keval_replay.played_gate import PlayedGate
+from keval_replay.replay import PlayedGate
 from keval_testing import stubs
 from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, calls_tools, says
 

@@ -97,14 +97,14 @@ def test_parallel_exchanges_end_in_the_recorded_order() -> None:
 
 
 def test_an_exchange_waits_no_longer_for_one_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_replay.playback.ORDER_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("keval_replay.cassette.ORDER_WAIT_SECONDS", 0.01)
     one = attempt(asked("a", 1, 4), called("t", 2, 3))
 
     assert "a" == asyncio.run(one.ask("a"))
 
 
 def test_a_request_takes_the_next_recorded_one_or_one_that_overlapped_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_replay.playback.ORDER_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("keval_replay.cassette.ORDER_WAIT_SECONDS", 0.01)
 
     async def play() -> tuple[str, str]:
         one = attempt(asked("a", 1, 4), asked("b", 2, 3), asked("c", 5, 6))

@@ -11,7 +11,7 @@ import pytest
 from keval.plugin import ModelError, TrialError
 from keval.records.cassettes import ModelTraffic, ServerTraffic, TrafficError
 from keval.records.models import Asker, ModelRequest, ModelResponse
-from keval_replay.traffic_log import TrafficLog
+from keval_replay.recorder import TrafficLog
 
 ASKER = Asker("agent", "a", "a/none/q1/1", 1, 1)
 REQUEST = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {"x": "y"}, b"{}", ASKER)
