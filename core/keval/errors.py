@@ -12,6 +12,26 @@ from typing import Any, Literal, NamedTuple
 Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
 """The part of a trial in which something went wrong; `replay` is a recording that does not fit."""
 
+# fmt: off
+FailureKind = Literal[
+    "a2a_error", "agent_error", "auth_required", "bad_answer", "bad_context", "bad_file", "bad_output",
+    "bad_prompt", "bad_record", "bad_reply", "bad_request", "bad_transcript", "bad_workspace", "budget",
+    "calls_disagree", "cancelled", "changed", "check", "connection", "cut_off", "denied", "error", "failed",
+    "history_unsupported", "hook_failed", "limit", "login", "max_turns", "no_answer", "no_comparison", "no_plugins",
+    "no_score", "no_solution", "no_tool_success", "no_tool_use", "not_placed", "out_of_scale", "outage",
+    "output_too_large", "process", "protocol", "rate_limit", "recorded_error", "redirected", "refused",
+    "replay_miss", "reply_too_large", "result_too_deep", "result_too_large", "sandbox", "sandbox_limit",
+    "server_lost", "server_refused", "servers_unsupported", "setting_unknown", "solution", "stopped",
+    "target_failed", "task_canceled", "task_failed", "task_rejected", "terminals", "timeout", "tool_call_as_text",
+    "tool_denied", "tools_changed", "tools_missing", "turns_unsupported", "unwritable", "worker_lost", "workspace",
+]
+# fmt: on
+"""What keval and its packages call the failures of trials and scores; `docs/reliability.md` says what each means.
+
+A plugin may have others. A status of HTTP is `http_` and its number, and an error that nobody explains has the name of
+its class. Some adapters pass on a vendor's word.
+"""
+
 
 class KevalError(Exception):
     """An explained error; the base of all that keval raises on purpose."""
@@ -88,7 +108,7 @@ class OutageError(RunError):
 class TrialError(KevalError):
     """What adapters and contexts raise when a trial cannot be completed.
 
-    `kind` is a short stable name for grouping (`rate_limit`, `tools_missing`); `retryable` says that the same
+    `kind` is a short stable name for grouping, a `FailureKind` or a plugin's own; `retryable` says that the same
     attempt may succeed later; `retry_after` is the wait in seconds that the other side asked for.
     """
 
@@ -100,7 +120,7 @@ class TrialError(KevalError):
         message: str,
         *,
         stage: Stage | None = None,
-        kind: str | None = None,
+        kind: FailureKind | str | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
     ) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
-from keval.errors import TrialError
+from keval.errors import FailureKind, TrialError
 from keval.records.models import Asker, ModelRequest
 
-REPLAY_MISS = "replay_miss"
+REPLAY_MISS: FailureKind = "replay_miss"
 """The kind of failure of a trial or judgement that asks for something that its recording does not have."""
 
 

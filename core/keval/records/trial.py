@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from keval.errors import Stage
+from keval.errors import FailureKind, Stage
 from keval.records.transcript import Message, Transcript
 
 
@@ -72,9 +72,9 @@ class Sample:
 
 PLACEHOLDER = "replace-me-"
 """How the ids of questions begin that `keval init` writes to be replaced."""
-LIMIT = "limit"
+LIMIT: FailureKind = "limit"
 """The kind of the failure of a trial that reached one of `execution.limits`."""
-WRITTEN_CALL = "tool_call_as_text"
+WRITTEN_CALL: FailureKind = "tool_call_as_text"
 """The kind of the failure of a trial whose answer is a call of a tool that no parser read."""
 WRITTEN_CALL_REMEDY = (
     "switch on the parser of tool calls where the model is served (vLLM: --enable-auto-tool-choice and"
@@ -86,7 +86,8 @@ WRITTEN_CALL_REMEDY = (
 class Failure:
     """What went wrong in a trial or a score. A failure is data: it is counted and shown, never scored.
 
-    `kind` is a short stable name for grouping. `traceback` is there for errors that keval cannot explain.
+    `kind` is a short stable name for grouping; see `FailureKind`. `traceback` is there for errors that keval cannot
+    explain.
     """
 
     stage: Stage

@@ -12,10 +12,10 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from keval.errors import TrialError
+from keval.errors import FailureKind, TrialError
 from keval_programs.tree import DEEPEST, Tree
 
-LIMIT_KIND = "sandbox_limit"
+LIMIT_KIND: FailureKind = "sandbox_limit"
 """The kind of the failure of a trial whose program used more than it may."""
 _INTERVAL = 0.25
 """Seconds between two looks at processes."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from keval.errors import ServerLostError
+from keval.errors import FailureKind, ServerLostError
 from keval.processes import supervised
 from keval.records.servers import ServerStarts
 from keval.seams.contexts import ServerSpec
@@ -23,7 +23,7 @@ from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
 from keval_mcp.server.waiting import settle
 
-TOOLS_CHANGED = "tools_changed"
+TOOLS_CHANGED: FailureKind = "tools_changed"
 """The kind of failure of a trial whose server has other tools than before the first trial."""
 
 _log = logging.getLogger("keval_mcp")

@@ -14,6 +14,7 @@ from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError
 
+from keval.errors import FailureKind
 from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
@@ -78,7 +79,7 @@ MESSAGE_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
 KEPT = 2**12
 """Bytes at each end of a message that cannot be read; the id of what it answers is in one of them as a rule."""
 
-TOO_DEEP = "result_too_deep"
+TOO_DEEP: FailureKind = "result_too_deep"
 """The kind of failure; also the `data` of the error that stands for a message that was nested too deeply."""
 _DEEPEST = 200
 """Levels of JSON that the SDK reads."""
@@ -145,7 +146,7 @@ def _deep_tool(text: bytes) -> str | None:
     return None
 
 
-TOO_LARGE = "result_too_large"
+TOO_LARGE: FailureKind = "result_too_large"
 """The kind of failure; also the `data` of the error that stands for a message that was too large."""
 
 SSE_LIMIT = 10**6

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval.config.evaluation import size
-from keval.errors import PluginError, PluginWarning, TrialError
+from keval.errors import FailureKind, PluginError, PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, Stopwatch, run_attempt
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.trial.reconciliation import check, check_text, held_to, merge, shorten
@@ -28,7 +28,7 @@ from keval.seams.use_meter import UseMeter
 
 T = TypeVar("T")
 
-STOPPED = "stopped"
+STOPPED: FailureKind = "stopped"
 """The kind of the failure of a trial that a person stopped."""
 
 
