@@ -8,8 +8,8 @@ import pytest
 
 from keval import Run
 from keval_instrument.bias import examine
+from keval_instrument.check_folder import Material
 from keval_instrument.findings import Examined
-from keval_instrument.material import Material
 from keval_instrument.restyling import restyled_answers
 from tests.conftest import Project
 from tests.instruments import run_of_answers

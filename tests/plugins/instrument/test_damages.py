@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from keval import Sample
 from keval_instrument import number_damage
 from keval_instrument.answer_parts import statements
+from keval_instrument.check_folder import WrittenAnswer
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
-from keval_instrument.material import WrittenAnswer
 from keval_instrument.name_damage import Known, Vocabulary, damaged
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts

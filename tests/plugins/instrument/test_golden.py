@@ -11,10 +11,10 @@ import pytest
 
 from keval import Run, Sample, open_run
 from keval.plugin import StructuredRequest, TrialError
+from keval_instrument.check_folder import Material, WrittenAnswer
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.findings import Examined
 from keval_instrument.golden import examine, unnoticed
-from keval_instrument.material import Material, WrittenAnswer
 from keval_instrument.modelled import modelled_answers
 from tests.conftest import Project
 from tests.instruments import run_of_answers

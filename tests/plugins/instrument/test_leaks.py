@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from keval import Run, open_run
+from keval_instrument.check_folder import Material
 from keval_instrument.findings import Defect, Examined
 from keval_instrument.leaks import examine
-from keval_instrument.material import Material
 from tests.conftest import Project
 
 CONFIG = """

@@ -11,8 +11,8 @@ import pytest
 from keval import Run
 from keval.config.load import load
 from keval.plan.build import make_plan
+from keval_instrument.check_folder import Material
 from keval_instrument.findings import Examined, Figure
-from keval_instrument.material import Material
 from keval_instrument.repeats import examine
 from tests.conftest import Project
 from tests.instruments import run_of_answers

@@ -13,20 +13,11 @@ from typing import Any, ClassVar, Literal
 import attrs
 from attrs.validators import ge
 
+import keval_programs as programs
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
-from keval_programs import (
-    OF_PROGRAMS,
-    PLACEHOLDERS,
-    FolderConventions,
-    TextTemplate,
-    check_models,
-    check_placeholders,
-    placeholders_in,
-    words,
-)
 
-_KNOWN = PLACEHOLDERS - {"question", "session"}
+_KNOWN = programs.PLACEHOLDERS - {"question", "session"}
 """Questions and the session's id pass by the protocol."""
 
 
@@ -51,7 +42,7 @@ class Acp:
 
     requests_by_proxy: ClassVar[bool] = True
     usage_by_proxy: ClassVar[bool] = True
-    volatile: ClassVar[tuple[Volatile, ...]] = OF_PROGRAMS
+    volatile: ClassVar[tuple[Volatile, ...]] = programs.OF_PROGRAMS
     flag_option: ClassVar[str] = "command"
 
     command: str | tuple[str, ...]
@@ -66,27 +57,29 @@ class Acp:
     mode: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    reads: FolderConventions = attrs.field(factory=FolderConventions)
+    reads: programs.FolderConventions = attrs.field(factory=programs.FolderConventions)
     max_processes: int = attrs.field(factory=_processes, validator=ge(1))
     folder: Path = Path()
     words: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
     """The command."""
-    templates: Mapping[str, TextTemplate] = attrs.field(init=False, repr=False, eq=False)
+    templates: Mapping[str, programs.TextTemplate] = attrs.field(init=False, repr=False, eq=False)
     """The files."""
     used: frozenset[str] = attrs.field(init=False, repr=False, eq=False)
     """The names of the placeholders and variables in all options."""
 
     def __attrs_post_init__(self) -> None:
-        self.templates = {path: TextTemplate.parse("files", text, self.model) for path, text in self.files.items()}
-        self.words = words("command", self.command)
+        self.templates = {
+            path: programs.TextTemplate.parse("files", text, self.model) for path, text in self.files.items()
+        }
+        self.words = programs.words("command", self.command)
         # Of files, their paths may have placeholders.
         texts = {"command": self.command, "env": self.env, "files": [*self.files], "meta": self.meta}
         used = set[str]()
         for field, value in texts.items():
-            check_placeholders(field, _texts(value), self.model, _KNOWN)
-            used |= placeholders_in(_texts(value))
+            programs.check_placeholders(field, _texts(value), self.model, _KNOWN)
+            used |= programs.placeholders_in(_texts(value))
         self.used = frozenset(used).union(*(file.names for file in self.templates.values()))
-        check_models(self.model, self.models, API_WIRES[self.api])
+        programs.check_models(self.model, self.models, API_WIRES[self.api])
 
     def max_concurrency(self) -> int:
         """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""

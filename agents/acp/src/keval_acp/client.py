@@ -6,27 +6,8 @@ import asyncio
 from typing import Any, Literal
 
 import attrs
+from acp import schema
 from acp.exceptions import RequestError
-from acp.schema import (
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AllowedOutcome,
-    CreateTerminalResponse,
-    DeniedOutcome,
-    EnvVariable,
-    PermissionOption,
-    ReadTextFileResponse,
-    RequestPermissionResponse,
-    TerminalExitStatus,
-    TerminalOutputResponse,
-    TextContentBlock,
-    ToolCall,
-    ToolCallProgress,
-    ToolCallStart,
-    ToolCallUpdate,
-    WaitForTerminalExitResponse,
-    WriteTextFileResponse,
-)
 
 from keval.plugin import Context, TrialError, is_blank
 from keval_acp.files import confined_folder, read_text, write_text
@@ -62,7 +43,7 @@ class Client:
     async def session_update(self, session_id: str, update: object, **meta: Any) -> None:
         """Report a piece of a message, what a tool call does, or a plan."""
         match update:
-            case AgentMessageChunk(content=TextContentBlock(text=text), message_id=id) if text:
+            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text), message_id=id) if text:
                 if id != self._message:
                     self._say()
                 if not self._text:
@@ -71,16 +52,16 @@ class Client:
                 self._text.append(text)
                 if self.context.streams:
                     self.context.builder.streamed(text)
-            case ToolCallStart() | ToolCallProgress():
+            case schema.ToolCallStart() | schema.ToolCallProgress():
                 self._see(update)
-            case AgentPlanUpdate(entries=entries):
+            case schema.AgentPlanUpdate(entries=entries):
                 plan = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
                 self.context.builder.called("plan", {"entries": plan}, "plan", own=True)
                 self.context.builder.returned("", id="plan")
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **meta: Any
-    ) -> RequestPermissionResponse:
+        self, session_id: str, tool_call: schema.ToolCallUpdate, options: list[schema.PermissionOption], **meta: Any
+    ) -> schema.RequestPermissionResponse:
         """Choose the option by which the call is allowed or rejected, this time if the agent leaves the choice."""
         use = self._see(tool_call)
         if isinstance(self.permissions, str):
@@ -91,22 +72,24 @@ class Client:
         fitting: dict[str, str] = {each.kind: each.option_id for each in options if each.kind.startswith(verdict)}
         chosen = fitting.get(f"{verdict}_once") or next(iter(fitting.values()), None)
         if chosen is None:
-            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen))
+            return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
+        return schema.RequestPermissionResponse(outcome=schema.AllowedOutcome(outcome="selected", option_id=chosen))
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any
-    ) -> ReadTextFileResponse:
+    ) -> schema.ReadTextFileResponse:
         """Read a file in the trial's folder."""
         self._check_files("fs/read_text_file")
         text = await asyncio.to_thread(read_text, self.folder, path, line, limit)
-        return ReadTextFileResponse(content=text)
+        return schema.ReadTextFileResponse(content=text)
 
-    async def write_text_file(self, session_id: str, path: str, content: str, **meta: Any) -> WriteTextFileResponse:
+    async def write_text_file(
+        self, session_id: str, path: str, content: str, **meta: Any
+    ) -> schema.WriteTextFileResponse:
         """Write a file in the trial's folder."""
         self._check_files("fs/write_text_file")
         await asyncio.to_thread(write_text, self.folder, path, content)
-        return WriteTextFileResponse()
+        return schema.WriteTextFileResponse()
 
     async def create_terminal(
         self,
@@ -115,10 +98,10 @@ class Client:
         command: str,
         args: list[str] | None = None,
         cwd: str | None = None,
-        env: list[EnvVariable] | None = None,
+        env: list[schema.EnvVariable] | None = None,
         output_byte_limit: int | None = None,
         **meta: Any,
-    ) -> CreateTerminalResponse:
+    ) -> schema.CreateTerminalResponse:
         """Start a command in the trial's folder."""
         folder = confined_folder(self.folder, cwd)
         named = {each.name: each.value for each in env or ()}
@@ -126,20 +109,20 @@ class Client:
             terminal = await self.terminals.create(command, args, named, folder, output_byte_limit)
         except TrialError as error:
             raise RequestError.internal_error({"details": str(error)}) from error
-        return CreateTerminalResponse(terminal_id=terminal)
+        return schema.CreateTerminalResponse(terminal_id=terminal)
 
-    async def terminal_output(self, session_id: str, terminal_id: str, **meta: Any) -> TerminalOutputResponse:
+    async def terminal_output(self, session_id: str, terminal_id: str, **meta: Any) -> schema.TerminalOutputResponse:
         """Tell what a command has written, and how it ended if it has."""
         terminal = self.terminals.get(terminal_id)
         status = None if terminal.process.is_running else _exit(await terminal.wait())
-        return TerminalOutputResponse(output=terminal.output, truncated=terminal.truncated, exit_status=status)
+        return schema.TerminalOutputResponse(output=terminal.output, truncated=terminal.truncated, exit_status=status)
 
     async def wait_for_terminal_exit(
         self, session_id: str, terminal_id: str, **meta: Any
-    ) -> WaitForTerminalExitResponse:
+    ) -> schema.WaitForTerminalExitResponse:
         """Wait until a command has ended."""
         status = _exit(await self.terminals.get(terminal_id).wait())
-        return WaitForTerminalExitResponse(exit_code=status.exit_code, signal=status.signal)
+        return schema.WaitForTerminalExitResponse(exit_code=status.exit_code, signal=status.signal)
 
     async def kill_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
         """End a command; what it wrote can still be read."""
@@ -154,7 +137,7 @@ class Client:
         if self.terminals.confinement is not None:
             raise RequestError.method_not_found(method)
 
-    def _see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
+    def _see(self, told: schema.ToolCall | schema.ToolCallUpdate) -> ToolUse:
         if self.uses.is_new(told.tool_call_id):
             self._say()
         return self.uses.see(told)
@@ -167,5 +150,7 @@ class Client:
         self.context.builder.said(text, truncated=truncated)
 
 
-def _exit(code: int) -> TerminalExitStatus:
-    return TerminalExitStatus(exit_code=code) if code >= 0 else TerminalExitStatus(signal=f"signal {-code}")
+def _exit(code: int) -> schema.TerminalExitStatus:
+    return (
+        schema.TerminalExitStatus(exit_code=code) if code >= 0 else schema.TerminalExitStatus(signal=f"signal {-code}")
+    )

@@ -12,23 +12,8 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import acp
 import attrs
+from acp import schema
 from acp.exceptions import RequestError
-from acp.schema import (
-    AcpMcpServer,
-    AgentCapabilities,
-    ClientCapabilities,
-    EnvVariable,
-    FileSystemCapabilities,
-    HttpHeader,
-    HttpMcpServer,
-    Implementation,
-    McpCapabilities,
-    McpServerStdio,
-    NewSessionResponse,
-    PromptResponse,
-    SessionNotification,
-    SseMcpServer,
-)
 from pydantic import ValidationError
 
 from keval.plugin import McpServer, ModelError, TrialError, suggestion
@@ -36,7 +21,7 @@ from keval_acp.client import Client
 from keval_programs import Process
 
 _T = TypeVar("_T")
-_Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+_Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 
 _WANTS_LOGIN = -32000
 """The protocol's error code for an agent that has to be logged in."""
@@ -62,17 +47,17 @@ class Agent:
         # The client has what the capabilities say, and no more: no elicitation, for example.
         self.connection = acp.connect_to_agent(cast(acp.Client, self.client), self.lines, use_unstable_protocol=True)
 
-    async def initialize(self) -> AgentCapabilities:
+    async def initialize(self) -> schema.AgentCapabilities:
         """Agree on the protocol, and return what the agent can.
 
         Raises:
             TrialError: it speaks no such protocol.
         """
-        about = Implementation(name="keval", title="keval", version="1")
+        about = schema.Implementation(name="keval", title="keval", version="1")
         # In a workspace an agent uses files itself: over the protocol Gemini CLI writes none that is not there yet.
         files = self.client.context.workspace is None
-        capabilities = ClientCapabilities(
-            fs=FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
+        capabilities = schema.ClientCapabilities(
+            fs=schema.FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
         )
         told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, capabilities, about))
         if told.protocol_version != acp.PROTOCOL_VERSION:
@@ -82,30 +67,30 @@ class Agent:
                 kind="protocol",
             )
         self._logins = [method.id for method in told.auth_methods or ()]
-        return told.agent_capabilities or AgentCapabilities()
+        return told.agent_capabilities or schema.AgentCapabilities()
 
     async def log_in(self, way: str) -> None:
         """Log in by one of the ways that the agent offers. Raises TrialError: it offers no such way, or that fails."""
         self._check_known("login", way, self._logins)
         await self._answered(self.connection.authenticate(method_id=way))
 
-    def server(self, server: McpServer, agreed: AgentCapabilities, *, elsewhere: bool) -> _Server | None:
+    def server(self, server: McpServer, agreed: schema.AgentCapabilities, *, elsewhere: bool) -> _Server | None:
         """Return how a server is handed over, or `None` if the agent cannot take it, and has it from `elsewhere`.
 
         Raises:
             TrialError: of kind `servers_unsupported`.
         """
-        headers = [HttpHeader(name=name, value=value) for name, value in server.headers.items()]
-        can = agreed.mcp_capabilities or McpCapabilities()
+        headers = [schema.HttpHeader(name=name, value=value) for name, value in server.headers.items()]
+        can = agreed.mcp_capabilities or schema.McpCapabilities()
         match server.transport:
             case "http" if can.http:
-                return HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
+                return schema.HttpMcpServer(type="http", name=server.name, url=server.url or "", headers=headers)
             case "sse" if can.sse:
-                return SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
+                return schema.SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
             case "stdio":
-                env = [EnvVariable(name=name, value=value) for name, value in server.env.items()]
+                env = [schema.EnvVariable(name=name, value=value) for name, value in server.env.items()]
                 start = [server.cwd or os.getcwd(), server.command or "", *server.args]
-                return McpServerStdio(
+                return schema.McpServerStdio(
                     name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
                 )
         if elsewhere:
@@ -116,7 +101,9 @@ class Agent:
             kind="servers_unsupported",
         )
 
-    async def open_session(self, work: Path, servers: list[_Server], meta: Mapping[str, Any]) -> NewSessionResponse:
+    async def open_session(
+        self, work: Path, servers: list[_Server], meta: Mapping[str, Any]
+    ) -> schema.NewSessionResponse:
         """Open a session with these servers.
 
         Raises:
@@ -124,7 +111,7 @@ class Agent:
         """
         return await self._answered(self.connection.new_session(str(work), mcp_servers=servers, **meta))
 
-    async def choose(self, session: NewSessionResponse, mode: str | None, settings: Mapping[str, str]) -> None:
+    async def choose(self, session: schema.NewSessionResponse, mode: str | None, settings: Mapping[str, str]) -> None:
         """Choose a mode and settings in a session, by the ids that the agent tells.
 
         Raises:
@@ -141,7 +128,7 @@ class Agent:
             setting = self.connection.set_config_option(config_id=name, session_id=session.session_id, value=value)
             await self._answered(setting)
 
-    async def prompt(self, session: str, text: str) -> PromptResponse:
+    async def prompt(self, session: str, text: str) -> schema.PromptResponse:
         """Send a message, and return how the turn ended; one that is cancelled is cancelled in the agent, too.
 
         Raises:
@@ -238,7 +225,7 @@ def _is_readable(message: dict[str, Any]) -> bool:
     if "id" in message:
         return True
     try:
-        SessionNotification.model_validate(message.get("params"))
+        schema.SessionNotification.model_validate(message.get("params"))
     except ValidationError:
         return False
     return bool(message["method"] == "session/update")

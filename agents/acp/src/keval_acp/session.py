@@ -10,23 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+import keval_programs as programs
 from keval.plugin import API_WIRES, MAX_OUTPUT_TOKENS, REFUSAL, Context, PreflightError, TrialError
 from keval_acp.client import Client
 from keval_acp.connection import Agent
 from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
-from keval_programs import (
-    Placeholders,
-    Process,
-    confinement,
-    environment,
-    find_program,
-    inside,
-    needed,
-    open_folder,
-    running,
-    whole_path,
-)
 
 if TYPE_CHECKING:
     from keval_acp import Acp
@@ -43,7 +32,7 @@ async def try_out(options: Acp) -> None:
         PreflightError: that does not work.
     """
     folder = options.folder.absolute()
-    find_program(whole_path(options.words[0], folder), folder)
+    programs.find_program(programs.whole_path(options.words[0], folder), folder)
     context = Context(instructions="You are tried out.")  # not every agent takes an empty system prompt
     try:
         async with asyncio.timeout(_PATIENCE), open_conversation(options, context):
@@ -69,18 +58,18 @@ async def open_conversation(options: Acp, context: Context) -> AsyncIterator[Con
             " where the agent takes a file with them",
             kind="history_unsupported",
         )
-    context, own_folder = inside(context), options.folder.absolute()
-    async with open_folder(context) as folder:
+    context, own_folder = programs.inside(context), options.folder.absolute()
+    async with programs.open_folder(context) as folder:
         access = options.model.access(API_WIRES[options.api], context.model_headers) if options.model else None
-        placeholders = Placeholders(folder, context, access, own_folder, options.used)
+        placeholders = programs.Placeholders(folder, context, access, own_folder, options.used)
         await placeholders.write_files(options.templates)
-        env = environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
-        command = [placeholders.fill(whole_path(text, own_folder)) for text in options.words]
+        env = programs.environment(folder.home, {name: placeholders.fill(text) for name, text in options.env.items()})
+        command = [placeholders.fill(programs.whole_path(text, own_folder)) for text in options.words]
         url = access.base_url if access is not None else None
-        shut_in = confinement(context, folder, url, needed(options.words, own_folder))
-        process = Process(Path(command[0]).name, command, env, folder.work, shut_in)
+        shut_in = programs.confinement(context, folder, url, programs.needed(options.words, own_folder))
+        process = programs.Process(Path(command[0]).name, command, env, folder.work, shut_in)
         context.builder.leave_calls_to_tap(context.servers)
-        async with running(process, context.builder), AsyncExitStack() as stack:
+        async with programs.running(process, context.builder), AsyncExitStack() as stack:
             terminals = Terminals(env, shut_in)
             uses = ToolUses(context.builder, context.servers, terminals.output)
             agent = Agent(process, Client(context, folder, terminals, options.permissions, uses))
@@ -105,7 +94,7 @@ class Conversation:
 
     _agent: Agent
     _session: str
-    _placeholders: Placeholders
+    _placeholders: programs.Placeholders
     _has_begun: bool = attrs.field(default=False, init=False)
 
     async def ask(self, text: str) -> None:
@@ -141,7 +130,7 @@ class Conversation:
                     raise TrialError("the agent cancelled the turn by itself", kind="cancelled")
 
 
-def _filled(value: Any, placeholders: Placeholders) -> Any:
+def _filled(value: Any, placeholders: programs.Placeholders) -> Any:
     """Return a structure with the placeholders in all its texts filled in."""
     if isinstance(value, str):
         return placeholders.fill(value)

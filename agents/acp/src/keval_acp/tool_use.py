@@ -7,21 +7,15 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
-from acp.schema import (
-    ContentToolCallContent,
-    FileEditToolCallContent,
-    TerminalToolCallContent,
-    TextContentBlock,
-    ToolCall,
-    ToolCallUpdate,
-)
+from acp import schema
 
-from keval import ToolCall as TappedCall
+from keval import ToolCall
 from keval.plugin import McpServer, TranscriptBuilder
 
+_Content: TypeAlias = schema.ContentToolCallContent | schema.FileEditToolCallContent | schema.TerminalToolCallContent
 _MOST_SHOWN = 1_000_000
 """Characters of a result after which no more of it is shown."""
 _MOST_PAIRS = 1_000_000
@@ -41,9 +35,9 @@ class ToolUse:
     status: str = "pending"
     raw_input: Any = None
     raw_output: Any = None
-    content: Sequence[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent] = ()
+    content: Sequence[_Content] = ()
 
-    def update(self, told: ToolCall | ToolCallUpdate) -> None:
+    def update(self, told: schema.ToolCall | schema.ToolCallUpdate) -> None:
         """Take over what the agent tells anew."""
         for name in ("title", "kind", "status", "raw_input", "raw_output", "content"):
             value = getattr(told, name)
@@ -78,20 +72,18 @@ class ToolUse:
         return self.raw_output if isinstance(self.raw_output, str) else json.dumps(self.raw_output, ensure_ascii=False)
 
 
-def _shown(
-    item: ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent, output: Callable[[str], str]
-) -> str:
+def _shown(item: _Content, output: Callable[[str], str]) -> str:
     match item:
-        case ContentToolCallContent(content=TextContentBlock(text=text)):
+        case schema.ContentToolCallContent(content=schema.TextContentBlock(text=text)):
             return text
-        case ContentToolCallContent(content=block):
+        case schema.ContentToolCallContent(content=block):
             return f"[{block.type}]"
-        case FileEditToolCallContent(path=path, old_text=old, new_text=new):
+        case schema.FileEditToolCallContent(path=path, old_text=old, new_text=new):
             before, after = (old or "").splitlines(), new.splitlines()
             if len(before) * len(after) > _MOST_PAIRS:
                 return f"[{path}: an edit of {len(before):,} lines to {len(after):,}]"
             return "\n".join(unified_diff(before, after, path, path, lineterm=""))
-        case TerminalToolCallContent(terminal_id=id):
+        case schema.TerminalToolCallContent(terminal_id=id):
             return output(id)
 
 
@@ -115,7 +107,7 @@ class ToolUses:
         """Return whether nothing was told of a call so far."""
         return id not in self._open and id not in self._ended
 
-    def see(self, told: ToolCall | ToolCallUpdate) -> ToolUse:
+    def see(self, told: schema.ToolCall | schema.ToolCallUpdate) -> ToolUse:
         """Take over what the agent tells of a call, and report the call if it has ended."""
         use = self._open.get(told.tool_call_id) or ToolUse(told.tool_call_id)
         use.update(told)
@@ -188,7 +180,7 @@ class ToolUses:
             self._report(mistaken)
         return True
 
-    def _records(self) -> Iterator[TappedCall]:
+    def _records(self) -> Iterator[ToolCall]:
         for server in self.servers:
             yield from server.log.calls if server.log is not None else ()
 

@@ -14,9 +14,8 @@ from keval.records.formats import percent, signed
 from keval.records.scores import SMALL_SHARE, Scorer
 from keval_analysis.findings.effects import Effect, better_share
 from keval_analysis.stats.intervals import Values, mean_intervals
-from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import FEWEST, scorer_name, sources_of
-from keval_instrument.material import Material
+from keval_instrument.check_folder import Material
+from keval_instrument.findings import FEWEST, Defect, Examined, Figure, scorer_name, sources_of
 from keval_instrument.restyling import WAYS
 
 FIGURES = {

@@ -1,26 +1,36 @@
-"""Checking an evaluation: its runs are made or found, examined, and held against the bounds of the config."""
+"""Checking an evaluation: its runs are made, within one budget, or found, examined, and held against its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from keval import RunError
-from keval.cli.messages import redactor
-from keval.cli.session import run_to_end
+import attrs
+
+from keval import Run, RunError
+from keval.cli.console import message_console
+from keval.cli.messages import redactor, tell
+from keval.cli.session import carry_out, run_to_end
+from keval.config.evaluation import Budget
+from keval.config.load import effective, with_data
 from keval.config.source import Source
 from keval.plan.build import make_plan
-from keval.plugin import Evaluation
+from keval.plugin import ComparingJudge, Evaluation, Plan
 from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
 from keval.store.run import find_run
 from keval_instrument import verify
 from keval_instrument.bounds import Bound, read_bounds
-from keval_instrument.check_folder import CheckFolder
+from keval_instrument.check_folder import RUNS, CheckFolder, Material, RunName, WrittenAnswer
 from keval_instrument.examinations import EXAMINATIONS, VERIFY, examine, figures_of
 from keval_instrument.findings import Checked, Examined
-from keval_instrument.making import RunMaker, checked_folder
-from keval_instrument.material import RUNS, Material
 from keval_instrument.settings import settings_of
+from keval_report.terminal.progress import Progress
+from keval_report.totals import total_cost
+from keval_viewer.interactive.served_model import ServedModel
 
 
 def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) -> tuple[Checked, Material]:
@@ -86,3 +96,190 @@ def _checked(
     runs: dict[str, str] = {name: str(run.path) for name in RUNS if (run := material.run(name))}
     results = tuple(bound.decide(found, complete=complete) for bound in bounds)
     return Checked(evaluation, runs, tuple(found), results)
+
+
+@attrs.define
+class RunMaker:
+    """Makes the runs of a check of the evaluation that `plan` is of, and notes each in the folder of the check.
+
+    Ctrl-C leaves a run that can be resumed.
+    """
+
+    plan: Plan
+    folder: CheckFolder
+    results: Path
+    material: Material = attrs.field(init=False)
+    budget: Budget = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.material = Material(plan=self.plan)
+        own = settings_of(self.plan.evaluation).budget
+        self.budget = own if own != Budget() else self.plan.evaluation.budget
+
+    def make(self, wanted: Collection[RunName]) -> Material:
+        """Make the runs that are wanted; `restyled` needs `asked`. Raises KevalError."""
+        ids, evaluation = self.plan.samples.ids, self.plan.evaluation
+        number = min(settings_of(evaluation).samples, len(ids))
+        drawn = random.Random(evaluation.execution.seed).sample(range(len(ids)), number)
+        samples = tuple(ids[position] for position in sorted(drawn))
+        if "damaged" in wanted:
+            self._make("damaged", lambda: self._damaged(samples))
+        if {"asked", "restyled"} & {*wanted}:
+            self._make("asked", lambda: asked_plan(self.plan, samples, self.budget))
+        if "restyled" in wanted:
+            self._make("restyled", self._restyled)
+        return self.material
+
+    def _make(self, name: RunName, planned: Callable[[], Plan | str]) -> None:
+        """Make a run, or note why it is not made."""
+        used = [what for what, most in attrs.asdict(self.budget).items() if most == 0]
+        found = f"the budget of the check has no {used[0]} left; see `check.budget`" if used else planned()
+        if isinstance(found, str):
+            self.material = attrs.evolve(self.material, reasons={**self.material.reasons, name: found})
+            self.folder.keep(self.material)
+            return
+        progress = Progress(message_console(), found.trial_count)
+        options = RunOptions([("keval/progress", progress)], redactor(), record=name == "asked")
+
+        def last_words() -> str:
+            again = f"`{shlex.join(['keval', 'check', str(self.folder.path)])}` examines what there is"
+            if progress.directory is None:
+                return f"interrupted; {again}"
+            self._note(name, Run(progress.directory))
+            resume = shlex.join(["keval", "resume", str(progress.directory)])
+            return f"interrupted; `{resume}` finishes the run, and {again}"
+
+        running, grace = run_plan(found, self.results, options), found.evaluation.execution.grace_seconds
+        run, _ = carry_out(running, progress, last_words, stop=options.stop, grace=grace)
+        self._note(name, run)
+        self.budget = budget_left(self.budget, run)
+
+    def _note(self, name: RunName, run: Run) -> None:
+        noted: dict[str, Any] = {name: run}
+        self.material = attrs.evolve(self.material, **noted)
+        self.folder.keep(self.material)
+
+    def _damaged(self, samples: Sequence[str]) -> Plan | str:
+        from keval_instrument.damages import written_answers  # as all that only some checks need
+
+        evaluation, found = self.plan.evaluation, [self.plan.samples.named(name) for name in samples]
+        if all(sample.answer is None for sample in found):
+            return "no sample has a golden answer; `dataset.answer_key` names its key"
+        answers = [*written_answers(found, seed=evaluation.execution.seed)]
+        if settings_of(evaluation).model is not None and not self._lacks_scorers:
+            answers = run_to_end(self._by_model(answers, samples))
+        return self._written("damaged", "golden", answers)
+
+    def _restyled(self) -> Plan | str:
+        from keval_instrument.restyling import restyled_answers
+
+        asked = self.material.asked
+        if asked is None:
+            return self.material.reasons["asked"]
+        return self._written("restyled", "plain", [*restyled_answers(asked, seed=self.plan.evaluation.execution.seed)])
+
+    @property
+    def _lacks_scorers(self) -> bool:
+        """Whether nothing scores an answer by what it says."""
+        return not self.plan.evaluation.metrics and not self.plan.evaluation.judges
+
+    def _written(self, name: RunName, baseline: str, answers: Sequence[WrittenAnswer]) -> Plan | str:
+        """Write answers, and return the plan to score them, or why there is nothing to score."""
+        if self._lacks_scorers:
+            return "only checks of what trials leave score the answers; `verify` examines these"
+        conditions = dict.fromkeys([baseline, *(answer.condition for answer in answers)])
+        answered = tuple(dict.fromkeys(answer.sample for answer in answers))
+        if len(conditions) < 2:
+            return "no answer can be changed in any way"
+        evaluation = self.plan.evaluation
+        data = _without(effective(evaluation), *_TASKS, *_OF_ARMS)
+        for judge in self.plan.scorers.judges:
+            if isinstance(judge.plugin, ComparingJudge):
+                data["judges"][judge.label]["against"] = baseline
+        data["execution"] |= {"num_repetitions": 1, "judge_repetitions": 1, "until": None, "executor": "local"}
+        path = self.folder.write_samples(name, map(self.plan.samples.named, answered))
+        written = self.folder.write_answers(name, answers, self.material.asked)
+        data |= {
+            "name": _checked_name(evaluation),
+            "dataset": {"path": str(path), **_cluster_key(self.plan, answered)},
+            "agents": {_WRITER: {"type": "recorded", "path": str(written), "partial": True}},
+            "conditions": conditions,
+            "budget": attrs.asdict(self.budget),
+        }
+        return make_plan(attrs.evolve(with_data(evaluation, data), sample_ids=(), limit=None))
+
+    async def _by_model(self, answers: Sequence[WrittenAnswer], samples: Sequence[str]) -> list[WrittenAnswer]:
+        """Have the model that the config names damage golden answers, and count what that takes."""
+        from keval_instrument.modelled import modelled_answers
+
+        evaluation = attrs.evolve(self.plan.evaluation, budget=self.budget)
+        found = [self.plan.samples.named(name) for name in samples]
+        async with ServedModel.open(evaluation, settings_of(evaluation).model, redactor()) as model:
+            made, by_model = await modelled_answers(answers, found, model)
+            tokens, usd = self.budget.tokens, self.budget.usd
+            self.budget = attrs.evolve(
+                self.budget,
+                tokens=None if tokens is None else max(0, tokens - model.tokens),
+                usd=None if usd is None else max(0.0, usd - (model.cost.usd or 0.0)),
+            )
+        tell(by_model.told)
+        return made
+
+
+_WRITER = "written"
+"""The agent whose answers were written."""
+_TASKS = ("ablate", "anchors", "gates", "sandbox", "verify", "workspace")
+_OF_ARMS = ("baseline", "contexts", "primary", "thresholds")
+
+
+def checked_folder(evaluation: Evaluation) -> str:
+    """Return the name of the folder in which the runs of checks are."""
+    header = attrs.evolve(evaluation.header, name=_checked_name(evaluation))
+    return attrs.evolve(evaluation, header=header).folder
+
+
+def asked_plan(plan: Plan, samples: tuple[str, ...], budget: Budget) -> Plan:
+    """Return the plan to ask samples as often as the config says for checks, with no gate. Raises ConfigError."""
+    evaluation, settings = plan.evaluation, settings_of(plan.evaluation)
+    data = _without(effective(evaluation), "ablate", "anchors", "gates")
+    data["execution"] |= {
+        "num_repetitions": settings.repetitions,
+        "judge_repetitions": settings.judge_repetitions,
+        "keep_requests": True,
+        "until": None,
+    }
+    if not _cluster_key(plan, samples):
+        data["dataset"] = _without(data["dataset"], "cluster_key")
+    found = with_data(evaluation, {**data, "name": _checked_name(evaluation), "budget": attrs.asdict(budget)})
+    return make_plan(attrs.evolve(found, sample_ids=samples, limit=None))
+
+
+def budget_left(budget: Budget, run: Run) -> Budget:
+    """Return what a run has left of a budget. Raises RunError."""
+    summary = run.written_summary() or run.summary()
+    recorded = {label for label, agent in run.manifest.agents.items() if agent.recording}
+    asked = [arm for arm in summary.trials if arm.agent not in recorded]
+    usages = [usage for arm in asked for usage in (arm.usage, arm.given_up.usage)]
+    usages += [each.usage for each in summary.judging]
+    used = {
+        "tokens": sum((usage.input_tokens or 0) + (usage.output_tokens or 0) + usage.estimated for usage in usages),
+        "trials": sum(arm.trials for arm in summary.trials),
+        "usd": total_cost(summary).usd or 0.0,
+    }
+    left = {name: max(0, most - used[name]) for name, most in attrs.asdict(budget).items() if most is not None}
+    return attrs.evolve(budget, **left)
+
+
+def _checked_name(evaluation: Evaluation) -> str:
+    return f"{evaluation.name}-check"
+
+
+def _cluster_key(plan: Plan, samples: tuple[str, ...]) -> dict[str, str]:
+    """Return the key under which samples have their sources, as a config writes it; nothing if none of them has one."""
+    key = plan.evaluation.dataset.cluster_key if plan.evaluation.dataset else None
+    has = any(key in plan.samples.named(sample).metadata for sample in samples)
+    return {"cluster_key": key} if key is not None and has else {}
+
+
+def _without(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in keys}

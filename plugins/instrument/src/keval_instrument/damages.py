@@ -10,8 +10,8 @@ import attrs
 
 from keval import Sample
 from keval_instrument import name_damage, number_damage
+from keval_instrument.check_folder import WrittenAnswer
 from keval_instrument.fact_damage import added, left_out
-from keval_instrument.material import WrittenAnswer
 from keval_instrument.name_damage import Known, Vocabulary
 from keval_instrument.negation import negated
 from keval_instrument.rewording import keeps_facts, padded, reworded

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:  # `keval --help` needs none of these
+    from keval_instrument.check_folder import Material, RunName
     from keval_instrument.findings import Examined
-    from keval_instrument.material import Material, RunName
 
 VERIFY = "verify"
 """The examination of checks, which runs solutions itself and reads no run."""

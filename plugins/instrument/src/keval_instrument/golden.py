@@ -13,10 +13,9 @@ from keval.records.formats import counted, percent, short_number
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scorer
 from keval_analysis.stats.intervals import Values, mean_intervals
+from keval_instrument.check_folder import Material
 from keval_instrument.damages import CONDITIONS, GOLDEN
-from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
-from keval_instrument.material import Material
+from keval_instrument.findings import FEWEST, Defect, Examined, Figure, gradings_of, scorer_name, sources_of
 from keval_report.words import one_line
 
 FIGURES: Mapping[str, str] = {

@@ -16,8 +16,8 @@ from keval import Run, Trial
 from keval.records.cassettes import ModelTraffic
 from keval.records.formats import counted
 from keval_instrument.answer_parts import statements
+from keval_instrument.check_folder import Material
 from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.material import Material
 from keval_replay.recording import Recording
 
 Kind: TypeAlias = Literal["golden answer", "rubric", "condition", "agent", "model"]

@@ -13,8 +13,8 @@ from keval import Sample
 from keval.errors import TrialError
 from keval.records.formats import counted
 from keval.seams.replies import StructuredRequest
+from keval_instrument.check_folder import WrittenAnswer
 from keval_instrument.damages import CONDITIONS, is_valid
-from keval_instrument.material import WrittenAnswer
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
 from keval_instrument.rewording import keeps_facts

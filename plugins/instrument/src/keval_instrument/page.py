@@ -13,10 +13,9 @@ from markupsafe import Markup
 from keval.cli.messages import redactor
 from keval.files import replacing
 from keval.records.formats import interval
-from keval_instrument.check_folder import CheckFolder
+from keval_instrument.check_folder import CheckFolder, Material
 from keval_instrument.examinations import figures_of
 from keval_instrument.findings import Checked
-from keval_instrument.material import Material
 from keval_instrument.table import by_kinds
 
 

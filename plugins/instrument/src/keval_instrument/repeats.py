@@ -18,9 +18,8 @@ from keval_analysis.findings.effects import SURE
 from keval_analysis.power import Pilot, PowerTarget, plan_power
 from keval_analysis.stats.intervals import Values, mean_intervals
 from keval_analysis.stats.paired import Differences, Rule
-from keval_instrument.findings import Defect, Examined, Figure
-from keval_instrument.gradings import FEWEST, gradings_of, scorer_name, sources_of
-from keval_instrument.material import Material
+from keval_instrument.check_folder import Material
+from keval_instrument.findings import FEWEST, Defect, Examined, Figure, gradings_of, scorer_name, sources_of
 
 FIGURES = {
     "false_verdicts": "How often an arm is called better or worse than itself, its repetitions split in two at random.",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keval import Run
 from keval_instrument.answer_parts import is_data, is_english, statements
-from keval_instrument.material import WrittenAnswer
+from keval_instrument.check_folder import WrittenAnswer
 from keval_instrument.rewording import padded
 
 PLAIN = "plain"

@@ -14,9 +14,17 @@ import attrs
 
 from keval import Sample
 from keval.records.scores import Scorer
-from keval_instrument.findings import Defect, Examined, Figure, share_figure
-from keval_instrument.gradings import Answer, gradings_of, scorer_name, sources_of
-from keval_instrument.material import Material
+from keval_instrument.check_folder import Material
+from keval_instrument.findings import (
+    Answer,
+    Defect,
+    Examined,
+    Figure,
+    gradings_of,
+    scorer_name,
+    share_figure,
+    sources_of,
+)
 
 FIGURES: Mapping[str, str] = {
     "saturated": "The share of questions for which every answer of every arm gets the best value of the scale.",
