@@ -33,7 +33,8 @@ ALLOWED = {
         **dict.fromkeys(("_replace", "_target", "_entries", "_open"), BY_DESCRIPTOR),
         "read": "by its path only on Windows, where there are no sandboxes",
     },
-    "keval_programs/removal.py": {
+    "keval_programs/folder.py": {
+        "at": MADE,
         **dict.fromkeys(("remove_folder", "_remove", "_emptied", "_opened", "_let_in"), BY_DESCRIPTOR),
     },
     "keval_programs/confining.py": {"needed": USERS},
@@ -42,7 +43,6 @@ ALLOWED = {
         **dict.fromkeys(("_descendants", "_own_memory", "_shared_memory"), "the kernel's, of processes"),
     },
     "keval_programs/environments.py": {"find_program": USERS, "whole_path": USERS},
-    "keval_programs/folder.py": {"at": MADE},
     "keval_claude_code/connection.py": {"find_claude": USERS},
     "keval_claude_code/conversation.py": {"_settings": "names of folders around the workspace, before the agent"},
     "keval_claude_code/launch.py": {"main": INSIDE},
@@ -63,7 +63,7 @@ ALLOWED = {
     },
     "keval_skills/tree.py": dict.fromkeys(("_walk", "_looked_at", "copy", "digest"), USERS),
     "keval_workspace/copying.py": dict.fromkeys(("copy_tree", "_copy_file", "_copy_content"), MADE),
-    "keval_workspace/end.py": {"_walk": "`Tree.walk`"},
+    "keval_workspace/end.py": {"_walk": "`Tree.walk`", "of": "`Tree.walk`"},
     "keval_workspace/folder.py": {
         "_check_copy": USERS,
         "_opened": MADE,
@@ -77,7 +77,6 @@ ALLOWED = {
     "keval_workspace/sandbox/inside.py": {"main": INSIDE},
     "keval_workspace/sandbox/installation.py": dict.fromkeys(("_around", "_python", "_interpreter", "add"), USERS),
     "keval_workspace/sandbox/ways.py": {"_bind": OWN},
-    "keval_workspace/start.py": {"of": "`Tree.walk`"},
     "keval_workspace/tasks/tasks.py": {"enter": "the opening of a workspace, which is no file"},
 }
 """Who may call them: by module and function, with the reason."""

@@ -67,7 +67,7 @@ def test_google_credentials_are_looked_for_only_where_the_user_asks(
 
     async def scenario() -> None:
         async with open_toolsets([http_server]) as (toolset,):
-            assert toolset.lost is None
+            assert toolset.loss is None
 
     asyncio.run(scenario())
 

@@ -123,7 +123,7 @@ def test_artifacts_are_kept_whole_with_the_reason_for_those_that_are_not(tmp_pat
 
 
 def test_a_full_disk_at_the_begin_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_workspace.start.tempfile.TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
+    monkeypatch.setattr("keval_workspace.end.tempfile.TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
 
     async def begin(folder: Folder) -> None:
         async with folder.open(TRIAL) as workspace:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from keval.plugin import PreflightError, TrialError
+from keval_workspace.end import Start
 from keval_workspace.folder import Folder, Git
-from keval_workspace.start import Start
 from tests.plugins.workspace.attempts import TRIAL, attempt, changes, contents, git, trial_folders, write
 
 

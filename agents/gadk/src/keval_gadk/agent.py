@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
+from keval.plugin import Context, Endpoint, Model, PreflightError, Volatile, Wire, run_conversation
 from keval_clients import check_variables
-from keval_gadk.client import connect
 
 if TYPE_CHECKING:
-    from keval_gadk.client import ModelClient
+    from keval_gadk.anthropic_client import AnthropicClient
     from keval_gadk.conversation import Conversation
+    from keval_gadk.gemini_client import GeminiClient
+    from keval_gadk.openai_client import OpenAIClient
+
+    ModelClient: TypeAlias = AnthropicClient | GeminiClient | OpenAIClient
+    """Reaches one model over one wire protocol, without retries of its own."""
+
 
 Api: TypeAlias = Literal["auto", "gemini", "chat", "responses", "anthropic"]
 """Which wire protocol to use; `auto` takes the first of this order that the model's endpoint speaks."""
@@ -93,12 +98,11 @@ class Gadk:
         """
         # ADK takes more than a second to import, so only a trial does.
         from keval_gadk.conversation import Conversation
-        from keval_gadk.observer import Observer
         from keval_gadk.toolset import open_toolsets
 
         client = self._connect()
         async with open_toolsets(context.servers) as toolsets:
-            conversation = await Conversation.start(context, Observer(context, toolsets, client), client, self)
+            conversation = await Conversation.start(context, toolsets, client, self)
             await conversation.remember(context.history)
             yield conversation
 
@@ -118,3 +122,19 @@ class Gadk:
                 )
             self._client = connect(wire, url, endpoint)
         return self._client
+
+
+def connect(wire: Wire, url: str, endpoint: Endpoint) -> ModelClient:
+    """Return a client for `wire`; nothing is sent before the first trial's first request."""
+    # Each vendor's SDK is imported for its own wire only: together they take two seconds.
+    if wire == "gemini":
+        from keval_gadk.gemini_client import GeminiClient
+
+        return GeminiClient(url, endpoint)
+    if wire == "anthropic":
+        from keval_gadk.anthropic_client import AnthropicClient
+
+        return AnthropicClient(url, endpoint)
+    from keval_gadk.openai_client import OpenAIClient
+
+    return OpenAIClient(url, endpoint, wire)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import openai
 from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
 from google.adk.models import BaseLlm
 from google.adk.models.llm_response import LlmResponse
-from openai import (
-    APIConnectionError,
-    APIError,
-    APIResponseValidationError,
-    APIStatusError,
-    AsyncOpenAI,
-    DefaultAsyncHttpxClient,
-)
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
 from keval_clients import Network
@@ -29,7 +22,7 @@ if TYPE_CHECKING:
 class OpenAIClient:
     """A light `AsyncOpenAI` per trial, with the trial's headers, upon one connection pool."""
 
-    errors = (APIError,)
+    errors = (openai.APIError,)
     output_includes_thoughts = True
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
@@ -39,13 +32,13 @@ class OpenAIClient:
         # Over both wires ADK leaves out the media of a tool's result.
         self.result_form = ResultForm(texts_only=wire == "openai-responses")
         # The trial's timeout bounds a request.
-        self._http = DefaultAsyncHttpxClient(
+        self._http = openai.DefaultAsyncHttpxClient(
             timeout=None, event_hooks={"request": [report_request]}, **Network.to(url).client
         )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         chat = self._wire == "openai-chat"
-        client = (_SeededOpenAI if chat else AsyncOpenAI)(
+        client = (_SeededOpenAI if chat else openai.AsyncOpenAI)(
             api_key=self._endpoint.api_key,
             base_url=self._url,
             default_headers=headers,
@@ -65,11 +58,11 @@ class OpenAIClient:
 
     def failure(self, error: Exception) -> TrialError:
         match error:
-            case APIStatusError():
+            case openai.APIStatusError():
                 return refused(error.status_code, error.message, error.response.headers)
-            case APIConnectionError():
+            case openai.APIConnectionError():
                 return unreachable(error)
-            case APIResponseValidationError():
+            case openai.APIResponseValidationError():
                 return bad_reply(error)
             case _:
                 told = (getattr(error, name, None) for name in ("code", "type"))
@@ -79,7 +72,7 @@ class OpenAIClient:
         await self._http.aclose()
 
 
-class _SeededOpenAI(AsyncOpenAI):
+class _SeededOpenAI(openai.AsyncOpenAI):
     """Adds a seed to each request, because ADK's `OpenAILlm` drops the one of its settings."""
 
     seed: int

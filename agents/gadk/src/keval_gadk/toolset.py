@@ -85,13 +85,8 @@ class TrialToolset(McpToolset):
         """The tools of the trial, where their list cannot change."""
 
     @property
-    def lost(self) -> str | None:
-        """Why the server must be taken for lost; `None` while it is well."""
-        return self._reason or (self._server.log.lost if self._server.log else None)
-
-    @property
     def loss(self) -> ServerLostError | None:
-        """The error for a server that is lost."""
+        """The error for a server that must be taken for lost; `None` while it is well."""
         log = self._server.log
         if self._reason is None and log is not None and log.lost is not None:
             return ServerLostError(log.lost, kind=log.kind)
@@ -103,7 +98,7 @@ class TrialToolset(McpToolset):
             tools = await self.get_tools()
             may_change = await self._may_change()
         except ConnectionError as error:
-            raise ServerLostError(self.lost or str(error)) from error
+            raise (self.loss or ServerLostError(str(error))) from error
         self._sessions.sealed = True
         listed, expected = {tool.name for tool in tools}, set(self._server.tools)
         if listed != expected:

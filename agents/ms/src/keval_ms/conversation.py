@@ -20,8 +20,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from keval.plugin import Context, Endpoint, TrialError, Wire, report_request, reporting_requests
 from keval_clients import Network
 from keval_ms.faults import causes
-from keval_ms.sessions import open_sessions
-from keval_ms.tools import result_parser
+from keval_ms.tools import open_sessions, result_parser
 from keval_ms.watch import Watch
 
 ChatClient: TypeAlias = OpenAIChatCompletionClient[Any] | OpenAIChatClient[Any]

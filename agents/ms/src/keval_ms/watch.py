@@ -6,28 +6,17 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import agent_framework as framework
 import attrs
-from agent_framework import (
-    AgentResponse,
-    ChatContext,
-    ChatResponse,
-    ChatResponseUpdate,
-    Content,
-    FunctionInvocationContext,
-    Message,
-    MiddlewareFailure,
-    ResponseStream,
-)
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
 from keval_mcp import MOST_NESTED, is_too_deep
 from keval_ms.faults import bad_reply, broken_off, described, end_of_stream, is_truncated, model_fault, reply_fault
-from keval_ms.sessions import Session
-from keval_ms.tools import dropped_kinds, passed_on
+from keval_ms.tools import Session, dropped_kinds, passed_on
 
 Proceed: TypeAlias = Callable[[], Awaitable[None]]
-_Stream: TypeAlias = ResponseStream[ChatResponseUpdate, ChatResponse[Any]]
+_Stream: TypeAlias = framework.ResponseStream[framework.ChatResponseUpdate, framework.ChatResponse[Any]]
 
 
 @attrs.define
@@ -54,7 +43,7 @@ class Watch:
         functions = [function for session in self.sessions for function in session.tool.functions]
         self._schemas = {function.name: function.parameters() for function in functions}
 
-    def end_turn(self, response: AgentResponse[Any]) -> None:
+    def end_turn(self, response: framework.AgentResponse[Any]) -> None:
         """Report what the framework answered or gave up without asking the model again, and count calls afresh."""
         self._made = 0
         self._settle(response.messages)
@@ -64,7 +53,7 @@ class Watch:
         if answer != self._said:
             self.context.builder.said(answer)
 
-    async def model_call(self, context: ChatContext, proceed: Proceed) -> None:
+    async def model_call(self, context: framework.ChatContext, proceed: Proceed) -> None:
         """Let a request pass if it offers the model the right tools, and report what comes back.
 
         Raises:
@@ -83,12 +72,12 @@ class Watch:
             await proceed()
         except Exception as error:
             raise model_fault(error) from error
-        if isinstance(context.result, ChatResponse):
+        if isinstance(context.result, framework.ChatResponse):
             self._report(context.result, context.result.raw_representation)
         elif context.result is not None:
             context.result = self._watched(context.result)
 
-    async def tool_call(self, context: FunctionInvocationContext, proceed: Proceed) -> None:
+    async def tool_call(self, context: framework.FunctionInvocationContext, proceed: Proceed) -> None:
         """Run a tool and report what came of it; end the trial if its server was lost.
 
         Raises:
@@ -115,9 +104,9 @@ class Watch:
 
     def _watched(self, stream: _Stream) -> _Stream:
         """Return a reply's stream that is reported as it comes, and the reply at its end, before any tool is run."""
-        whole: list[ChatResponse[Any]] = []
+        whole: list[framework.ChatResponse[Any]] = []
 
-        async def updates() -> AsyncIterator[ChatResponseUpdate]:
+        async def updates() -> AsyncIterator[framework.ChatResponseUpdate]:
             end: object = None
             try:
                 async for update in stream:
@@ -131,9 +120,9 @@ class Watch:
                 raise broken_off()
             self._report(whole[0], end)
 
-        return ResponseStream(updates(), finalizer=lambda updates: whole[0])
+        return framework.ResponseStream(updates(), finalizer=lambda updates: whole[0])
 
-    def _report(self, response: ChatResponse[Any], reply: object) -> None:
+    def _report(self, response: framework.ChatResponse[Any], reply: object) -> None:
         self.context.builder.model_called(_usage(response.usage_details))
         if failed := reply_fault(response, reply):
             raise failed
@@ -144,7 +133,7 @@ class Watch:
                 if content.type == "function_call":
                     self._called(content)
 
-    def _called(self, content: Content) -> None:
+    def _called(self, content: framework.Content) -> None:
         name, call = content.name or "", content.call_id or ""
         try:
             given = content.parse_arguments() or {}
@@ -168,7 +157,7 @@ class Watch:
         self._open.remove(call)
         self.context.builder.returned(result, error=error, id=call, sent=sent, dropped=dropped)
 
-    def _settle(self, messages: Iterable[Message]) -> None:
+    def _settle(self, messages: Iterable[framework.Message]) -> None:
         """Report the calls that the framework answered itself, such as those of tools that do not exist.
 
         Only what follows the last calls answers them: a model may give each of its replies the same call ids.
@@ -182,7 +171,7 @@ class Watch:
 
 def _end_if(loss: ServerLostError | None) -> None:
     if loss is not None:
-        raise MiddlewareFailure(str(loss)) from loss
+        raise framework.MiddlewareFailure(str(loss)) from loss
 
 
 def _text(result: object) -> str:
@@ -204,7 +193,7 @@ def _usage(details: Mapping[str, Any] | None) -> Usage | None:
     )
 
 
-def _piece(update: ChatResponseUpdate) -> str:
+def _piece(update: framework.ChatResponseUpdate) -> str:
     """Return what an update adds to the text; some repeat the whole of it."""
     added = (item for item in update.contents if item.type == "text" and item.merge_mode != "replace")
     return "".join(item.text or "" for item in added)

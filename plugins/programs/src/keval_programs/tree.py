@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -182,16 +182,12 @@ class Tree:
         folders = ("", *(path[:at] for at, character in enumerate(path) if character == "/"))
         return any(folder in self.unseen for folder in folders)
 
-    def find(self, path: str) -> Entry:
-        """Return the entry with a path, as it is now; close its `folder`. Raises OSError: it cannot be looked at."""
+    @contextmanager
+    def find(self, path: str) -> Iterator[Entry]:
+        """Yield the entry with a path, as it is now. Raises OSError: it cannot be looked at."""
         folder, _, name = path.rpartition("/")
-        descriptor = self._open(folder)
-        try:
-            status = os.stat(name or ".", dir_fd=descriptor, follow_symlinks=False)
-            return Entry(path, status, descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        with self._opened(folder) as descriptor:
+            yield Entry(path, os.stat(name or ".", dir_fd=descriptor, follow_symlinks=False), descriptor)
 
     def led(self, path: str) -> str:
         """Return the path without links to which a path leads, whose last steps may be missing.
@@ -225,14 +221,9 @@ class Tree:
             waiting += leads.split("/")[::-1]
         return "/".join(done)
 
-    @contextmanager
-    def followed(self, path: str) -> Iterator[Entry]:
+    def followed(self, path: str) -> AbstractContextManager[Entry]:
         """Yield the entry to which a path leads, through links within the tree. Raises OSError, LedOutError."""
-        entry = self.find(self.led(path))
-        try:
-            yield entry
-        finally:
-            os.close(entry.folder)
+        return self.find(self.led(path))
 
     def read(self, path: str, most: int) -> bytes:
         """Return the content of a file, through links within the tree.

@@ -1,21 +1,102 @@
-"""How a workspace is when the agent has ended: what has changed, the difference as text, and the files to keep."""
+"""How a workspace was when the agent began, and is when it has ended: what has changed, as text, and the files to keep.
+
+The start is every file with its mode and content, kept out of the agent's reach.
+"""
 
 from __future__ import annotations
 
 import mimetypes
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from hashlib import sha256
+from typing import BinaryIO, Literal, TypeAlias
 
 import attrs
 
 from keval.records.end_state import Artifact, EndState, FileChange
 from keval.records.transcript import Blob
-from keval_programs.tree import GIT, Tree
+from keval_programs.tree import GIT, Entry, Tree
+from keval_workspace.copying import Limits
 from keval_workspace.difference import Version, difference, quoted
-from keval_workspace.start import Start
+
+
+@attrs.frozen
+class NotedFile:
+    """A file or link as it was. `kept` is where its fingerprint is kept, its first byte and its length."""
+
+    mode: int
+    size: int
+    kept: tuple[int, int]
+
+
+@attrs.frozen(eq=False)
+class Start:
+    """All files by path. `store` is a file without a name, which no other program can open or change.
+
+    `most` is the size up to which the fingerprint is the whole content. Close the store when it is no longer needed.
+    """
+
+    files: dict[str, NotedFile]
+    store: BinaryIO
+    most: int
+
+    @classmethod
+    def of(cls, tree: Tree, limits: Limits, most: int) -> Start:
+        """Note what is in a tree. Raises OSError: a file cannot be read, or kept. Raises TooLargeError."""
+        store = tempfile.TemporaryFile()  # noqa: SIM115 - it is open for as long as the trial runs
+        try:
+            files, at, size = dict[str, NotedFile](), 0, 0
+            for entry in tree.walk():
+                size += entry.status.st_size
+                limits.check(len(files) + 1, size)
+                content = entry.fingerprint(most)
+                store.write(content)
+                files[entry.path] = NotedFile(entry.status.st_mode, entry.status.st_size, (at, len(content)))
+                at += len(content)
+            for path, why in tree.unseen.items():
+                raise OSError(f"{path or 'the folder'} cannot be read: {why}")
+            store.flush()
+        except BaseException:
+            store.close()
+            raise
+        return cls(files, store, most)
+
+    def close(self) -> None:
+        """Forget it."""
+        self.store.close()
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files together."""
+        return sum(noted.size for noted in self.files.values())
+
+    def holds(self, entry: Entry) -> bool:
+        """Return whether an entry is as it was: its kind, its mode and every byte. Raises OSError: it is unreadable."""
+        noted = self.files[entry.path]
+        same = (entry.status.st_mode, entry.status.st_size) == (noted.mode, noted.size)
+        return same and entry.fingerprint(self.most) == self._fingerprint(noted)
+
+    def content(self, path: str) -> bytes | None:
+        """Return the content of a file as it was, or where a link led; `None` if that is not kept."""
+        noted = self.files[path]
+        whole = stat.S_ISLNK(noted.mode) or (stat.S_ISREG(noted.mode) and noted.size <= self.most)
+        return self._fingerprint(noted) if whole else None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all paths, modes and contents."""
+        found = sha256()
+        for path, noted in sorted(self.files.items()):
+            content = sha256(self._fingerprint(noted)).hexdigest()
+            found.update(b"%b\0%o %d %b\0" % (os.fsencode(path), noted.mode, noted.size, content.encode()))
+        return found.hexdigest()
+
+    def _fingerprint(self, noted: NotedFile) -> bytes:
+        at, length = noted.kept
+        return os.pread(self.store.fileno(), length, at)
+
 
 ChangeKind: TypeAlias = Literal["added", "changed", "deleted"]
 
@@ -42,8 +123,7 @@ class End:
     tree: Tree
     start: Start
     keeping: Keeping
-    changed: list[str] = attrs.field(factory=list, init=False)
-    added: list[str] = attrs.field(factory=list, init=False)
+    changes: dict[str, ChangeKind] = attrs.field(factory=dict, init=False)
     unlisted: int = attrs.field(default=0, init=False)
     kept: list[str] = attrs.field(factory=list, init=False)
     blobs: list[Blob] = attrs.field(factory=list, init=False)
@@ -51,13 +131,8 @@ class End:
 
     def state(self) -> EndState:
         """Return the end; `blobs` then has the content of artifacts."""
-        deleted = self._walk()
-        by_kind: tuple[tuple[ChangeKind, list[str]], ...] = (
-            ("added", self.added),
-            ("changed", self.changed),
-            ("deleted", deleted),
-        )
-        changes = sorted((path, kind) for kind, paths in by_kind for path in paths)
+        self._walk()
+        changes = sorted(self.changes.items())
         diff, cut = self._diff([path for path, _ in changes])
         artifacts = tuple(self._artifacts())
         return EndState(
@@ -69,9 +144,9 @@ class End:
             notes=tuple(self.notes),
         )
 
-    def _walk(self) -> list[str]:
-        """Sort all entries, and return the files that are gone. What cannot be looked at counts as changed."""
-        gone, artifacts = dict.fromkeys(self.start.files), 0
+    def _walk(self) -> None:
+        """Note what has become of each entry. What cannot be looked at counts as changed."""
+        gone, artifacts, added = dict.fromkeys(self.start.files), 0, 0
         patterns = {pattern: pattern.split("/") for pattern in self.keeping.artifacts}
         unmatched = set(patterns)
         for entry in self.tree.walk():
@@ -79,12 +154,13 @@ class End:
                 del gone[entry.path]
                 try:
                     if not self.start.holds(entry):
-                        self.changed.append(entry.path)
+                        self.changes[entry.path] = "changed"
                 except OSError as error:
-                    self.changed.append(entry.path)
+                    self.changes[entry.path] = "changed"
                     self.tree.unseen[entry.path] = error.strerror or str(error)
-            elif len(self.added) < _MOST_ADDED:
-                self.added.append(entry.path)
+            elif added < _MOST_ADDED:
+                self.changes[entry.path] = "added"
+                added += 1
             else:
                 self.unlisted += 1
             names = entry.path.split("/")
@@ -93,8 +169,8 @@ class End:
                 artifacts += 1
                 if artifacts <= _MOST_ARTIFACTS:
                     self.kept.append(entry.path)
-        hidden = [path for path in gone if self.tree.is_hidden(path)]
-        self.changed += hidden
+        for path in gone:
+            self.changes[path] = "changed" if self.tree.is_hidden(path) else "deleted"
         if self.tree.unseen:
             why = [f"{quoted(path) or 'the folder'}: {why}" for path, why in sorted(self.tree.unseen.items())]
             self._note(why, "could not be read; what was there before counts as changed")
@@ -105,7 +181,6 @@ class End:
         if artifacts > _MOST_ARTIFACTS:
             self.notes.append(f"{artifacts - _MOST_ARTIFACTS:,} more files match `artifacts` and are not kept")
         self.notes += [f"no file matches {pattern!r} of `artifacts`" for pattern in sorted(unmatched)]
-        return [path for path in gone if path not in set(hidden)]
 
     def _diff(self, paths: Sequence[str]) -> tuple[str, int]:
         """Return the difference of files, and how many characters of it are left out."""
@@ -131,20 +206,15 @@ class End:
 
     def _after(self, path: str) -> Version | None:
         """Return a file as it is; `None` if it is not there, one without content if it cannot be read."""
+        mode = self.start.files[path].mode if path in self.start.files else 0
         try:
-            entry = self.tree.find(path)
+            with self.tree.find(path) as entry:
+                mode = entry.status.st_mode
+                return None if stat.S_ISDIR(mode) else Version(mode, entry.content(self.keeping.diff_bytes))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
-            return Version(self.start.files[path].mode if path in self.start.files else 0, None)
-        try:
-            if stat.S_ISDIR(entry.status.st_mode):
-                return None
-            return Version(entry.status.st_mode, entry.content(self.keeping.diff_bytes))
-        except OSError:
-            return Version(entry.status.st_mode, None)
-        finally:
-            os.close(entry.folder)
+            return Version(mode, None)
 
     def _artifacts(self) -> Iterator[Artifact]:
         """Read the files that are artifacts, as far as they fit. They are in the order of their paths."""
@@ -153,12 +223,9 @@ class End:
             media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
             artifact = Artifact(quoted(path), 0, media_type)
             try:
-                entry = self.tree.find(path)
-                try:
+                with self.tree.find(path) as entry:
                     artifact = attrs.evolve(artifact, size=entry.status.st_size)
                     content = entry.content(left) if stat.S_ISREG(entry.status.st_mode) else None
-                finally:
-                    os.close(entry.folder)
                 if content is not None:
                     blob = Blob.of(content, media_type)
                     self.blobs.append(blob)

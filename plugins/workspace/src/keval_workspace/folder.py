@@ -1,9 +1,9 @@
-"""The provider `folder`: its options, and the folders that it makes."""
+"""The provider `folder`: its options, the folders that it makes, and the workspace of one attempt in each."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -13,17 +13,17 @@ from attrs.validators import ge, gt
 
 from keval.config.evaluation import is_size, size
 from keval.errors import FieldError, PreflightError, TrialError
-from keval.seams.contexts import TrialInfo, Workspace
+from keval.records.end_state import EndState
+from keval.records.transcript import Blob
+from keval.seams.contexts import Sandbox, TrialInfo, Workspace
 from keval_programs.folder import open_folder
 from keval_programs.shielding import in_thread
 from keval_programs.tree import GIT, Tree
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
-from keval_workspace.end import Keeping, check_pattern
+from keval_workspace.end import End, Keeping, Start, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
 from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of, tried_out
 from keval_workspace.setup_commands import SetupError, set_up
-from keval_workspace.start import Start
-from keval_workspace.workspace import TrialWorkspace, failed
 
 _WRONG = (OSError, TooLargeError, GitError, SetupError)
 """What is raised where a workspace cannot be made."""
@@ -202,3 +202,57 @@ def _path_problem(path: str) -> str | None:
     if "\0" in path or not PurePosixPath(path).parts or path.endswith("/"):
         return f"{path!r} names no file; write a path such as `src/main.py`"
     return None
+
+
+@attrs.define(eq=False)
+class TrialWorkspace:
+    """See `keval.seams.contexts.Workspace`. `parent` is the descriptor of the folder that the workspace is in.
+
+    By that the workspace is found also if the agent has put a link in place of a folder above it.
+    """
+
+    folder: Path
+    sandbox: Sandbox | None
+    limits: Limits
+    keeping: Keeping
+    facts: Mapping[str, Any]
+    parent: int
+    _start: Start | None = attrs.field(default=None, init=False)
+
+    async def begin(self) -> None:
+        """Note how the folder is. Raises TrialError of stage `context`."""
+        self.close()
+        try:
+            await in_thread(self._note)
+        except (OSError, TooLargeError) as error:
+            raise failed(error) from error
+
+    async def end(self, keep: Callable[[Blob], object]) -> EndState:
+        """Return what has changed since the begin; see `keval.seams.contexts.Workspace`."""
+        start = self._start
+        if start is None:
+            raise RuntimeError("the workspace has not begun")
+        end = End(self._tree(), start, self.keeping)
+        state = await in_thread(end.state)
+        for blob in end.blobs:
+            keep(blob)
+        return attrs.evolve(state, facts={**self.facts, "files": len(start.files), "bytes": start.size})
+
+    def close(self) -> None:
+        """Forget the start."""
+        if self._start is not None:
+            self._start.close()
+
+    def _note(self) -> None:  # in the thread, so that it is also closed if the attempt is cancelled meanwhile
+        self._start = Start.of(self._tree(), self.limits, self.keeping.diff_bytes)
+
+    def _tree(self) -> Tree:
+        return Tree(self.parent, self.folder.name)
+
+
+def failed(error: Exception) -> TrialError:
+    """Return the error for a workspace that cannot be made."""
+    told = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return TrialError(f"the workspace cannot be made: {told}", stage="context", kind="workspace", retryable=True)

@@ -40,18 +40,8 @@ def check_out(repository: Path, commit: str, folder: Path) -> None:
     Later commits, other branches, tags and the way to the source are not in it. Raises GitError.
     """
     _git(folder, "init", "--quiet", "--template=", f"--initial-branch={_BRANCH}")
-    _git(
-        folder,
-        "-c",
-        "fetch.unpackLimit=1",
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--update-shallow",
-        "--end-of-options",
-        str(repository),
-        commit,
-    )
+    fetch = "-c fetch.unpackLimit=1 fetch --quiet --no-tags --update-shallow --end-of-options"
+    _git(folder, *fetch.split(), str(repository), commit)
     _git(folder, "reset", "--quiet", "--hard", commit)
     (folder / ".git" / "FETCH_HEAD").unlink()
 
