@@ -23,12 +23,11 @@ READERS = {
     "agents/http/src/keval_http/caller.py",  # names its timeouts
     "plugins/mcp/src/keval_mcp/server/streams.py",  # bounds the SDK's own
     "plugins/mcp/src/keval_mcp/server/transports.py",
-    "plugins/mcp/src/keval_mcp/server/tokens.py",
     "plugins/mcp/src/keval_mcp/server/login.py",
     "plugins/litellm/src/keval_litellm/bounded.py",  # bounds what LiteLLM reads
     # They talk to keval itself on loopback, behind its proxy and its tap.
     *(f"agents/gadk/src/keval_gadk/{name}.py" for name in ("anthropic_client", "gemini_client", "toolset")),
-    *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "sessions", "tools")),
+    *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "tools")),
     # What the user chose to export to, and a server of the example.
     "plugins/exports/src/keval_exports/otlp.py",
     "plugins/weather/src/keval_weather/openweather.py",

@@ -131,7 +131,7 @@ ALL: dict[str, list[Serving]] = {
 
 
 # It waits for one visitor; tests/plugins/mcp/test_browser.py holds whom it lets in.
-VISITED = "plugins/mcp/src/keval_mcp/server/tokens.py"
+VISITED = "plugins/mcp/src/keval_mcp/server/login.py"
 # It listens in the network of a sandbox, which has nobody but the sandbox's own program.
 ALONE = "plugins/workspace/src/keval_workspace/sandbox/inside.py"
 

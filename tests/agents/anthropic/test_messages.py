@@ -14,8 +14,7 @@ from keval.plugin import Context
 from keval_anthropic import Anthropic
 from keval_anthropic.messages import MessagesChat
 from keval_clients import anthropic_client
-from keval_mcp.loop import Result
-from keval_mcp.sessions import Tool
+from keval_mcp.loop import Result, Tool
 
 TWO_TURNS = Sample("s1", "Fly!", turns=("Never mind.",))
 

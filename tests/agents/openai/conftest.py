@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keval_mcp.sessions import Tool
+from keval_mcp.loop import Tool
 
 Json = dict[str, Any]
 

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from keval import Message, Sample, Usage
 from keval.plugin import Context
 from keval_clients import openai_client
-from keval_mcp.loop import Result
-from keval_mcp.sessions import Tool
+from keval_mcp.loop import Result, Tool
 from keval_openai import OpenAI
 from keval_openai.completions import CompletionsChat
 

@@ -10,8 +10,7 @@ from starlette.responses import JSONResponse
 from keval import Message, Sample, Usage
 from keval.plugin import Context, ModelError, TrialError
 from keval_clients import openai_client
-from keval_mcp.loop import Result
-from keval_mcp.sessions import Tool
+from keval_mcp.loop import Result, Tool
 from keval_openai import OpenAI
 from keval_openai.responses import Reasoning, ResponsesChat
 

@@ -8,7 +8,7 @@ import sys
 import httpx2
 from mcp.client.auth import AuthorizationCodeResult
 
-from keval_mcp.server.tokens import Browser
+from keval_mcp.server.login import Browser
 
 PAGE = "https://login.example/authorize?client_id=keval&state=only-we-know"
 

@@ -12,7 +12,7 @@ import httpx2
 from keval import Sample
 from keval.plugin import McpServer
 from keval_mcp import Http
-from keval_mcp.tap.client_sessions import ClientSessions
+from keval_mcp.tap.http import ClientSessions
 from tests.contexts import started
 
 HELLO = {

@@ -11,8 +11,7 @@ import pytest
 
 from keval import Sample, ToolCall, Transcript, Usage
 from keval.plugin import Context, ServerLostError, TrialError
-from keval_mcp.loop import Call, Reply, Result, open_conversation
-from keval_mcp.sessions import Tool
+from keval_mcp.loop import Call, Reply, Result, Tool, open_conversation
 from keval_mcp.tool_results import Media
 from tests.contexts import started
 

@@ -13,7 +13,7 @@ import pytest
 
 from keval import Sample
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
-from keval_mcp.sessions import Sessions, open_sessions
+from keval_mcp.loop import Sessions, open_sessions
 from tests.contexts import started
 
 

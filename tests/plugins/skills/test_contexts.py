@@ -12,7 +12,7 @@ import pytest
 from keval import Sample
 from keval.plugin import Conventions, Intervention, Provision, ServerSpec, TrialError
 from keval.records.interventions import Describe
-from keval_mcp.sessions import open_sessions
+from keval_mcp.loop import open_sessions
 from keval_skills import Instructions, Plugin, Skill
 from keval_skills.changes import scrambled
 from keval_testing import check_context

@@ -13,10 +13,8 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_mcp.changes.words": "Words",
-        "keval_mcp.loop": "Call Chat Conversation Reply Result open_conversation",
-        "keval_mcp.nesting": "MOST_NESTED is_too_deep",
+        "keval_mcp.loop": "Call Chat Conversation Reply Result Tool open_conversation",
         "keval_mcp.providers": "Http Sse Stdio planned_sharing",
-        "keval_mcp.sessions": "Tool",
-        "keval_mcp.tool_results": "Media ToolResult",
+        "keval_mcp.tool_results": "MOST_NESTED Media ToolResult is_too_deep",
     },
 )

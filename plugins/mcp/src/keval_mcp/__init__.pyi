@@ -14,9 +14,13 @@ from keval_mcp.loop import (
     Conversation as Conversation,
     Reply as Reply,
     Result as Result,
+    Tool as Tool,
     open_conversation as open_conversation,
 )
-from keval_mcp.nesting import MOST_NESTED as MOST_NESTED, is_too_deep as is_too_deep
 from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing
-from keval_mcp.sessions import Tool as Tool
-from keval_mcp.tool_results import Media as Media, ToolResult as ToolResult
+from keval_mcp.tool_results import (
+    MOST_NESTED as MOST_NESTED,
+    Media as Media,
+    ToolResult as ToolResult,
+    is_too_deep as is_too_deep,
+)

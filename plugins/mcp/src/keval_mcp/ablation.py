@@ -13,7 +13,7 @@ from keval.config.source import KeyPath
 from keval.errors import ConfigError, Problem, suggestion
 from keval.records.interventions import Intervention
 from keval.seams.workspaces import TextContext
-from keval_mcp.tool_listings import make_contexts, read_tool_listings
+from keval_mcp.served_context import make_contexts, read_tool_listings
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")

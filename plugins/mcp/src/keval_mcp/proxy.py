@@ -17,10 +17,8 @@ from keval.records.servers import CallLog, McpServer, ServerStarts, ToolListing
 from keval.seams.contexts import Context, ServerSpec
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
-from keval_mcp.passage.link import error_in, recorded_error
-from keval_mcp.passage.live_link import LiveLink, ServerUsers
+from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
 from keval_mcp.passage.passage import Link, Offered, Passage
-from keval_mcp.passage.replayed_link import ReplayedLink
 from keval_mcp.providers import sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience

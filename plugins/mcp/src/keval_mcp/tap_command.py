@@ -39,8 +39,7 @@ def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
 async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
     from keval_loopback.loopback import listen  # the web server takes a third of a second to import
     from keval_loopback.serving import serve
-    from keval_mcp.tap.client_sessions import PATH, ClientSessions
-    from keval_mcp.tap.http import KEEP_ALIVE
+    from keval_mcp.tap.http import KEEP_ALIVE, PATH, ClientSessions
 
     async with AsyncExitStack() as stack:
         try:

@@ -130,7 +130,7 @@ async def listed_servers(
         PreflightError: servers do not come up; each with its command and the end of its standard error.
     """
     registry.find("keval.proxies", "servers")  # whose package lists tools
-    from keval_mcp.tool_listings import read_tool_listings  # only who names servers needs it
+    from keval_mcp.served_context import read_tool_listings  # only who names servers needs it
 
     contexts = {server.label: dict(server.options) for server in servers}
     conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}

@@ -6,19 +6,22 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.errors import FieldError
+from keval.errors import FieldError, InterventionError, suggestion
 from keval.records.interventions import Faults, FixedResult, Intervention, ShuffledResults
 from keval.seams.contexts import TrialInfo
-from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words
 from keval_mcp.passage.link import is_input_required
 from keval_mcp.server.session import Listing, tool_error
+
+Definition: TypeAlias = Mapping[str, Any]
+"""A tool as `tools/list` writes it."""
 
 
 @attrs.frozen(slots=False)
@@ -44,9 +47,10 @@ class Changes:
         Raises:
             InterventionError: two tools would have one name.
         """
-        offering = Offering.of(listing.tools, listing.instructions)
+        named = {tool["name"]: tool for tool in listing.tools}
+        offering = _Offering(named, listing.instructions, {name: name for name in named})
         for number, intervention in enumerate(interventions):
-            offering = offering.changed(intervention, number)
+            offering.change(intervention, number)
         changed = listing
         if interventions:
             changed = attrs.evolve(listing, tools=tuple(offering.tools.values()), instructions=offering.instructions)
@@ -54,7 +58,7 @@ class Changes:
             tools = ({**tool, "name": aliases.get(tool["name"], tool["name"])} for tool in changed.tools)
             changed = attrs.evolve(changed, tools=tuple(tools))
         names = {aliases.get(name, name): origin for name, origin in offering.origins.items()}
-        return cls(listing, changed, tuple(interventions), dict(aliases), names, offering.unmatched)
+        return cls(listing, changed, tuple(interventions), dict(aliases), names, tuple(offering.unmatched))
 
     def again(self, tools: tuple[Definition, ...]) -> Changes:
         """Make the same changes to other tools. Raises InterventionError: two tools would have one name."""
@@ -68,6 +72,106 @@ class Changes:
         `shuffled_results` has the results of another sample, for `results: shuffled`.
         """
         return TrialChanges(self, seed, trial, shuffled_results)
+
+
+@attrs.define
+class _Offering:
+    """What agents are offered of a server's tools, by the interventions so far.
+
+    `tools` are the definitions by name, and `origins` the server's own names. `unmatched` are the names in
+    interventions that no tool has, as an `InterventionError` tells of them.
+    """
+
+    tools: Mapping[str, Definition]
+    instructions: str | None
+    origins: Mapping[str, str]
+    unmatched: list[FieldError] = attrs.field(factory=list)
+
+    def change(self, change: Intervention, number: int) -> None:
+        """Make one intervention, which has this number among those of its server.
+
+        Raises:
+            InterventionError: two tools would have one name.
+        """
+        kept = self._kept(change, number)
+        described = {name: self._described(name, change, number) for name in kept}
+        names = self._names(kept, change, number)
+        self.tools = {names[name]: tool for name, tool in described.items()}
+        self.origins = {names[name]: self.origins[name] for name in kept}
+        if change.server_instructions is not True:
+            self.instructions = change.server_instructions or None
+
+    def _kept(self, change: Intervention, number: int) -> list[str]:
+        """Return the names that are chosen and not left out."""
+        chosen = [*self.tools]
+        if change.tools is not None:
+            wanted = self._matching((number, "tools"), change.tools)
+            chosen = [name for name in chosen if name in wanted]
+        out = self._matching((number, "without"), change.without)
+        return [name for name in chosen if name not in out]
+
+    def _names(self, kept: Sequence[str], change: Intervention, number: int) -> dict[str, str]:
+        """Return the new name of each tool that is kept."""
+        names = {name: change.rename.get(name, name) for name in kept}
+        for key in ("rename", "describe"):
+            for name in getattr(change, key):
+                if name not in kept:
+                    self._miss((number, key, name), name, kept, at_key=True)
+        errors = []
+        for name, new in names.items():
+            same = next((other for other in kept if other != name and names[other] == new), None)
+            if same is not None and name in change.rename:
+                told = f"another tool, {same!r}, has the name {new!r}; rename {name!r} otherwise"
+                errors.append(FieldError((number, "rename", name), told))
+        if errors:
+            raise InterventionError(errors)
+        return names
+
+    def _described(self, name: str, change: Intervention, number: int) -> Definition:
+        """Return a tool's definition under its new name, with its new words, and as its new results are declared."""
+        tool: dict[str, Any] = {**self.tools[name], "name": change.rename.get(name, name)}
+        words = change.describe.get(name)
+        if words is not None:
+            if words.description is not None:
+                tool["description"] = words.description
+            tool["inputSchema"] = self._with_words((number, "describe", name), tool["inputSchema"], words.parameters)
+        if change.results not in (None, "scrambled", "shuffled", change.recorded):
+            # A result without structured content would break the schema.
+            tool.pop("outputSchema", None)
+        return tool
+
+    def _with_words(
+        self, at: tuple[str | int, ...], schema: Mapping[str, Any], words: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        known = schema.get("properties")
+        properties = dict(known) if isinstance(known, dict) else {}
+        for name, text in words.items():
+            if name in properties:
+                described = properties[name] if isinstance(properties[name], dict) else {}
+                properties[name] = {**described, "description": text}
+            else:
+                hint = suggestion(name, properties) or f"; it has {', '.join(properties) or 'none'}"
+                told = f"the tool {at[-1]!r} has no parameter {name!r}{hint}"
+                self.unmatched.append(FieldError((*at, "parameters", name), told, at_key=True))
+        return {**schema, "properties": properties} if words else schema
+
+    def _matching(self, at: tuple[str | int, ...], patterns: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for index, pattern in enumerate(patterns):
+            matching = [name for name in self.tools if fnmatchcase(name, pattern)]
+            if not matching:
+                self._miss((*at, index), pattern, self.tools)
+            found.update(matching)
+        return found
+
+    def _miss(self, path: tuple[str | int, ...], name: str, known: Iterable[str], *, at_key: bool = False) -> None:
+        known = list(known)
+        if name in self.tools:
+            told = f"the tool {name!r} is left out here, so nothing else can be changed about it"
+        else:
+            hint = suggestion(name, known) or f"; tools: {', '.join(known) or 'none'}"
+            told = f"the server has no tool {name!r}{hint}"
+        self.unmatched.append(FieldError(path, told, at_key=at_key))
 
 
 Result: TypeAlias = Mapping[str, Any]

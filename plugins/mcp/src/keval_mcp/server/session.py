@@ -13,32 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import attrs
-from mcp import MCPError
+from mcp import MCPError, types
+from mcp.shared import inbound
 from mcp.shared.dispatcher import CallOptions
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-    mcp_param_headers,
-    x_mcp_header_map,
-)
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    METHOD_NOT_FOUND,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
+from mcp_types import version as revisions
 
 from keval import __version__
 
@@ -69,7 +48,8 @@ class Session:
         params, options = self._stamped(method, params)
         if schema is not None and not self.introduction.begins_sessions:
             arguments = (params or {}).get("arguments") or {}
-            options["headers"] = {**options["headers"], **mcp_param_headers(x_mcp_header_map(schema), arguments)}
+            headers = inbound.mcp_param_headers(inbound.x_mcp_header_map(schema), arguments)
+            options["headers"] = {**options["headers"], **headers}
         return await self._dispatcher.send_raw_request(method, params, options)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -80,7 +60,7 @@ class Session:
     def _stamped(self, method: str, params: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, CallOptions]:
         version = self.introduction.version
         if self.introduction.begins_sessions:
-            return params, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}}
+            return params, {"headers": {inbound.MCP_PROTOCOL_VERSION_HEADER: version}}
         return _enveloped(method, params or {}, version, self._capabilities)
 
 
@@ -92,18 +72,18 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
         ValueError: what it answers is no such beginning, or its revision of the protocol is unknown.
     """
     offered = {
-        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "protocolVersion": revisions.LATEST_HANDSHAKE_VERSION,
         "capabilities": dict(capabilities),
         "clientInfo": dict(CLIENT_INFO),
     }
     try:
         answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
     except MCPError as refused:
-        if refused.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+        if refused.code not in (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION):
             raise
         return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
     version = answer.get("protocolVersion")
-    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+    if version not in revisions.HANDSHAKE_PROTOCOL_VERSIONS:
         raise ValueError(f"it speaks the revision {version!r} of MCP, which is unknown")
     session = Session(_introduction(version, answer, answer.get("serverInfo")), dispatcher, capabilities)
     await session.notify("notifications/initialized")
@@ -112,17 +92,17 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
 
 async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError) -> Listing:
     """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
-    params, options = _enveloped("server/discover", {}, LATEST_MODERN_VERSION, capabilities)
+    params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, capabilities)
     try:
         answer = await dispatcher.send_raw_request("server/discover", params, options)
     except MCPError:
         raise refused from None
     spoken = answer.get("supportedVersions")
-    versions = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
     if not versions:
         raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
     meta = answer.get("_meta")
-    return _introduction(versions[-1], answer, meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
+    return _introduction(versions[-1], answer, meta.get(types.SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
 
 
 def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Listing:
@@ -145,14 +125,14 @@ def _enveloped(
     own = params.get("_meta") or {}
     meta = {
         **own,
-        PROTOCOL_VERSION_META_KEY: version,
-        CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
-        CLIENT_CAPABILITIES_META_KEY: {**(own.get(CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
+        types.PROTOCOL_VERSION_META_KEY: version,
+        types.CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
+        types.CLIENT_CAPABILITIES_META_KEY: {**(own.get(types.CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
     }
-    headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
-    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
+    name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
     if isinstance(name, str):
-        headers[MCP_NAME_HEADER] = encode_header_value(name)
+        headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
     return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
 
 

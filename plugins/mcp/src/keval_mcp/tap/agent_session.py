@@ -9,17 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
-from mcp import MCPError
-from mcp.types import (
-    CONNECTION_CLOSED,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
+from mcp import MCPError, types
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Send
 
@@ -27,7 +17,7 @@ from keval_mcp.passage.passage import Passage
 from keval_mcp.server.session import Listing
 
 _CANCELLED = MCPError(-32800, "Request cancelled")
-_ENDED = MCPError(CONNECTION_CLOSED, "the agent has ended its session")
+_ENDED = MCPError(types.CONNECTION_CLOSED, "the agent has ended its session")
 
 Deliver: TypeAlias = Callable[[Mapping[str, Any], int | str | None], object]
 """Takes a message to the agent, and the id of the agent's request that it concerns; `None` if it concerns none."""
@@ -127,7 +117,7 @@ class Talk:
         except asyncio.CancelledError:
             answer = refused(number, _CANCELLED)
         except Exception as error:  # noqa: BLE001 - a seam: the agent must not wait for ever
-            answer = refused(number, MCPError(INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
+            answer = refused(number, MCPError(types.INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
         self.deliver(answer, number)
         if self._requests.get(number) is asyncio.current_task():
             del self._requests[number]
@@ -139,7 +129,7 @@ class Talk:
         error, result = message.get("error"), message.get("result")
         if isinstance(error, Mapping):
             code = error.get("code")
-            known = code if isinstance(code, int) else INTERNAL_ERROR
+            known = code if isinstance(code, int) else types.INTERNAL_ERROR
             answer.set_exception(MCPError(known, str(error.get("message", "")), error.get("data")))
         else:
             answer.set_result(dict(result) if isinstance(result, Mapping) else {})
@@ -186,7 +176,7 @@ async def result_of(
     match method:
         case "tools/call":
             if not isinstance(params.get("name"), str) or not isinstance(params.get("arguments"), dict | None):
-                raise MCPError(INVALID_PARAMS, "a call has a name, and arguments that are an object")
+                raise MCPError(types.INVALID_PARAMS, "a call has a name, and arguments that are an object")
             return await passage.forward(params, progressed)
         case "tools/list":
             tools = {"tools": await passage.list_tools()}
@@ -208,7 +198,7 @@ def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
     listing = passage.listing
     if not listing.begins_sessions:
         data = {"supported": [listing.version], "requested": str(asked)}
-        raise MCPError(UNSUPPORTED_PROTOCOL_VERSION, f"the server speaks {listing.version} alone", data)
+        raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, f"the server speaks {listing.version} alone", data)
     known, version = HANDSHAKE_PROTOCOL_VERSIONS, listing.version
     if asked in known and known.index(str(asked)) < known.index(version):
         version = str(asked)
@@ -220,12 +210,12 @@ def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
 def _discovered(listing: Listing) -> dict[str, Any]:
     """Return the result of `server/discover`; servers with a handshake are spoken to by that."""
     if listing.begins_sessions:
-        raise MCPError(METHOD_NOT_FOUND, "Method not found: server/discover")
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found: server/discover")
     found = {
         "resultType": "complete",
         "supportedVersions": [listing.version],
         "capabilities": listing.capabilities,
-        "_meta": {SERVER_INFO_META_KEY: listing.info},
+        "_meta": {types.SERVER_INFO_META_KEY: listing.info},
         **_UNCACHED,
     }
     return found if listing.instructions is None else {**found, "instructions": listing.instructions}
@@ -281,11 +271,11 @@ async def _message(receive: Receive) -> dict[str, Any]:
     try:
         message = json.loads(b"".join(pieces))
     except ValueError:
-        raise MCPError(PARSE_ERROR, "the body is no JSON") from None
+        raise MCPError(types.PARSE_ERROR, "the body is no JSON") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise MCPError(INVALID_REQUEST, "the body is no JSON-RPC message")
+        raise MCPError(types.INVALID_REQUEST, "the body is no JSON-RPC message")
     if not isinstance(message.get("params", {}), dict):
-        raise MCPError(INVALID_REQUEST, "the parameters are no object")
+        raise MCPError(types.INVALID_REQUEST, "the parameters are no object")
     if not isinstance(message.get("id"), str | int | None):
-        raise MCPError(INVALID_REQUEST, "the id is neither a text nor a number")
+        raise MCPError(types.INVALID_REQUEST, "the id is neither a text nor a number")
     return message

@@ -12,7 +12,7 @@ import attrs
 from anyio.abc import ObjectSendStream
 from mcp import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp.types import jsonrpc_message_adapter
 
 from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError
@@ -22,7 +22,6 @@ from keval_mcp.tap.agent_session import Talk
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
-    from mcp.types import JSONRPCMessage
 
 
 @attrs.frozen(eq=False)
@@ -57,7 +56,7 @@ async def pipe(passage: Passage) -> AsyncIterator[TransportStreams]:
 
     def deliver(message: Mapping[str, Any], about: int | str | None) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # who has ended the session waits no more
-            arriving.send_nowait(SessionMessage(_as_sdk(message)))
+            arriving.send_nowait(SessionMessage(jsonrpc_message_adapter.validate_python(message)))
 
     talk = Talk(passage, deliver)
     try:
@@ -75,34 +74,7 @@ class _Outgoing(ObjectSendStream[SessionMessage]):
     _talk: Talk
 
     async def send(self, item: SessionMessage) -> None:
-        await self._talk.take(_as_json(item.message))
+        await self._talk.take(item.message.model_dump(by_alias=True, exclude_unset=True))
 
     async def aclose(self) -> None:
         """Leave the session to the pipe, which ends it."""
-
-
-def _as_json(message: JSONRPCMessage) -> dict[str, Any]:
-    match message:
-        case JSONRPCRequest():
-            return {"id": message.id, "method": message.method, "params": message.params or {}}
-        case JSONRPCNotification():
-            return {"method": message.method, "params": message.params or {}}
-        case JSONRPCResponse():
-            return {"id": message.id, "result": message.result}
-        case JSONRPCError():
-            return {"id": message.id, "error": message.error.model_dump()}
-
-
-def _as_sdk(message: Mapping[str, Any]) -> JSONRPCMessage:
-    """Return a message of the tap as the SDK's; it needs no check, as the tap made it."""
-    number = message.get("id")
-    match message:
-        case {"method": method}:
-            about = {"method": method, **({"params": message["params"]} if "params" in message else {})}
-            if number is None:
-                return JSONRPCNotification.model_construct(jsonrpc="2.0", **about)
-            return JSONRPCRequest.model_construct(jsonrpc="2.0", id=number, **about)
-        case {"error": error}:
-            return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(**error))
-        case _:
-            return JSONRPCResponse.model_construct(jsonrpc="2.0", id=number, result=dict(message["result"]))

@@ -12,8 +12,8 @@ import attrs
 
 from keval.errors import ConfigError
 from keval.records.formats import counted
+from keval_mcp.loop import Sessions, Tool, open_sessions
 from keval_mcp.served_context import ServedContext
-from keval_mcp.sessions import Sessions, Tool, open_sessions
 
 LONGEST_RESULT = 6_000
 """Characters of a result that are kept: what a model is shown, and what golden answers are checked against."""
