@@ -311,7 +311,7 @@ BROKEN: list[tuple[type[Broken], set[str]]] = [
 def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait for what is left behind on purpose no longer than needed, and end it after the test."""
     for name in ("_SETTLES", "_ENDS", "_MEET"):
-        monkeypatch.setattr(f"keval_testing.agent_kit.{name}", 0.3)
+        monkeypatch.setattr(f"keval_testing.agent_conduct.{name}", 0.3)
     os.environ["ACME_TRIAL"] = "none"
     yield
     del os.environ["ACME_TRIAL"]

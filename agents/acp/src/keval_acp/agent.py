@@ -16,8 +16,9 @@ from attrs.validators import ge
 import keval_programs as programs
 from keval import Sample, Transcript
 from keval.plugin import API_WIRES, Api, Context, Conventions, Conversation, Model, Volatile, run_conversation
+from keval_programs import PLACEHOLDERS
 
-_KNOWN = programs.PLACEHOLDERS - {"question", "session"}
+_KNOWN = PLACEHOLDERS - {"question", "session"}
 """Questions and the session's id pass by the protocol."""
 
 

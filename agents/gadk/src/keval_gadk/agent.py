@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Endpoint, Model, PreflightError, Volatile, Wire, run_conversation
+from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
 from keval_clients import check_variables
 
 if TYPE_CHECKING:
-    from keval_gadk.anthropic_client import AnthropicClient
-    from keval_gadk.conversation import Conversation
-    from keval_gadk.gemini_client import GeminiClient
-    from keval_gadk.openai_client import OpenAIClient
-
-    ModelClient: TypeAlias = AnthropicClient | GeminiClient | OpenAIClient
-    """Reaches one model over one wire protocol, without retries of its own."""
-
+    from keval_gadk.conversation import Conversation, ModelClient
 
 Api: TypeAlias = Literal["auto", "gemini", "chat", "responses", "anthropic"]
 """Which wire protocol to use; `auto` takes the first of this order that the model's endpoint speaks."""
@@ -120,21 +113,7 @@ class Gadk:
                     f"gadk cannot set the temperature of {self.model}: ADK hands it to an argument that the Anthropic"
                     " SDK no longer has; leave temperature out"
                 )
+            from keval_gadk.conversation import connect  # as in `open`
+
             self._client = connect(wire, url, endpoint)
         return self._client
-
-
-def connect(wire: Wire, url: str, endpoint: Endpoint) -> ModelClient:
-    """Return a client for `wire`; nothing is sent before the first trial's first request."""
-    # Each vendor's SDK is imported for its own wire only: together they take two seconds.
-    if wire == "gemini":
-        from keval_gadk.gemini_client import GeminiClient
-
-        return GeminiClient(url, endpoint)
-    if wire == "anthropic":
-        from keval_gadk.anthropic_client import AnthropicClient
-
-        return AnthropicClient(url, endpoint)
-    from keval_gadk.openai_client import OpenAIClient
-
-    return OpenAIClient(url, endpoint, wire)

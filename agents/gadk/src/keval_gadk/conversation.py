@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 from google.adk.agents import LlmAgent, RunConfig
@@ -26,9 +26,11 @@ from keval import Message, Usage
 from keval.plugin import (
     ContentKind,
     Context,
+    Endpoint,
     ToolsMissingError,
     TranscriptBuilder,
     TrialError,
+    Wire,
     is_blank,
     reporting_requests,
     sum_of_counts,
@@ -39,8 +41,12 @@ from keval_mcp import ToolResult
 
 if TYPE_CHECKING:
     from keval_gadk import Gadk
-    from keval_gadk.agent import ModelClient
+    from keval_gadk.anthropic_client import AnthropicClient
+    from keval_gadk.gemini_client import GeminiClient
+    from keval_gadk.openai_client import OpenAIClient
 
+    ModelClient: TypeAlias = AnthropicClient | GeminiClient | OpenAIClient
+    """Reaches one model over one wire protocol, without retries of its own."""
 
 _NAME = "agent"  # ADK tells it to the model
 _USER = "user"
@@ -279,3 +285,19 @@ def _text(response: Mapping[str, Any]) -> str:
     if isinstance(response.get("content"), list):
         return ToolResult(response).text
     return str(response.get("error", response))
+
+
+def connect(wire: Wire, url: str, endpoint: Endpoint) -> ModelClient:
+    """Return a client for `wire`; nothing is sent before the first trial's first request."""
+    # Each vendor's SDK is imported for its own wire only: together they take two seconds.
+    if wire == "gemini":
+        from keval_gadk.gemini_client import GeminiClient
+
+        return GeminiClient(url, endpoint)
+    if wire == "anthropic":
+        from keval_gadk.anthropic_client import AnthropicClient
+
+        return AnthropicClient(url, endpoint)
+    from keval_gadk.openai_client import OpenAIClient
+
+    return OpenAIClient(url, endpoint, wire)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 from mcp import MCPError
@@ -22,15 +22,12 @@ from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
 from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
-from keval_mcp.server.audience import NEEDED, PROGRESS, Audience, note
+from keval_mcp.server.audience import NEEDED, PROGRESS, Audience, Member, note
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
 from keval_mcp.server.waiting import ProgressTimeout
 from keval_mcp.tool_results import MOST_NESTED, is_too_deep
-
-if TYPE_CHECKING:
-    from keval_mcp.passage.passage import Passage
 
 Heard: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Takes the parameters of a notification of progress."""
@@ -220,7 +217,7 @@ class LiveLink:
     place: ServerUser
     own: bool
     replayed: ReplayedLink | None = None
-    _member: Passage | None = attrs.field(default=None, init=False)
+    _member: Member | None = attrs.field(default=None, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
 
     @property
@@ -238,7 +235,7 @@ class LiveLink:
         """Whether another attempt's call may be why this attempt has just lost the server."""
         return self.place.bystander
 
-    def join(self, member: Passage) -> None:
+    def join(self, member: Member) -> None:
         """Let an attempt hear what the server says, until the link is closed."""
         self._member = member
         self.audience.members.append(member)
@@ -382,13 +379,13 @@ class ReplayedLink:
     audience: Audience
     own: bool
     bystander: bool = attrs.field(default=False, init=False)
-    _member: Passage | None = attrs.field(default=None, init=False)
+    _member: Member | None = attrs.field(default=None, init=False)
 
     @property
     def name(self) -> str:
         return self.audience.name
 
-    def join(self, member: Passage) -> None:
+    def join(self, member: Member) -> None:
         self._member = member
         self.audience.members.append(member)
         self.cassette.hear(partial(self._take, None))

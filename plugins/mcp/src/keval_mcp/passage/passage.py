@@ -35,7 +35,7 @@ from keval_mcp.passage.link import (
     recorded_error,
     unmarked,
 )
-from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, note, recorded
+from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
@@ -43,8 +43,6 @@ from keval_mcp.tool_results import ToolResult
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-    from keval_mcp.tap.agent_session import Talk
 
 Link: TypeAlias = LiveLink | ReplayedLink
 """Leads the requests of one attempt to its server, or to what a recording has of it."""
@@ -73,7 +71,7 @@ class Passage:
     admit: Callable[[], str | None] | None = None
     guest: bool = False
     log: CallLog = attrs.field(init=False)
-    agents: list[Talk] = attrs.field(factory=list, init=False)
+    agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)

@@ -6,20 +6,18 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from keval.records.cassettes import TrafficError
+from keval.records.cassettes import ServerTrafficLog, TrafficError
 from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
 from keval.seams.contexts import ClientPolicy
 from keval_mcp.server.options import declared, policy_answer
-
-if TYPE_CHECKING:
-    from keval_mcp.passage.passage import Passage
+from keval_mcp.server.session import Listing
 
 PROGRESS = "notifications/progress"
 TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
@@ -29,6 +27,43 @@ NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/
 
 _MOST = 1000
 """Exchanges that are kept of one attempt with one server."""
+
+
+class AgentSession(Protocol):
+    """An agent's session with the tap, through which a server reaches the agent."""
+
+    capabilities: Mapping[str, Any]
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the agent. Raises MCPError when it refuses."""
+        ...
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on to the agent."""
+        ...
+
+
+class Member(Protocol):
+    """One attempt that uses the server; `traffic_log` keeps what the server says by itself, if the run is recorded."""
+
+    log: CallLog
+    agents: list[AgentSession]
+    subscribed: set[str]
+    traffic_log: ServerTrafficLog | None
+
+    @property
+    def own(self) -> bool:
+        """Whether no other attempt uses the server."""
+        ...
+
+    def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
+        """Take what the server lists now, after it was `lost` between two exchanges, if it was."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of this attempt is under way."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -44,7 +79,7 @@ class Audience:
     policy: ClientPolicy
     relist: Callable[[], object]
     passed_on: Mapping[str, Any] = attrs.field(factory=dict)
-    members: list[Passage] = attrs.field(factory=list, init=False)
+    members: list[Member] = attrs.field(factory=list, init=False)
     _progress: dict[str, Callable[[Mapping[str, Any]], object]] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=itertools.count, init=False)
 
@@ -87,7 +122,7 @@ class Audience:
         if method == TOOLS_LIST_CHANGED:
             self.relist()
 
-    def tell(self, members: Iterable[Passage], method: str, params: Mapping[str, Any]) -> None:
+    def tell(self, members: Iterable[Member], method: str, params: Mapping[str, Any]) -> None:
         """Record a notification of the server for these attempts, and pass it on to their agents."""
         for member in members:
             if member.traffic_log is not None:
@@ -123,7 +158,7 @@ class Audience:
             raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
         return answer
 
-    def _hearers(self, method: str, params: Mapping[str, Any]) -> Iterable[Passage]:
+    def _hearers(self, method: str, params: Mapping[str, Any]) -> Iterable[Member]:
         if method == "notifications/resources/updated":
             return [member for member in self.members if member.own or params.get("uri") in member.subscribed]
         if method.endswith("/list_changed"):

@@ -20,7 +20,8 @@ from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
 from keval_clients.network import Network
-from keval_mcp.server.process import ProcessLog, stdio_streams
+from keval_mcp.server.process import ProcessLog
+from keval_mcp.server.stdio import stdio_streams
 from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
