@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from keval_start.mcp_files import read_servers
+from keval_start.servers import read_servers
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
 from tests.conftest import Project

@@ -54,8 +54,7 @@ class McpProxy:
         async with AsyncExitStack() as stack:
             if server.cassette is not None and not server.asks_live:
                 offered = _offer(server, Listing.told(server.cassette.listed()))
-                tapped = Tapped(await stack.enter_async_context(tap(server.name)), *offered)
-                yield PlayedServer(server.cassette, tapped)
+                yield PlayedServer(await stack.enter_async_context(tap(server.name)), *offered, server.cassette)
                 return
             if server.bring_up is not None:
                 server = await stack.enter_async_context(server.bring_up(server))
@@ -70,15 +69,15 @@ class McpProxy:
                     await first.aclose()
                     yield _Direct(server, offered[1], connection.start_meter)
                     return
-                tapped = Tapped(await stack.enter_async_context(tap(server.name)), *offered)
-                pool: Pool[ServerConnection] | None = None
-                if not tapped.shared and server.start_ahead and not _is_told(server):
-                    pool = Pool(partial(self._starter.started, server, connection), server.start_ahead)
-                    stack.push_async_callback(pool.close)
-                    pool.add(connection, first.pop_all())
-                elif not tapped.shared:
+                reached = await stack.enter_async_context(tap(server.name))
+                live = _Live(reached, *offered, server, connection, self._starter)
+                if not live.shared and server.start_ahead and not _is_told(server):
+                    live.pool = Pool(partial(self._starter.started, server, connection), server.start_ahead)
+                    stack.push_async_callback(live.pool.close)
+                    live.pool.add(connection, first.pop_all())
+                elif not live.shared:
                     await first.aclose()
-                yield _Live(server, connection, tapped, self._starter, pool)
+                yield live
 
     def observed(self, transcript: Transcript, context: Context) -> Transcript:
         """Return the transcript with each call's result, and all else that passed, as taps saw it."""
@@ -146,97 +145,6 @@ class _Direct:
 
 
 @attrs.define(eq=False)
-class _Live:
-    """A server that keval is connected to. If trials share it, they do so by `connection`."""
-
-    server: ServerSpec
-    connection: ServerConnection
-    tapped: Tapped
-    starter: Starter
-    pool: Pool[ServerConnection] | None
-    _users: ServerUsers = attrs.field(factory=ServerUsers, init=False)
-    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-
-    @property
-    def tool_listing(self) -> ToolListing:
-        return self.tapped.tool_listing
-
-    @property
-    def starts(self) -> ServerStarts:
-        total = self.connection.start_meter.total
-        # Of processes that are forked, the first one imports what all others find imported.
-        return total if self.server.template is None else attrs.evolve(total, typical=None)
-
-    @asynccontextmanager
-    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        server = _brought_up(server, self.server)
-        async with AsyncExitStack() as stack:
-            if server.in_turn:
-                await stack.enter_async_context(self._turn)
-            number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
-            try:
-                own = await self._own(server, stack)
-                if own is None:
-                    await self.starter.reach(self.connection)
-                connection = own or self.connection
-                listing = (await connection.upstream()).listing
-            except ServerLostError as lost:
-                if server.traffic_log is not None:
-                    server.traffic_log.end(number, error=recorded_error(lost, sent=False))
-                raise
-            # A session of one's own with a server that others use, too, is no server of one's own.
-            users = ServerUsers() if own is not None and server.transport == "stdio" else self._users
-            cassette, is_own = server.cassette, own is not None
-            replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
-            link = LiveLink(connection, server.meta, users.join(), is_own, replayed)
-            if server.traffic_log is not None:
-                other = listing.tools != self.tapped.changes.original.tools
-                server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
-            yield await self.tapped.reached(server, link, listing, stack)
-
-    async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
-        """Connect to a server that no other trial uses, or to one that others use by a session of its own.
-
-        Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
-        it may lock a file.
-        """
-        if self.tapped.shared and server.isolation != "trial":
-            return None
-        if not self.tapped.shared and _is_told(self.server):
-            server = tell(server)
-        started = self.starter.started(server, self.connection)
-        if self.pool is not None and _is_same_process(server, self.server):
-            started = self.pool.take()
-        try:
-            own = await stack.enter_async_context(started)
-            await self.starter.reach(own)  # what was started ahead may have ended since
-        except ServerLostError as error:
-            if not self.tapped.shared:
-                raise
-            _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
-            return None
-        return own
-
-
-def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
-    """Return a trial's server as it is connected to: by what was brought up for the first connection."""
-    return attrs.evolve(
-        server, command=connected.command, url=connected.url, login=connected.login, template=connected.template
-    )
-
-
-def _is_told(server: ServerSpec) -> bool:
-    """Return whether a server that serves one trial is told of it when it is connected to, beside each call."""
-    return server.transport != "stdio" or server.isolation == "trial"
-
-
-def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
-    """Return whether a process that was started for the one serves the other as well."""
-    names = ("command", "args", "env", "cwd", "folder")
-    return all(getattr(server, name) == getattr(other, name) for name in names)
-
-
-@attrs.define(eq=False)
 class Tapped:
     """What agents reach through the tap, be it live or played: `changes` of what the server lists."""
 
@@ -276,16 +184,97 @@ class Tapped:
         )
 
 
-@attrs.frozen(eq=False)
-class PlayedServer:
+@attrs.define(eq=False)
+class _Live(Tapped):
+    """A server that keval is connected to. If trials share it, they do so by `connection`."""
+
+    server: ServerSpec
+    connection: ServerConnection
+    starter: Starter
+    pool: Pool[ServerConnection] | None = None
+    _users: ServerUsers = attrs.field(factory=ServerUsers, init=False)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    @property
+    def starts(self) -> ServerStarts:
+        total = self.connection.start_meter.total
+        # Of processes that are forked, the first one imports what all others find imported.
+        return total if self.server.template is None else attrs.evolve(total, typical=None)
+
+    @asynccontextmanager
+    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
+        server = _brought_up(server, self.server)
+        async with AsyncExitStack() as stack:
+            if server.in_turn:
+                await stack.enter_async_context(self._turn)
+            number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
+            try:
+                own = await self._own(server, stack)
+                if own is None:
+                    await self.starter.reach(self.connection)
+                connection = own or self.connection
+                listing = (await connection.upstream()).listing
+            except ServerLostError as lost:
+                if server.traffic_log is not None:
+                    server.traffic_log.end(number, error=recorded_error(lost, sent=False))
+                raise
+            # A session of one's own with a server that others use, too, is no server of one's own.
+            users = ServerUsers() if own is not None and server.transport == "stdio" else self._users
+            cassette, is_own = server.cassette, own is not None
+            replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
+            link = LiveLink(connection, server.meta, users.join(), is_own, replayed)
+            if server.traffic_log is not None:
+                other = listing.tools != self.changes.original.tools
+                server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
+            yield await self.reached(server, link, listing, stack)
+
+    async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
+        """Connect to a server that no other trial uses, or to one that others use by a session of its own.
+
+        Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
+        it may lock a file.
+        """
+        if self.shared and server.isolation != "trial":
+            return None
+        if not self.shared and _is_told(self.server):
+            server = tell(server)
+        started = self.starter.started(server, self.connection)
+        if self.pool is not None and _is_same_process(server, self.server):
+            started = self.pool.take()
+        try:
+            own = await stack.enter_async_context(started)
+            await self.starter.reach(own)  # what was started ahead may have ended since
+        except ServerLostError as error:
+            if not self.shared:
+                raise
+            _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
+            return None
+        return own
+
+
+def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
+    """Return a trial's server as it is connected to: by what was brought up for the first connection."""
+    return attrs.evolve(
+        server, command=connected.command, url=connected.url, login=connected.login, template=connected.template
+    )
+
+
+def _is_told(server: ServerSpec) -> bool:
+    """Return whether a server that serves one trial is told of it when it is connected to, beside each call."""
+    return server.transport != "stdio" or server.isolation == "trial"
+
+
+def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
+    """Return whether a process that was started for the one serves the other as well."""
+    names = ("command", "args", "env", "cwd", "folder")
+    return all(getattr(server, name) == getattr(other, name) for name in names)
+
+
+@attrs.define(eq=False)
+class PlayedServer(Tapped):
     """A server that is played, by the cassette of each attempt; nobody is connected to it."""
 
     cassette: ServerCassette
-    tapped: Tapped
-
-    @property
-    def tool_listing(self) -> ToolListing:
-        return self.tapped.tool_listing
 
     @property
     def starts(self) -> ServerStarts:
@@ -301,12 +290,12 @@ class PlayedServer:
             server.traffic_log.end(number, known, opened.error if opened is not None else None)
         if opened is not None and opened.error is not None:
             raise error_in(opened.error)
-        own = bool(known.get("own", not self.tapped.shared))
-        listing = Listing.told(known["listing"]) if "listing" in known else self.tapped.changes.original
+        own = bool(known.get("own", not self.shared))
+        listing = Listing.told(known["listing"]) if "listing" in known else self.changes.original
         # A recording has what was listed, so no tools are read again.
         link = ReplayedLink(cassette, Audience(server.name, server.policy, relist=lambda: None), own)
         async with AsyncExitStack() as stack:
-            yield await self.tapped.reached(server, link, listing, stack)
+            yield await self.reached(server, link, listing, stack)
 
 
 def _offer(server: ServerSpec, listing: Listing) -> tuple[Changes, ToolListing]:

@@ -27,8 +27,7 @@ from keval.records.formats import number, time_span
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.results import mirror_of
-from keval_start.findings import Finding, tell_findings
-from keval_start.models_command import listed_providers, made_providers
+from keval_start.models_command import Finding, listed_providers, made_providers, tell_findings
 
 _OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000

@@ -73,7 +73,7 @@ def init(*, folder: Path, **flags: Any) -> None:
     Asks what is to be evaluated, unless flags say it; answers may be piped. Servers are started once, to list their
     tools. No file is overwritten.
     """
-    from keval_start.answers import Flags  # it imports what `--help` does not need
+    from keval_start.answers import Flags, ask  # it imports what `--help` does not need
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
     from keval_start.variables import Variables
@@ -85,12 +85,7 @@ def init(*, folder: Path, **flags: Any) -> None:
     new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
     workplace.check_absent(*new, workplace.workflow)
     with _all_answered():
-        if given.given:
-            answers = given.read(workplace, variables)
-        else:
-            from keval_start.asking import ask
-
-            answers = ask(workplace, variables)
+        answers = given.read(workplace, variables) if given.given else ask(workplace, variables)
     if variables.unset:
         told = "set in the environment what servers are started with"
         raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
@@ -128,7 +123,7 @@ def _workplace(folder: Path, *, asks: bool) -> Workplace:
             "it is in the repository of keval itself; name a folder outside of it, as in `keval init ../evaluation …`"
         )
         raise ConfigError([Problem(f"DIR {found.shown(found.folder)}", told)])
-    from keval_start.asking import ask_folder
+    from keval_start.answers import ask_folder
 
     return ask_folder(found)
 

@@ -10,7 +10,9 @@ import attrs
 import click
 
 from keval.cli.console import data_console, print_json, print_sections, safe
+from keval.cli.messages import foreign
 from keval.cli.options import json_option
+from keval.cli.session import run_to_end
 from keval.config.structure import provider_of
 from keval.errors import PluginError, PreflightError
 from keval.execute.models.prices import looked_up, priced_providers
@@ -18,7 +20,39 @@ from keval.records.models import Model
 from keval.seams import registry
 from keval.seams.infrastructure import ModelProvider
 from keval_report.words import padded
-from keval_start.findings import Finding, tell_findings
+
+_MARKS = {True: "ok", False: "FAULT", None: "-"}
+
+
+@attrs.frozen
+class Finding:
+    """What was looked at, whether it is well, what was found, and what to do if it is not well.
+
+    `well` is `None` where it depends on what is to be run.
+    """
+
+    about: str
+    well: bool | None
+    found: str
+    remedy: str = ""
+
+
+def tell_findings(examined: AsyncIterator[Finding], *, as_json: bool) -> None:
+    """Print findings when all are there, and end the command with code 2 if anything is at fault."""
+
+    async def collected() -> list[Finding]:
+        return [finding async for finding in examined]
+
+    found = run_to_end(collected())
+    if as_json:
+        print_json([attrs.asdict(finding) for finding in found])
+    else:
+        for finding in found:
+            click.echo(foreign(f"{_MARKS[finding.well]:<5}  {finding.about:<8}  {finding.found}"))
+            if not finding.well and finding.remedy:
+                click.echo(foreign(f"{'':<17}{finding.remedy}"))
+    if any(finding.well is False for finding in found):
+        raise SystemExit(2)
 
 
 @attrs.frozen

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from keval.config.load import read_evaluation
 from keval.config.secrets import learn_config
 from keval.config.source import Source
 from keval.config.variables import filling
-from keval.errors import PreflightError
+from keval.errors import PreflightError, suggestion
 from keval.records.servers import ToolListing
 from keval.seams import registry
 from keval_start.variables import Variables
@@ -153,3 +155,161 @@ async def listed_servers(
     if problems:
         raise PreflightError(problems)
     return tuple(listed)
+
+
+PLACES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+"""Where clients keep the servers of a project."""
+
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(:-.*)?")
+_TRANSPORTS = {"stdio": "stdio", "sse": "sse", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
+_TAKEN = {"type", "transport", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "headers"}
+_HARMLESS = {"disabled", "description", "autoApprove", "alwaysAllow", "gallery", "version", "dev"}
+
+
+def is_mcp_file(text: str, workplace: Workplace) -> bool:
+    """Return whether a text names a file of a client rather than a command."""
+    return text.endswith(".json") and (workplace.here / text).is_file()
+
+
+def read_servers(path: Path, workplace: Workplace, variables: Variables, only: Sequence[str] = ()) -> list[Server]:
+    """Read the servers of a client's file, or `only` those of these names; those that it disables are left out.
+
+    The file may have comments, and commas after the last entry. Servers under `projects`, as `~/.claude.json` has them,
+    are those of the folder in which the user stands.
+
+    Raises:
+        ValueError: what is wrong with the file.
+    """
+    path = workplace.here / path
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        data = json.loads(_LAST_COMMA.sub(_kept, _COMMENT.sub(_kept, text)))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"it cannot be read as JSON: {getattr(error, 'strerror', None) or error}") from error
+    found = dict(_sections(data, workplace.here))
+    if not found:
+        told = "it has no servers under `mcpServers` (Claude Code, Cursor) or `servers` (VS Code)"
+        raise ValueError(f"{told}; name a file such as {', '.join(PLACES)}, or a server by --server")
+    for name in only:
+        if name not in found:
+            raise ValueError(f"it has no server {name!r}{suggestion(name, found, 'servers')}")
+    found = {name: entry for name, entry in found.items() if not only or name in only}
+    wrong = [name for name, entry in found.items() if not isinstance(entry, dict)]
+    if wrong:
+        raise ValueError(f"the servers {', '.join(wrong)} are no objects with a command or a URL; correct them")
+    home = path.parent.parent if path.parent.name in (".vscode", ".cursor") else path.parent
+    project = workplace.here if home == Path.home() else home
+    return [
+        _Entry(name, entry, project, workplace, variables).server()
+        for name, entry in found.items()
+        if not entry.get("disabled")
+    ]
+
+
+def _kept(match: re.Match[str]) -> str:
+    return match[1] or " "
+
+
+def _sections(data: Any, here: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the servers of a file by name, the most general first: a later one of the same name counts."""
+    if not isinstance(data, dict):
+        return
+    project = (data.get("projects") or {}).get(str(here)) if isinstance(data.get("projects"), dict) else None
+    for holder in (data.get("mcp"), data, project):
+        for key in ("servers", "mcpServers"):
+            if isinstance(holder, dict) and isinstance(servers := holder.get(key), dict):
+                yield from servers.items()
+
+
+@attrs.frozen
+class _Entry:
+    """One server of a client's file. `project` is the folder in which the client would start it."""
+
+    name: str
+    data: Mapping[str, Any]
+    project: Path
+    workplace: Workplace
+    variables: Variables
+
+    def server(self) -> Server:
+        """Return the server as a context. Raises ValueError."""
+        label = label_of(self.name)
+        notes = [f"{self.name}: `{key}` was left out" for key in self.data if key not in _TAKEN | _HARMLESS]
+        url = self.data.get("url", self.data.get("serverUrl"))
+        told = self.data.get("type", self.data.get("transport"))
+        if told is not None and told not in _TRANSPORTS:
+            raise ValueError(
+                f"the server {self.name!r} is of type {told!r}; keval connects by {', '.join(_TRANSPORTS)}"
+            )
+        if isinstance(url, str):
+            url = self._translated(url)
+            kind = _TRANSPORTS[told] if told else "sse" if url.rstrip("/").endswith("/sse") else "http"
+            options: dict[str, Any] = {"type": kind, "url": self.variables.url(label, url)}
+            if headers := self._texts("headers"):
+                options["headers"] = {
+                    name: self.variables.header(label, name, value) for name, value in headers.items()
+                }
+            return Server(label, options, notes)
+        if not isinstance(command := self.data.get("command"), str) or not command:
+            raise ValueError(f"the server {self.name!r} has neither `command` nor `url`; correct it, or leave it out")
+        words = self.data.get("args", [])
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"`args` of the server {self.name!r} is no list of texts; correct it")
+        options = {"type": "stdio", "command": self._translated(command)}
+        if args := self.variables.arguments(label, [self._translated(word) for word in words]):
+            options["args"] = args
+        settings = {name: self.variables.setting(label, name, value) for name, value in self._texts("env").items()}
+        for name in self._names_in_file():
+            self.variables.values.setdefault(name, None)
+            settings.setdefault(name, f"${{{name}}}")
+        if settings:
+            options["env"] = settings
+        cwd = self._translated(str(self.data.get("cwd", ".")))
+        options["cwd"] = self.workplace.written(self.project / cwd)
+        return Server(label, options, notes)
+
+    def _texts(self, key: str) -> dict[str, str]:
+        """Return a mapping of texts, with references translated; clients take numbers for texts, too."""
+        found = self.data.get(key) or {}
+        if not isinstance(found, dict):
+            raise ValueError(f"`{key}` of the server {self.name!r} is no object; correct it")
+        return {name: self._translated(str(value)) for name, value in found.items() if value is not None}
+
+    def _names_in_file(self) -> list[str]:
+        """Return the names of the variables in the file that `envFile` names; their values are not read."""
+        if not (named := self.data.get("envFile")):
+            return []
+        path = self.project / self._translated(str(named))
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"`envFile` of the server {self.name!r} cannot be read: {error}; correct it") from error
+        return re.findall(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=", text, re.MULTILINE)
+
+    def _translated(self, text: str) -> str:
+        """Replace the client's references by keval's. Raises ValueError for one that keval has nothing for."""
+        folders: Mapping[str, str] = {
+            "workspaceFolder": ".",
+            "CLAUDE_PROJECT_DIR": ".",
+            "workspaceFolderBasename": self.project.name,
+            "userHome": "${HOME}",
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
+
+        def reference(match: re.Match[str]) -> str:
+            if match[1] in folders:
+                return folders[match[1]]
+            if match[1].startswith("input:"):
+                name = re.sub(r"\W", "_", match[1].removeprefix("input:")).upper()
+                return f"${{{name}}}"
+            if found := _VARIABLE.fullmatch(match[1]):
+                return f"${{{found[1]}{found[2] or ''}}}"
+            raise ValueError(
+                f"the server {self.name!r} has {match[0]}, which only its client can fill in; write a value"
+            )
+
+        return _REFERENCE.sub(reference, text)

@@ -17,7 +17,7 @@ from keval.plugin import ServerLostError
 from keval.records.formats import counted
 from keval_start.generate.checks import KnownQuestions, has_all, names_today, states, unsupported
 from keval_start.generate.requests import DraftQuestion, UnanswerableDraft, Writer
-from keval_start.generate.toolbox import Call, ProposedCall, Toolbox
+from keval_start.generate.toolbox import Call, ProposedCall, Toolbox, changed, made
 
 NOT_KNOWN = "This is not known: nothing that the tools return says it."
 """The golden answer to a question that the tools cannot answer."""
@@ -207,10 +207,10 @@ class Generator:
         wanted = list({call.key: call for call in proposed}.values())
         try:
             if any(call.key not in known for call in wanted):
-                async with self.toolbox.fresh_servers() as servers:
+                async with self.toolbox.fresh_servers() as sessions:
                     for call in wanted:
                         if call.key not in known:
-                            known[call.key] = await servers.call(call, len(self.calls) + 1)
+                            known[call.key] = await made(sessions, call, len(self.calls) + 1)
                             self.calls.append(known[call.key])
                 self._lost = 0
         except ServerLostError as error:
@@ -241,12 +241,12 @@ class Generator:
             return []
         calls = {call.number: call for question in group for call in question.proof}
         try:
-            async with self.toolbox.fresh_servers() as servers:
-                changed = await servers.changed(calls.values())
+            async with self.toolbox.fresh_servers() as sessions:
+                others = await changed(sessions, calls.values())
         except ServerLostError:
             self.dropped[_LOST] += len(group)
             return []
-        same = [question.id for question in group if changed.isdisjoint(call.number for call in question.proof)]
+        same = [question.id for question in group if others.isdisjoint(call.number for call in question.proof)]
         self.dropped.update([_CHANGED] * (len(group) - len(same)))
         return same
 

@@ -88,32 +88,27 @@ class Toolbox:
         return cls(served, usable, left_out, instructions)
 
     @asynccontextmanager
-    async def fresh_servers(self) -> AsyncIterator[FreshServers]:
+    async def fresh_servers(self) -> AsyncIterator[Sessions]:
         """Enter the context anew, with servers that nobody else uses where keval starts them. Raises TrialError."""
         async with self.served.open_servers() as servers, open_sessions(servers) as sessions:
-            yield FreshServers(sessions)
+            yield sessions
 
     def only_read(self, calls: Sequence[Call]) -> bool:
         """Return whether the tools of all calls say that they only read, so that no call changes another's result."""
         return all(self.tools[call.proposed.tool].read_only for call in calls)
 
 
-@attrs.frozen
-class FreshServers:
-    """The servers of a context, entered anew, through which calls are made."""
+async def made(sessions: Sessions, proposed: ProposedCall, number: int) -> Call:
+    """Make a call. Raises TrialError: the server was lost."""
+    tool = next(tool for tool in sessions.tools if tool.alias == proposed.tool)
+    result = await sessions.call(tool, proposed.arguments)
+    text = "\n".join(part for part in result.parts if isinstance(part, str))
+    said = [result.raw.get("content"), result.raw.get("structuredContent"), result.is_error]
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return Call(number, proposed, text[:LONGEST_RESULT].strip(), digest, failed=result.is_error)
 
-    _sessions: Sessions
 
-    async def call(self, proposed: ProposedCall, number: int) -> Call:
-        """Make a call. Raises TrialError: the server was lost."""
-        tool = next(tool for tool in self._sessions.tools if tool.alias == proposed.tool)
-        result = await self._sessions.call(tool, proposed.arguments)
-        text = "\n".join(part for part in result.parts if isinstance(part, str))
-        said = [result.raw.get("content"), result.raw.get("structuredContent"), result.is_error]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-        return Call(number, proposed, text[:LONGEST_RESULT].strip(), digest, failed=result.is_error)
-
-    async def changed(self, calls: Iterable[Call]) -> set[int]:
-        """Make calls again, in their order, and return the numbers of those with another result. Raises TrialError."""
-        again = [(call, await self.call(call.proposed, call.number)) for call in calls]
-        return {call.number for call, second in again if second.digest != call.digest}
+async def changed(sessions: Sessions, calls: Iterable[Call]) -> set[int]:
+    """Make calls again, in their order, and return the numbers of those with another result. Raises TrialError."""
+    again = [(call, await made(sessions, call.proposed, call.number)) for call in calls]
+    return {call.number for call, second in again if second.digest != call.digest}
