@@ -42,6 +42,7 @@ def test_a_check_of_runs_that_lost_samples_is_told_in_words(project: Project, ch
         assert "is damaged: a score is of " in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reasons", [None, [], {"asked": {"a": "\x1b[31m"}}])
 def test_a_record_of_a_check_leads_out_of_no_folder(project: Project, checked: Path, reasons: object) -> None:
     outside = next(checked.glob("2*"))

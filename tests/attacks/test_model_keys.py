@@ -116,6 +116,7 @@ def attack(project: Project) -> Iterator[Attack]:
         )
 
 
+@pytest.mark.slow
 def test_no_key_opens_anything_but_that_of_the_attempt_as_long_as_it_lasts(attack: Attack) -> None:
     outcome = attack.run(
         """
@@ -140,6 +141,7 @@ else:
     assert "not passed on to the model, 7 times: a request" in shown.stdout, shown.stdout
 
 
+@pytest.mark.slow
 def test_whatever_a_program_asks_counts_to_its_trial_and_to_the_budget(attack: Attack) -> None:
     outcome = attack.run(
         """
@@ -176,6 +178,7 @@ open("late", "a").write("end")
 """
 
 
+@pytest.mark.slow
 def test_who_outlives_an_attempt_asks_no_more_with_its_key_and_what_was_asked_counts(attack: Attack) -> None:
     root = attack.project.root
     (root / "accomplice.py").write_text(GIVEN + ASKING + ACCOMPLICE, encoding="utf-8")
@@ -221,6 +224,7 @@ except (OSError, http.client.HTTPException):
 """
 
 
+@pytest.mark.slow
 def test_a_reply_that_breaks_off_as_its_attempt_ends_counts_to_it(attack: Attack) -> None:
     root = attack.project.root
     (root / "reader.py").write_text(GIVEN + ASKING + READER, encoding="utf-8")
@@ -262,6 +266,7 @@ OTHER = [
 ]
 
 
+@pytest.mark.slow
 def test_only_the_path_of_a_reply_is_passed_on_and_the_trial_says_what_was_not(attack: Attack) -> None:
     program = f"print(json.dumps([ask(method, path) for method, path in {OTHER}] + [ask()]))"
 
@@ -301,6 +306,7 @@ STRONGER = [
 ]
 
 
+@pytest.mark.slow
 def test_no_other_model_is_asked_however_it_is_named(attack: Attack) -> None:
     program = f"print(json.dumps([ask(body=body)[0] for body in {STRONGER}] + [ask(content_encoding='gzip')[0]]))"
 
@@ -317,6 +323,7 @@ def test_no_other_model_is_asked_however_it_is_named(attack: Attack) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("api", "kind", "path", "elsewhere"),
     [

@@ -71,6 +71,7 @@ def test_a_key_that_no_header_takes_is_named(project: Project, name: str, key: s
     assert told in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_all_faults_of_proxies_and_certificates_are_named_at_once(project: Project, tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.pem").write_bytes(b"")

@@ -373,6 +373,7 @@ WRITING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN)
 def test_no_link_in_a_run_leads_what_is_written_elsewhere(
     project: Project, mine: Path, secret: Path, name: str

@@ -241,6 +241,7 @@ def test_a_silent_command_says_at_least_every_minute_that_it_goes_on(monkeypatch
     assert all(later - earlier <= 60 for earlier, later in zip([0.0, *beats], [*beats, 1000.0], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -45,6 +45,7 @@ def held(counts: list[str]) -> None:
         pytest.skip(f"only keval's own packages are held against the ledger, as there are {', '.join(sorted(others))}")
 
 
+@pytest.mark.slow
 def test_neither_a_sample_nor_a_start_calls_more_functions_than_the_ledger_says() -> None:
     held(["calls"])
 

@@ -404,6 +404,7 @@ def run_faults(project: Project, run: Path, seeds: Sequence[int], *, reading: in
             unfinished.unlink()
 
 
+@pytest.mark.slow
 def test_some_damaged_runs_are_refused_or_read_and_stay_as_they_are(project: Project, recorded: Path) -> None:
     assert [] == [*run_faults(project, recorded, range(25), reading=2)]
 

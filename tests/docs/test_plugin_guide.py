@@ -132,6 +132,7 @@ def test_what_the_guide_checks_is_checked(guide: Project) -> None:
     assert "eval.yaml:13:10: 'longest' must be >= 1: 0" in outcome.stderr
 
 
+@pytest.mark.slow
 def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:
     guide.write(
         eval_yaml=EVALUATION.replace(

@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keval_testing
 from tests.conftest import Project
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_its_tests_pass(project: Project) -> None:
     # The section about agents runs as it stands, in test_snippets.py.
     text = re.sub(r"^## Agents\n.*?(?=^## )", "", PAGE, flags=re.MULTILINE | re.DOTALL)

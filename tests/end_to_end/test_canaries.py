@@ -145,6 +145,7 @@ AFTER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("respond", [tells, refuses], ids=["passing", "failing"])
 def test_no_canary_is_left_or_printed(project: Project, respond: Any) -> None:
     written(project)

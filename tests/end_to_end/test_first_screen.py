@@ -11,6 +11,7 @@ from tests.conftest import Project
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "most"), [pytest.param("weather/weather", 40, marks=pytest.mark.slow), ("context-ab/context-ab", 15)]
 )

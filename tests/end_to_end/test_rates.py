@@ -6,6 +6,8 @@ import json
 import sys
 import time
 
+import pytest
+
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
@@ -58,6 +60,7 @@ def test_agents_and_judges_together_send_no_more_than_the_rate_of_their_provider
     assert 1.0 > sorted(seconds)[len(seconds) // 2]
 
 
+@pytest.mark.slow
 def test_a_server_is_used_by_so_many_trials_at_once(project: Project) -> None:
     def respond(request: ChatRequest) -> ChatReply:
         if request.messages[-1].role == "tool":

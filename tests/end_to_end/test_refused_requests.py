@@ -107,6 +107,7 @@ def test_a_request_that_is_wrong_is_not_repeated(project: Project) -> None:
     assert (3, {1}) == (outcome.code, {*model.asked.values()})
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_bears_little_is_asked_little_at_once(
     project: Project, record_property: Callable[[str, object], None]
 ) -> None:

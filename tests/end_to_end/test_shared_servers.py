@@ -33,6 +33,7 @@ def _attempts(trial: dict[str, Any]) -> list[tuple[str, bool]]:
     return [(attempt["failure"]["kind"], attempt["counted"]) for attempt in trial["attempts"]]
 
 
+@pytest.mark.slow
 def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[..., Project]) -> None:
     args = ["-m", "tests.end_to_end.servers.killed", ".", str(len(CITIES))]
     server = {"type": "stdio", "command": sys.executable, "args": args, "env": ENVIRONMENT, "cwd": "."}

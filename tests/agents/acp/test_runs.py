@@ -30,6 +30,7 @@ def mine(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_a_trial_that_takes_too_long_ends_with_what_the_agent_wrote_and_leaves_no_process(mine: Project) -> None:
     config = CONFIG.replace("--own]", "--fault, hang]")
     mine.write(eval_yaml=config)

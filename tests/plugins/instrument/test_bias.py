@@ -61,6 +61,7 @@ def test_restyled_answers_say_all_that_they_said_before(project: Project) -> Non
         assert (condition == "plain") == (text == written[sample, "plain"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("planted", "shifted"),
     [
@@ -80,6 +81,7 @@ def test_a_judge_is_named_by_what_shifts_it(project: Project, planted: str, shif
     assert all("factual_adherence by it: " in each.problem for each in found.defects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chance", "steady"), [(0.0, True), (0.1, False)])
 def test_a_judge_that_is_random_on_a_tenth_is_unsteady(project: Project, chance: float, steady: bool) -> None:
     found = examined(project, f"{{type: planted/judge, chance: {chance}}}", gradings=3)

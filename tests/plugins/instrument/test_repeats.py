@@ -38,6 +38,7 @@ def figure(found: Examined, name: str, of: str = "number/rating") -> Figure:
     return figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_an_arm_is_hardly_ever_better_than_itself(project: Project, seed: int) -> None:
     rng = Random(seed)

@@ -61,6 +61,7 @@ def test_a_run_is_mirrored_as_plain_files_and_read_elsewhere(machine: Machines, 
     assert reported.stderr.splitlines()[-1] == f"{a.url}/shared/{a.run().name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -360,6 +361,7 @@ def test_a_run_in_a_folder_imports_and_starts_nothing_of_this(project: Project) 
     assert "[] []" == done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_whoever_reads_at_any_moment_sees_a_run(
     machine: Machines, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_in_kevals_own_repository_another_folder_is_asked_for(at_terminal: Proje
     assert not (own / ".github").exists()
 
 
+@pytest.mark.slow
 def test_a_person_at_a_terminal_is_asked(project: Project) -> None:
     project.write(my_agent_py="def answer(question):\n    return 'Port 7443.'")
     ours, theirs = pty.openpty()

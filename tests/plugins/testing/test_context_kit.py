@@ -24,6 +24,7 @@ def of(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.items() if name != "type"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_stub_server_comes_up_whatever_it_does_to_calls(way: Any) -> None:
     check_context("stdio", options=of(stub_server(way)))
@@ -194,6 +195,7 @@ PLANTED: Mapping[str, list[type]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "context"), [(rule, each) for rule, planted in PLANTED.items() for each in planted])
 def test_a_context_that_breaks_a_rule_is_told_which(rule: str, context: type) -> None:
     with pytest.raises(BrokenRulesError) as caught:

@@ -138,6 +138,7 @@ def test_a_trial_that_fails_keeps_what_it_left_and_is_not_checked(project: Proje
         assert [] == end.get("checks", [])
 
 
+@pytest.mark.slow
 def test_a_replay_works_again_in_fresh_folders_and_finds_the_same(project: Project) -> None:
     recorded = project.keval("run", "eval.yaml", "--record", "-q")
     first = project.run_directory()

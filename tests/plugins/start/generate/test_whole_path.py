@@ -10,6 +10,7 @@ from tests.conftest import Project
 from tests.plugins.start.generate.conftest import records
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_generated_questions_are_run_once_a_person_has_accepted_them(library: Callable[..., Project]) -> None:
     project = library("search", "read", more="metrics: [double/characters]\n")
