@@ -1,6 +1,6 @@
 """How often a run without an effect is called better or worse if it is looked at while it runs, and what looking costs.
 
-Prints the figures of the table of `docs/statistics.md`. Each run has up to 200 questions and ends at the first look whose 95 %
+Prints the figures of `docs/statistics.md`. Each run has up to 200 questions and ends at the first look whose 95 %
 interval excludes 0: that of one look, taken after every question from the tenth on; that of the confidence sequence;
 and that of four declared looks. `looking.py 4000` draws so many runs of each kind, as for the documentation.
 """
