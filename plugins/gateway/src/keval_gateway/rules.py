@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -81,7 +81,9 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         content = _read(body)
         _check_content(content)
         asked = [call.model or content.get("model")]
-        asked += [item["model"] for item in (content, *_mappings(content.get("tools"))) if "model" in item]
+        tools = content.get("tools")
+        places = [content, *(tools if isinstance(tools, list) else ())]
+        asked += [place["model"] for place in places if isinstance(place, dict) and "model" in place]
         name, *_ = [_checked_model(model, call.wire, models) for model in asked]
         return ReplyCall(call.wire, name, f"{call.path}{_checked_query(query)}")
     raise ModelFault(
@@ -166,10 +168,6 @@ def _checked_query(query: str) -> str:
         if value not in _QUERIES.get(name, ()):
             raise ModelFault(403, f"the query {name[:100]}={value[:100]} is none that a request for a reply has")
     return f"?{urlencode(found)}" if found else ""
-
-
-def _mappings(value: object) -> Iterable[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else ()
 
 
 def _counted(wire: Wire, body: bytes) -> Mapping[str, Any]:

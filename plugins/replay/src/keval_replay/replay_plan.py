@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -49,9 +49,7 @@ def recorded_selection(selection: Selection, manifest: Manifest, *, live: bool =
     recorded, repetitions = manifest.selection, manifest.repetitions
     judged = max((entry.repetitions for entry in manifest.scorers if entry.judge is not None), default=None)
     kept = attrs.evolve(
-        selection,
-        limit=selection.limit or recorded.limit,
-        sample_ids=selection.sample_ids or recorded.sample_ids,
+        selection, limit=selection.limit or recorded.limit, sample_ids=selection.sample_ids or recorded.sample_ids
     )
     if live:
         return kept
@@ -72,14 +70,14 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     """
     manifest, notices = recording.manifest, list(evaluation.notices)
 
-    def left_out(what: str, labels: Collection[str]) -> None:
-        if labels:
-            told = f"left out: {what} {', '.join(labels)}, which the recording of {manifest.run} does not have"
+    def left_out(what: str, labels: Iterable[str], known: Collection[str] = ()) -> None:
+        if lacking := [label for label in labels if label not in known]:
+            told = f"left out: {what} {', '.join(lacking)}, which the recording of {manifest.run} does not have"
             notices.append(Problem("--replay", told))
 
-    left_out("the agent", [spec.label for spec in evaluation.agents if spec.label not in manifest.agents])
-    left_out("the condition", [label for label in evaluation.conditions if label not in manifest.conditions])
-    left_out("the judge", [spec.label for spec in evaluation.judges if spec.label not in manifest.judges])
+    left_out("the agent", (spec.label for spec in evaluation.agents), manifest.agents)
+    left_out("the condition", evaluation.conditions, manifest.conditions)
+    left_out("the judge", (spec.label for spec in evaluation.judges), manifest.judges)
     sections = []
     for section in evaluation.sections:
         played, *without = section.played() if hasattr(section, "played") else (section, "", ())
@@ -196,8 +194,5 @@ def remembered(manifest: Manifest, *, asks_live: bool = False) -> dict[str, str]
     if asks_live:
         return known
     secret = {*variables_in(manifest.config)} - manifest.variables.keys()
-    return known | {name: _placeholder(name) for name in secret if variable(name) is None}
-
-
-def _placeholder(name: str) -> str:
-    return f"http://{hashlib.sha256(name.encode()).hexdigest()[:12]}.recording.invalid"
+    unset = {name: hashlib.sha256(name.encode()).hexdigest() for name in secret if variable(name) is None}
+    return known | {name: f"http://{digest[:12]}.recording.invalid" for name, digest in unset.items()}

@@ -5,9 +5,4 @@ How a page is added is in the package's README.
 
 from keval import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "keval_viewer.interactive.interactive_run": "InteractiveRun",
-    },
-)
+__getattr__, __dir__, __all__ = lazily(__name__, {"keval_viewer.interactive.interactive_run": "InteractiveRun"})

@@ -62,7 +62,7 @@ def build_app(root: Path, pages: Sequence[Page]) -> Starlette:
             Mount("/static/viewer", StaticFiles(packages=[("keval_viewer", "static")])),
             Mount("/static", StaticFiles(packages=[("keval_viewer.report_page", "static")])),
         ],
-        exception_handlers={HTTPException: _refused, KevalError: _failed, Exception: _broken},
+        exception_handlers={HTTPException: _refused, KevalError: _refused, Exception: _broken},
     )
     app.state.viewer = Viewer.of(root, [(page.tab, page.place) for page in pages if page.tab])
     return app
@@ -84,12 +84,10 @@ async def serving(app: Starlette, listener: socket.socket, session: str | None =
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, str(error))
-    return rendered(request, "error.html", status, told="There is no such page." if detail == "Not Found" else detail)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """Show what keval says of a run that is not there, or cannot be read."""
+    """Show what is said of a page that is refused, or of a run that is not there, or cannot be read."""
+    if isinstance(error, HTTPException):
+        told = "There is no such page." if error.detail == "Not Found" else error.detail
+        return rendered(request, "error.html", error.status_code, told=told)
     return rendered(request, "error.html", 404 if isinstance(error, UnknownRunError) else 500, told=str(error))
 
 

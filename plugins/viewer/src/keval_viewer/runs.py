@@ -100,9 +100,7 @@ class Runs:
         """Return what the fragments of a run are made from. Raises RunError."""
         check = self._kept(run.path).check
         return self.derived(
-            run,
-            "report",
-            lambda kept: Report(kept, attrs.evolve(_summary(kept), changed=check.changed(_MOST_AT_ONCE))),
+            run, "report", lambda kept: Report(kept, attrs.evolve(_summary(kept), changed=check.changed(_MOST_AT_ONCE)))
         )
 
     def late_changes(self, run: Run, report: Report) -> list[str]:

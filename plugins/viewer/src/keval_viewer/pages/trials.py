@@ -125,8 +125,4 @@ _COLUMNS: Mapping[str, Callable[[Trial], Any]] = {
 """The columns that a trial fills by itself."""
 
 
-PAGE = Page(
-    routes=(run_route("/trials", _trials), run_route("/trials.json", _table)),
-    tab="Trials",
-    place="/trials",
-)
+PAGE = Page(routes=(run_route("/trials", _trials), run_route("/trials.json", _table)), tab="Trials", place="/trials")

@@ -17,14 +17,10 @@ from keval.files import explained, replacing
 from keval.seams.exporters import Exported
 from keval_analysis.seal import SealCheck
 from keval_report.report import Report
-from keval_viewer.report_page.arms import (
-    differences,
-    distributions,
-    ranking,
-)
+from keval_viewer.report_page.arms import differences, distributions, ranking
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, question_parts, questions, reviews, transcripts
-from keval_viewer.report_page.rendering import parts, render
+from keval_viewer.report_page.rendering import TITLES, parts, render
 from keval_viewer.report_page.slices import slices
 
 
@@ -33,23 +29,10 @@ def _read(template: str) -> Callable[[Report], Markup]:
     return lambda report: render(template, report=report)
 
 
+_DRAWN = {each.__name__: each for each in (effects, questions, distributions, ranking, reviews, slices, differences)}
+"""Fragments that are more than a template which reads the report."""
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
-    "header": _read("header.html"),
-    "findings": _read("findings.html"),
-    "gates": _read("gates.html"),
-    "effects": effects,
-    "questions": questions,
-    "claims": _read("claims.html"),
-    "distributions": distributions,
-    "ranking": ranking,
-    "reviews": reviews,
-    "slices": slices,
-    "differences": differences,
-    "trials": _read("trials.html"),
-    "texts": _read("texts.html"),
-    "parts": _read("parts.html"),
-    "tools": _read("tools.html"),
-    "making": _read("making.html"),
+    name: _DRAWN.get(name) or _read(f"{name}.html") for name in ("header", "findings", "gates", *TITLES)
 }
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
@@ -103,20 +86,10 @@ class Html:
 
 def _policy(style: str, script: str) -> str:
     """Return the content security policy: nothing is fetched, and only keval's own script and style apply."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_digest(script)}'",
-            f"style-src '{_digest(style)}'",
-            "img-src data:",  # the empty icon, without which a browser asks a server for one
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    own = [f"{kind}-src 'sha256-{digest}'" for kind, digest in zip(("script", "style"), digests, strict=True)]
+    # The image is the empty icon, without which a browser asks a server for one.
+    return "; ".join(("default-src 'none'", *own, "img-src data:", "base-uri 'none'", "form-action 'none'"))
 
 
 @cache
