@@ -87,10 +87,6 @@ def _gemini_body(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]
     return {**body, "model": model, "stream": stream}
 
 
-def _as_it_is(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return body
-
-
 @attrs.frozen
 class _Gate:
     """What every endpoint does, whatever its protocol: admit, read, answer, and turn a fault into a response."""
@@ -102,7 +98,7 @@ class _Gate:
     pause: float
     disturb: Draw | None
 
-    def endpoint(self, wire: WireProtocol, prepare: _Prepare = _as_it_is) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(self, wire: WireProtocol, prepare: _Prepare | None = None) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             began = time.monotonic()
             try:
@@ -157,7 +153,7 @@ class _Gate:
         return _Dropped(Response(body, right.status_code, media_type=media_type))
 
 
-async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> ChatRequest:
+async def _read(wire: WireProtocol, request: Request, prepare: _Prepare | None) -> ChatRequest:
     content = await read_body(request)
     try:
         body = orjson.loads(content) if content else {}
@@ -165,7 +161,7 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
         raise ModelFault(400, f"the request's body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise ModelFault(400, "the request's body must be a JSON object")
-    body = prepare(request, body)
+    body = prepare(request, body) if prepare is not None else body
     try:
         asked = wire.parse(body)
         check_schemas(asked)

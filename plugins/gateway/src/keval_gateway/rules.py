@@ -75,8 +75,9 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         for wire, pattern in _LISTINGS.items():
             if listing := pattern.fullmatch(path):
                 return _listing(wire, unquote(listing[1] or ""), models)
-    if method == "POST" and (call := _call(path)):
-        if not call.for_reply:
+    if method == "POST" and (found := _call(path)):
+        call, for_reply = found
+        if not for_reply:
             return _counted(call.wire, body)
         content = _read(body)
         _check_content(content)
@@ -85,7 +86,7 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         places = [content, *(tools if isinstance(tools, list) else ())]
         asked += [place["model"] for place in places if isinstance(place, dict) and "model" in place]
         name, *_ = [_checked_model(model, call.wire, models) for model in asked]
-        return ReplyCall(call.wire, name, f"{call.path}{_checked_query(query)}")
+        return attrs.evolve(call, model=name, path=f"{call.path}{_checked_query(query)}")
     raise ModelFault(
         403,
         "only requests for a reply are passed on to the model; keval answers those that list models or count tokens,"
@@ -104,24 +105,16 @@ def wire_of(path: str) -> Wire:
     return next((wire for wire in wires if path.startswith(f"{_BASES[wire]}/")), "openai-chat")
 
 
-@attrs.frozen
-class _Call:
-    """What a path asks for: whether it is for a reply, the model that it names, and the path below the base URL."""
-
-    wire: Wire
-    for_reply: bool
-    path: str
-    model: str = ""
-
-
-def _call(path: str) -> _Call | None:
+def _call(path: str) -> tuple[ReplyCall, bool] | None:
+    """Return what a path asks for, with the model if it names one, and whether that is for a reply."""
     if found := _CALLS.get(path):
-        return _Call(*found, path.removeprefix(_BASES[found[0]]))
+        wire, for_reply = found
+        return ReplyCall(wire, "", path.removeprefix(_BASES[wire])), for_reply
     if (gemini := _GEMINI_CALL.fullmatch(path)) and gemini[3] in _GEMINI_CALLS:
         # Only the name counts, so that no other way of writing the path reaches the endpoint.
         name = unquote(gemini[2])
         whole = name if name.startswith(("models/", "tunedModels/")) else f"models/{name}"
-        return _Call("gemini", _GEMINI_CALLS[gemini[3]], f"{gemini[1]}/{quote(whole)}:{gemini[3]}", name)
+        return ReplyCall("gemini", name, f"{gemini[1]}/{quote(whole)}:{gemini[3]}"), _GEMINI_CALLS[gemini[3]]
     return None
 
 

@@ -251,8 +251,10 @@ class PlayedServer:
     ) -> ServerTraffic:
         asked = ServerTraffic(self.name, kind, method, self.playback.scrubbed(dict(params)))
         following = [each for each in self.left if (each.kind, each.method) == (kind, method)]
-        if kind == "closed":
-            return await self._close(following, asked)
+        if kind == "closed":  # what the recording does not have of the end of the way is no miss
+            if following and following[0].ended is not None:
+                await self.playback.deliver_before(following[0].ended)
+            return following[0] if following else asked
         if self.playback.missed is not None:
             raise self.playback.missed
         if kind == "notified":  # it may name a request by a number that differs every time, and nobody answers it
@@ -274,14 +276,6 @@ class PlayedServer:
         finally:
             self.playback.end(found)
         return found
-
-    async def _close(self, following: list[ServerTraffic], asked: ServerTraffic) -> ServerTraffic:
-        """End the way to the server; what the recording does not have of that is no miss."""
-        if not following:
-            return asked
-        if following[0].ended is not None:
-            await self.playback.deliver_before(following[0].ended)
-        return following[0]
 
 
 def _difference(recorded: ServerTraffic, now: ServerTraffic) -> str:
@@ -446,8 +440,13 @@ class Player:
         else:
             recorded = self.recording.judgement(trial, asker.label, repetition, number)
         compared = partial(self._compared, tuple(self.volatile.get((asker.role, asker.label), ())))
+        run, listed = self.recording.run, self.recording.listed
         cassette = AttemptCassette(
-            recorded or RecordedAttempt(), compared, self.redact.data, expire, partial(self._listed, trial)
+            recorded or RecordedAttempt(),
+            compared,
+            self.redact.data,
+            expire,
+            lambda server: listed(run.trial(trial).condition, server),
         )
         try:
             yield cassette
@@ -501,9 +500,6 @@ class Player:
     def _compared(self, volatile: tuple[Volatile, ...], request: ModelRequest) -> ComparableRequest:
         body, path = self.redact.content(request.body), self.redact.text(request.path)
         return canonical(attrs.evolve(request, body=body, path=path), volatile)
-
-    def _listed(self, trial: str, server: str) -> Mapping[str, Any]:
-        return self.recording.listed(self.recording.run.trial(trial).condition, server)
 
 
 def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:

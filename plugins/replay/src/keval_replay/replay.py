@@ -74,7 +74,9 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
         async with start.writing(writer):
             run = steps.describe(start, writer, BroughtUp(ready, prices), plan, asked=asked)
             before, differing = recording.manifest, tuple(_changes(replay, plan, run.manifest, redact))
-            entry = ReplayEntry(before.run, _recorded(before), replay.misses, changes=differing)
+            # Of a recording that was renewed in part, when its oldest part was made.
+            oldest = before.replay.recorded if before.replay else before.recording.since if before.recording else ""
+            entry = ReplayEntry(before.run, oldest, replay.misses, changes=differing)
             run.amend(replay=entry)
             if live is not None:
                 run.record_from(start.at.isoformat(timespec="seconds"))
@@ -105,13 +107,6 @@ async def _freeze(start: RunStart, writer: RunWriter, replay: Replay, plan: Plan
         found = {sample.id: sample async for sample in asked}
         redacted = [sample.id for sample in plan.samples if write(found.get(sample.id, sample))]
         return {name: found[name] for name in redacted if name in found}
-
-
-def _recorded(manifest: Manifest) -> str:
-    """Return since when a run was recorded; of a recording that was renewed in part, when its oldest part was."""
-    if manifest.replay is not None:
-        return manifest.replay.recorded
-    return manifest.recording.since if manifest.recording else ""
 
 
 def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Iterator[str]:

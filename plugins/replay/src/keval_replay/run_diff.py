@@ -22,21 +22,8 @@ from keval_analysis.composition import used_contexts
 from keval_replay.request_comparison import without_volatile
 
 _OF_THE_RUN = (
-    "run",
-    "started",
-    "elapsed",
-    "stopped",
-    "sealed",
-    "changed",
-    "resumed",
-    "config_file",
-    "config_folder",
-    "recording",
-    "replay",
-    "plugins",
-    "versions",
-    "server_starts",
-    "workers",
+    *("run", "started", "elapsed", "stopped", "sealed", "changed", "resumed", "config_file", "config_folder"),
+    *("recording", "replay", "plugins", "versions", "server_starts", "workers"),
 )
 """Fields of a manifest that say when, where, how far and by what version a run was made."""
 _OF_THE_MACHINE = ("max_concurrent", "max_failures", "grace_seconds", "executor", "rates")

@@ -17,7 +17,7 @@ def scorer_changes(before: Manifest, now: Manifest) -> list[str]:
         if old is None:
             told.append(f"{_named(entry)}: it is new")
         elif old.digest != entry.digest:
-            parts = [*_parts(old, entry), *_judge(before.judges, now.judges, entry.judge)]
+            parts = _parts(old, entry, *(each.judges.get(entry.judge or "") for each in (before, now)))
             told.append(f"{_named(entry)}: {', '.join(parts) or 'its version'} changed, so it scored anew")
     gone = [entry for entry in before.scorers if now.scorer(entry.scorer) is None]
     return [*told, *(f"{_named(entry)}: it does not score any more" for entry in gone)]
@@ -27,18 +27,14 @@ def _named(entry: ScorerEntry) -> str:
     return f"metric {entry.metric}" if entry.judge is None else f"rubric {entry.metric} by {entry.judge}"
 
 
-def _parts(before: ScorerEntry, now: ScorerEntry) -> Iterator[str]:
+def _parts(before: ScorerEntry, now: ScorerEntry, was: JudgeEntry | None, judge: JudgeEntry | None) -> Iterator[str]:
+    """Yield what changed of a scorer, and of its judge if both runs have it."""
     if before.rubric != now.rubric:
         yield "its text"
     yield from _options({**before.defaults, **before.options}, {**now.defaults, **now.options})
-
-
-def _judge(before: Mapping[str, JudgeEntry], now: Mapping[str, JudgeEntry], judge: str | None) -> Iterator[str]:
-    if judge is None or judge not in before or judge not in now:
-        return
-    old, new = before[judge], now[judge]
-    yield from (f"the judge's {name}" for name in ("type", "model") if getattr(old, name) != getattr(new, name))
-    yield from _options({**old.defaults, **old.options}, {**new.defaults, **new.options})
+    if was is not None and judge is not None:
+        yield from (f"the judge's {name}" for name in ("type", "model") if getattr(was, name) != getattr(judge, name))
+        yield from _options({**was.defaults, **was.options}, {**judge.defaults, **judge.options})
 
 
 def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Runs in the browser: a server on loopback whose pages are made from the fragments of the HTML report.
 
-How a page is added is in the package's README.
+A page is a module of `keval_viewer.pages`.
 """
 
 from keval import lazily

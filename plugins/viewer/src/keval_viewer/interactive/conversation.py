@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import attrs
@@ -47,10 +47,13 @@ class OpenConversation:
     async def ask(self, text: str) -> AttemptOutcome[str]:
         """Send one message of the user, and return the answer, or why there is none."""
         late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
-        with self._running():
+        self._pause.close()
+        try:
             asked = await run_attempt(
                 lambda: self._conversation.ask(text), seconds=self._seconds, late=late, stopwatch=self._stopwatch
             )
+        finally:
+            self._pause.enter_context(self._stopwatch.paused())
         if asked.error is not None:
             return AttemptOutcome.failed(asked.error)
         transcript = self.transcript
@@ -71,14 +74,6 @@ class OpenConversation:
         """Begin another trial: what has happened so far was told by the ones before; see `Transcript.carried`."""
         self._exchanges += len(self.transcript.exchanges)
         self.context.builder.carry()
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        self._pause.close()
-        try:
-            yield
-        finally:
-            self._pause.enter_context(self._stopwatch.paused())
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -117,7 +118,10 @@ async def _run(evaluation: Evaluation, root: Path, options: RunOptions) -> Run:
 
 def _to_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end, in a thread of its own if this one's event loop is busy."""
-    if not _is_in_loop():
+    loop = None
+    with suppress(RuntimeError):
+        loop = asyncio.get_running_loop()
+    if loop is None:
         return asyncio.run(work())
     task: asyncio.Task[T] | None = None
 
@@ -134,11 +138,3 @@ def _to_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             if task is not None:
                 task.get_loop().call_soon_threadsafe(task.cancel)
             raise
-
-
-def _is_in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

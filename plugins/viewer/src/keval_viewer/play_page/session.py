@@ -189,13 +189,9 @@ class PlaySession:
             if ended.questions:
                 self.past.append(ended)
             if again and asked:
-                await self._repeat(asked)
-
-    async def _repeat(self, asked: Iterable[Question]) -> None:
-        """Begin the first question of a conversation again; the others follow when it is answered."""
-        first, *others = asked
-        await self.play.begin(_asked(first))
-        self._settle([_asked(each) for each in others])
+                first, *others = map(_asked, asked)
+                await play.begin(first)
+                self._settle(others)  # they follow when it is answered
 
     def _settle(self, then: Iterable[QuestionInput] = ()) -> None:
         """Wait in the background until all is answered and scored, for what may go wrong; then ask what follows."""
