@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import attrs
 
@@ -29,10 +29,11 @@ class Feed:
     """The latest events, for readers in the same event loop.
 
     `publish` never waits, so that a slow reader costs a run nothing: a reader that falls behind by more than the feed
-    keeps misses events, and is told how many.
+    keeps misses events, and is told how many. `hearers` are called with each event at once.
     """
 
     kept: int = _KEPT
+    hearers: list[Callable[[LiveEvent], object]] = attrs.field(factory=list)
     count: int = attrs.field(default=0, init=False)
     """How many events were published."""
     _events: deque[LiveEvent] = attrs.field(init=False)
@@ -51,6 +52,8 @@ class Feed:
         """Hand an event to all readers."""
         self._events.append(event)
         self.count += 1
+        for hear in self.hearers:
+            hear(event)
         self._wake()
 
     def close(self) -> None:

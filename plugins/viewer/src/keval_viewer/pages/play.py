@@ -43,8 +43,6 @@ def _session(request: Request) -> PlaySession:
 async def _play(request: Request) -> Response:
     session = _session(request)
     play = session.play
-    # All that was published so far is shown; the page asks for the events from here on.
-    await session.progress.reach(play.feed.count)
     edited = ((each.label, _edited(each, session.originals[each.label])) for each in play.conditions)
     try:
         standings = session.standings(request.query_params.get("against"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import islice
@@ -13,7 +12,6 @@ import attrs
 from keval import ToolCall, Transcript
 from keval.records.formats import time_span
 from keval.seams.live_events import LiveEvent
-from keval_viewer.feed import Feed
 
 _BRIEF = 60
 """Characters of a call's arguments that stand in its line."""
@@ -100,14 +98,12 @@ def _called(call: ToolCall) -> Called:
 class Doing:
     """What a trial has come to: the steps so far, and what the agent is writing.
 
-    `began` is when the turn did, as Unix time in seconds. `is_whole` is false if events were missed, so that the text
-    lacks its beginning.
+    `began` is when the turn did, as Unix time in seconds.
     """
 
     steps: tuple[Step, ...] = ()
     writing: str = ""
     began: float | None = None
-    is_whole: bool = True
 
     def after(self, event: LiveEvent) -> Doing:
         """Return what the trial has come to after an event."""
@@ -182,32 +178,17 @@ def _evolved(call: Called, kind: str, data: Mapping[str, Any]) -> Called:
 
 @attrs.define(eq=False)
 class Progress:
-    """Follows a feed: what each trial has come to, as of event number `until`. Run `follow` in a task."""
+    """What each trial of a play has come to, as its feed tells."""
 
-    feed: Feed
-    until: int = attrs.field(default=0, init=False)
     _doings: OrderedDict[str, Doing] = attrs.field(factory=OrderedDict, init=False)
-    _moved: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
-    async def follow(self) -> None:
-        """Take in events until the feed is closed."""
-        async for told in self.feed.read():
-            if told.missed:
-                self._doings = OrderedDict((k, attrs.evolve(d, is_whole=False)) for k, d in self._doings.items())
-            event = told.event
-            if event.trial:
-                self._doings[event.trial] = self.of(event.trial).after(event)
-                while len(self._doings) > _KEPT:
-                    self._doings.popitem(last=False)
-            self.until = told.number + 1
-            moved, self._moved = self._moved, asyncio.Event()
-            moved.set()
+    def hear(self, event: LiveEvent) -> None:
+        """Take in an event."""
+        if event.trial:
+            self._doings[event.trial] = self.of(event.trial).after(event)
+            while len(self._doings) > _KEPT:
+                self._doings.popitem(last=False)
 
     def of(self, trial: str) -> Doing:
         """Return what a trial has come to."""
         return self._doings.get(trial, Doing())
-
-    async def reach(self, count: int) -> None:
-        """Wait until so many events were taken in."""
-        while self.until < count:
-            await self._moved.wait()

@@ -47,7 +47,7 @@ class PlaySession:
     """
 
     play: Play
-    progress: Progress
+    progress: Progress = attrs.field(factory=Progress, init=False)
     problem: str = attrs.field(default="", init=False)
     past: list[Past] = attrs.field(factory=list, init=False)
     originals: dict[str, EditableCondition] = attrs.field(init=False)
@@ -56,22 +56,21 @@ class PlaySession:
     _standings: tuple[object, Table] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.play.feed.hearers.append(self.progress.hear)
         self.originals = {condition.label: condition for condition in self.play.conditions}
 
     @classmethod
     @asynccontextmanager
     async def of(cls, play: Play) -> AsyncIterator[PlaySession]:
-        """Follow a play's feed until the end of the context."""
-        session = cls(play, Progress(play.feed))
-        following = asyncio.create_task(session.progress.follow())
+        """Yield the session of a play; what it does in the background ends with the context."""
+        session = cls(play)
         try:
             yield session
         finally:
-            for task in (following, session._settling):
-                if task is not None:
-                    task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await task
+            if session._settling is not None:
+                session._settling.cancel()
+                with suppress(asyncio.CancelledError):
+                    await session._settling
 
     # What is shown.
 
@@ -217,7 +216,6 @@ class PlaySession:
         anything else has happened. An event is sent when a page that is fetched then shows it.
         """
         async for told in self.play.feed.read(start):
-            await self.progress.reach(told.number + 1)
             event, number = told.event, str(told.number)
             if told.missed:
                 yield Sent("changed", {"what": "missed"}, number)
