@@ -13,7 +13,6 @@ from typing import Any, NoReturn, TypeVar, get_args
 import attrs
 
 from keval.errors import ModelError, RunError, TrialError
-from keval.plan.plan import Plan
 from keval.records.cassettes import (
     Deliver,
     ModelTraffic,
@@ -31,7 +30,6 @@ from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerSpec
-from keval.seams.interfaces import DeclaresVolatile
 from keval_replay.frames import FrameFile
 from keval_replay.recorder import Recorder, check_is_seen
 from keval_replay.recording import RecordedAttempt, Recording
@@ -500,10 +498,3 @@ class Player:
     def _compared(self, volatile: tuple[Volatile, ...], request: ModelRequest) -> ComparableRequest:
         body, path = self.redact.content(request.body), self.redact.text(request.path)
         return canonical(attrs.evolve(request, body=body, path=path), volatile)
-
-
-def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
-    """Return what agents and judges declare as volatile, by role and label."""
-    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
-    declared = [(role, item.label, item.plugin) for role, item in askers]
-    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}

@@ -24,7 +24,7 @@ from keval.execute.models.prices import find_prices
 from keval.execute.trial.worker import PlanWorker
 from keval.files import read_kept, replacing
 from keval.plan.plan import Plan
-from keval.records.cassettes import REPLAY_MISS
+from keval.records.cassettes import REPLAY_MISS, Volatile
 from keval.records.manifest import Manifest, Rates, ReplayEntry
 from keval.records.models import ModelRequest, ModelResponse, Next, Price
 from keval.records.scores import Judgement, Rubric
@@ -37,10 +37,11 @@ from keval.run.resumption import changes, sample_changes
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict
 from keval.seams.distribution import Outbox, Worker
 from keval.seams.hooks import Hooks
+from keval.seams.interfaces import DeclaresVolatile
 from keval.store.run import Run
 from keval.store.writer import RunWriter
 from keval_analysis.labels.anchors import anchors_file
-from keval_replay.cassette import AttemptCassette, Player, volatile_of
+from keval_replay.cassette import AttemptCassette, Player
 from keval_replay.frames import FrameKey
 from keval_replay.recorded_times import with_recorded_times
 from keval_replay.recorder import Recorder
@@ -261,3 +262,10 @@ class PlayedGate:
 
     def reopen(self) -> None:
         """Do nothing: a recording is not given up."""
+
+
+def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
+    """Return what agents and judges declare as volatile, by role and label."""
+    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
+    declared = [(role, item.label, item.plugin) for role, item in askers]
+    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, RunError, Trial
-from keval.records.formats import time_span
 from keval_analysis.neighbours import asked_samples
 from keval_report.words import show_command
 from keval_viewer.neighbours import Choice, Ranked, by_arm, choices_of, in_order, ranked, repetitions_of
@@ -42,7 +41,6 @@ class _Answer:
     """An answer as it is shown; `wording` is how it differs from the chosen arm's, if that is asked for."""
 
     trial: Trial
-    effort: str
     scores: Mapping[str, Shown]
     claims: Sequence[Claim]
     wording: Sequence[Wording] | None = None
@@ -148,21 +146,7 @@ def _answer(run: Run, trial: Trial, reference: Trial | None, *, is_reference: bo
     if reference is not None and not is_reference and trial.output and reference.output:
         wording = differing(trial.output, reference.output)
     scores = {shown.key: shown for shown in shown_scores(run, lines)}
-    return _Answer(trial, " · ".join(_effort(trial)), scores, judge_remarks(lines).claims, wording, is_reference)
-
-
-def _effort(trial: Trial) -> Iterator[str]:
-    transcript = trial.transcript
-    if transcript is None:
-        return
-    if transcript.duration is not None:
-        yield time_span(transcript.duration)
-    if transcript.model_calls is not None:
-        yield f"{transcript.model_calls:,} model call{'' if transcript.model_calls == 1 else 's'}"
-    if transcript.tool_calls:
-        yield ", ".join(dict.fromkeys(call.name for call in transcript.tool_calls))
-    if trial.attempts:
-        yield f"{len(trial.attempts)} discarded"
+    return _Answer(trial, scores, judge_remarks(lines).claims, wording, is_reference)
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote, urlencode
 
@@ -13,12 +13,11 @@ from starlette.responses import Response
 
 from keval import Failure, Run, RunError, Transcript, Trial
 from keval.records.end_state import Artifact
-from keval.records.formats import time_span
 from keval.records.trial import Attempt, TrialKey
 from keval_analysis.neighbours import beside
 from keval_analysis.timeline import timelines
 from keval_replay.recording import traffic_of
-from keval_report.words import one_line, show_command, witnesses
+from keval_report.words import one_line, show_command
 from keval_viewer.neighbours import by_arm
 from keval_viewer.page import Page, raw_url, rendered, run_route
 from keval_viewer.pages.review import answer_form
@@ -69,7 +68,6 @@ def _trial(request: Request, run: Run) -> Response:
         spans=spans_of(trial.output, chosen.marks if chosen else ()),
         told=judge_remarks(lines),
         earlier=[*trial.sample.history, *carried],
-        facts=[*_facts(trial)],
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
         sent=_text(lambda: run.kept_request(trial.transcript)),
@@ -82,7 +80,6 @@ def _trial(request: Request, run: Run) -> Response:
         command=show_command(run.path, trial.id),
         HEIGHT=HEIGHT,
         lane_name=lane_name,
-        time_span=time_span,
     )
 
 
@@ -156,37 +153,6 @@ def _attempts(run: Run, trial: Trial) -> tuple[list[_Attempt], str]:
         shown, counted = each.transcript or Transcript(), isinstance(each, Trial) or each.counted
         attempts.append(_Attempt(line.attempt, prefix, track_of(line), shown, each.failure, counted))
     return attempts, problem
-
-
-def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
-    """Yield what is known of a trial's effort, each with its name."""
-    transcript = trial.transcript
-    if transcript is None:
-        return
-    if trial.truncated:
-        yield "answer", "cut off at a limit of length"
-    if transcript.duration is not None:
-        yield "time", time_span(transcript.duration)
-    if transcript.model_calls is not None:
-        yield "model calls", f"{transcript.model_calls:,}"
-    if transcript.unlisted_calls:
-        yield "tool calls", f"{transcript.unlisted_calls:,}, of which only the number is known"
-    elif transcript.tool_calls or transcript.tools:
-        yield "tool calls", f"{len(transcript.own_calls):,}"
-    usage = transcript.usage
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        yield "tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"
-    if told := witnesses(transcript):
-        yield "told by keval", told
-    if transcript.refusals:
-        waited = sum(refusal.waited for refusal in transcript.refusals)
-        yield "refused requests", f"{len(transcript.refusals):,}, waited {time_span(waited)}"
-    for denied in transcript.denied:
-        yield "not passed on to the model", f"{denied.request} ({denied.count:,}): {denied.reason}"
-    if trial.attempts:
-        yield "discarded attempts", f"{len(trial.attempts):,}"
-    if trial.complied is False:
-        yield "tools", "not used as the condition requires"
 
 
 PAGE = Page(

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.records.formats import counted, number, time_span
+from keval.records.formats import counted, number
 from keval.records.manifest import ScorerEntry
 from keval.records.models import dollars
 from keval_report.words import display_names, with_units
@@ -61,7 +61,6 @@ class Cell:
     text: str = ""
     writes: bool = False
     elapsed: float | None = None
-    facts: str = ""
     grades: Sequence[Grade] = ()
     others: Sequence[Grade] = ()
     claims: Sequence[tuple[str, str]] = ()
@@ -148,25 +147,10 @@ def _cell(column: Column, answer: Answer, grades: Sequence[Grade], telling: set[
         answer=answer,
         steps=steps_of(transcript) if transcript else (),
         text=trial.output,
-        facts=" · ".join(_facts(answer)),
         grades=[grade for grade in grades if grade.name in telling],
         others=[grade for grade in grades if grade.name not in telling],
         claims=sorted({(claim.judge, claim.text) for claim in judge_remarks(answer.scores).claims}),
     )
-
-
-def _facts(answer: Answer) -> Iterator[str]:
-    """Yield what an answer took."""
-    if answer.seconds is not None:
-        yield time_span(answer.seconds)
-    transcript = answer.record.transcript if answer.record else None
-    if transcript is None:
-        return
-    if transcript.usage.total is not None:
-        yield counted(transcript.usage.total, "token")
-    if transcript.model_calls is not None:
-        yield counted(transcript.model_calls, "model call")
-    yield "cost unknown" if answer.cost is None else dollars(answer.cost)
 
 
 def _grades(answer: Answer, entries: Iterable[ScorerEntry], names: Mapping[Scorer, str]) -> Iterator[Grade]:

@@ -11,9 +11,8 @@ import attrs
 from markupsafe import Markup
 
 from keval import Message, ScoreLine, ToolCall, Trial
-from keval.records.formats import counted, number, signed, time_span
+from keval.records.formats import number, signed
 from keval.records.scores import Scorer
-from keval_analysis.findings.reviews import JudgeAgreementWithPeople
 from keval_analysis.question_comparisons import QuestionComparison, Tile
 from keval_report.report import Report
 from keval_report.words import show_command
@@ -30,7 +29,6 @@ _MOST_ASKED = 300
 _MOST_NOTES = 200
 _MOST_PEOPLE = 8
 """People whose own agreement with a judge the page shows."""
-_SHADES = 3
 
 
 @attrs.frozen
@@ -185,7 +183,6 @@ class _Answer:
     """A trial as it is shown; `command` shows it on the terminal."""
 
     trial: Trial
-    facts: str
     command: str
     scores: Sequence[Shown]
     remarks: JudgeRemarks
@@ -230,7 +227,6 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
             turns.append((said[:1], asked, said[1:]))
     return _Answer(
         trial=trial,
-        facts=" · ".join(_facts(trial)),
         command=show_command(report.run.path, trial.id),
         scores=shown_scores(report.run, lines),
         remarks=judge_remarks(lines),
@@ -238,37 +234,6 @@ def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer
         # A question and its answer are shown already.
         turns=turns if calls or len(messages) > 2 else (),
     )
-
-
-def _facts(trial: Trial) -> Iterator[str]:
-    """Yield what is known of a trial's effort."""
-    transcript = trial.transcript
-    if transcript is None:
-        return
-    if transcript.model_calls is not None:
-        yield counted(transcript.model_calls, "model call")
-    if transcript.unlisted_calls:
-        yield f"{transcript.unlisted_calls} tool calls (no details known)"
-    elif transcript.tool_calls or transcript.tools:
-        yield counted(len(transcript.own_calls), "tool call")
-    if transcript.duration is not None:
-        yield time_span(transcript.duration)
-    usage = transcript.usage
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
-    if trial.complied is False:
-        yield "did not use tools as its condition requires"
-    if trial.truncated:
-        yield "cut off at a limit of length"
-
-
-@attrs.frozen
-class _Cell:
-    """A cell of a confusion matrix; `shade` is from 0 for no pairs to 3 for the most."""
-
-    count: int
-    shade: int
-    same: bool
 
 
 def reviews(report: Report) -> Markup:
@@ -283,17 +248,9 @@ def reviews(report: Report) -> Markup:
     return render(
         "reviews.html",
         texts=texts,
-        matrices=[(each, [*_matrix(each)]) for each in texts.found.judges],
         names=report.names,
         most_people=_MOST_PEOPLE,
         rubrics=[*dict.fromkeys(each.metric for arm in texts.found.arms for each in arm.levels)],
         notes=notes[::-1][:_MOST_NOTES],
         left_out=max(0, len(notes) - _MOST_NOTES),
     )
-
-
-def _matrix(found: JudgeAgreementWithPeople) -> Iterator[tuple[int, Sequence[_Cell]]]:
-    """Yield the rows of a confusion matrix, each with the level that people gave."""
-    most = max(max(row) for row in found.confusion)
-    for place, (level, row) in enumerate(zip(found.levels, found.confusion, strict=True)):
-        yield level, [_Cell(count, -(-count * _SHADES // most), place == other) for other, count in enumerate(row)]

@@ -16,13 +16,13 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from keval import Scale
-from keval.records.formats import interval, number, percent, short_number, signed, time_span
+from keval.records.formats import counted, interval, number, percent, short_number, signed, time_span
 from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval_analysis.findings.formats import chance, expense, expense_interval
 from keval_analysis.question_comparisons import Tile
 from keval_report.end_state import given_words, kept_words, verdict_word
-from keval_report.words import one_line
+from keval_report.words import one_line, witnesses
 from keval_viewer.markdown import formatted
 
 TILE = 14
@@ -187,8 +187,8 @@ def environment(loader: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: tuple[Any, ...] = (chance, dollars, formatted, given_words, kept_words, number, one_line, percent)
-    filters += (readable, short_number, signed, verdict_word)
+    filters: tuple[Any, ...] = (chance, counted, dollars, formatted, given_words, kept_words, number, one_line, percent)
+    filters += (readable, short_number, signed, verdict_word, witnesses)
     environment.filters |= {each.__name__: each for each in filters}
     environment.filters |= dict[str, Any](
         count=_counted, label=_label, pretty=_pretty, shortened=_shortened, span=time_span
