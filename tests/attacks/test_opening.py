@@ -37,8 +37,8 @@ ALLOWED = {
         "at": MADE,
         **dict.fromkeys(("remove_folder", "_remove", "_emptied", "_opened", "_let_in"), BY_DESCRIPTOR),
     },
-    "keval_programs/confining.py": {"needed": USERS},
-    "keval_programs/limits.py": {
+    "keval_programs/confining.py": {
+        "needed": USERS,
         "of": "`Tree.walk`",
         **dict.fromkeys(("_descendants", "_own_memory", "_shared_memory"), "the kernel's, of processes"),
     },
@@ -71,11 +71,10 @@ ALLOWED = {
     },
     "keval_workspace/repository.py": {"check_out": MADE},
     "keval_workspace/sandbox/bubblewrap.py": {
-        **dict.fromkeys(("(module)", "_system", "prepare"), USERS),
+        **dict.fromkeys(("(module)", "_system", "prepare", "_around", "_python", "_interpreter", "add"), USERS),
         "_installed": "what no program in the sandbox writes, as it leaves that out",
     },
     "keval_workspace/sandbox/inside.py": {"main": INSIDE},
-    "keval_workspace/sandbox/installation.py": dict.fromkeys(("_around", "_python", "_interpreter", "add"), USERS),
     "keval_workspace/sandbox/ways.py": {"_bind": OWN},
     "keval_workspace/tasks/tasks.py": {"enter": "the opening of a workspace, which is no file"},
 }

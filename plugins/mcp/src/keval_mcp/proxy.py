@@ -27,7 +27,7 @@ from keval_mcp.server.pool import Pool
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CHECK_SECONDS
 from keval_mcp.server.waiting import ProgressTimeout
-from keval_mcp.tap.channel import Channel
+from keval_mcp.tap.agent_session import Channel
 from keval_mcp.tap.http import Tap, tap
 
 # Python prints the warnings of libraries that nobody configured logging for; what the SDK has to say of a server

@@ -17,8 +17,7 @@ import attrs
 from keval.errors import TrialError
 from keval.processes import supervised
 from keval.seams.transcript_builder import TranscriptBuilder
-from keval_programs.confining import Confinement
-from keval_programs.limits import Watch
+from keval_programs.confining import Confinement, Watch
 from keval_programs.shielding import to_the_end
 
 _MOST_BYTES = 2**27

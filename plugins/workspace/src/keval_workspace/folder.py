@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -16,14 +17,21 @@ from keval.errors import FieldError, PreflightError, TrialError
 from keval.records.end_state import EndState
 from keval.records.transcript import Blob
 from keval.seams.contexts import Sandbox, TrialInfo, Workspace
-from keval_programs.folder import open_folder
+from keval.seams.transcript_builder import TranscriptBuilder
+from keval_programs.environments import environment
+from keval_programs.folder import TrialFolder, open_folder
+from keval_programs.process import Process, running
 from keval_programs.shielding import in_thread
 from keval_programs.tree import GIT, Tree
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import End, Keeping, Start, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
 from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of, tried_out
-from keval_workspace.setup_commands import SetupError, set_up
+
+
+class SetupError(Exception):
+    """A setup command failed; the message has its exit status and the end of its output."""
+
 
 _WRONG = (OSError, TooLargeError, GitError, SetupError)
 """What is raised where a workspace cannot be made."""
@@ -256,3 +264,34 @@ def failed(error: Exception) -> TrialError:
     if isinstance(error, OSError) and error.strerror:
         told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return TrialError(f"the workspace cannot be made: {told}", stage="context", kind="workspace", retryable=True)
+
+
+_SHELL = ("/bin/sh", "-c")
+_TO_STDERR = 'exec "$@" 1>&2'
+"""Runs a command that writes all its output where `Process` keeps the end of it."""
+
+
+async def set_up(folder: TrialFolder, commands: Sequence[str | Sequence[str]], seconds: float) -> None:
+    """Run commands one after the other; all that they have started ends with them. Raises SetupError."""
+    for command in commands:
+        words = (*_SHELL, command) if isinstance(command, str) else command
+        process = Process(
+            name="sh", command=(*_SHELL, _TO_STDERR, "sh", *words), env=environment(folder.home, {}), cwd=folder.work
+        )
+        shown = command if isinstance(command, str) else " ".join(command)
+        try:
+            async with running(process, TranscriptBuilder()), asyncio.timeout(seconds):
+                process.stdin.close()
+                code = await process.wait()
+        except TimeoutError as error:
+            problem = f"did not end within {seconds:g} s; raise `setup_timeout_seconds`"
+            raise SetupError(f"the setup command `{shown}` {problem}{_output(process)}") from error
+        except TrialError as error:
+            raise SetupError(f"the setup command `{shown}`: {error}") from error
+        if code:
+            raise SetupError(f"the setup command `{shown}` ended with exit status {code}{_output(process)}")
+
+
+def _output(process: Process) -> str:
+    said = process.told()
+    return f"; its output ends:\n{said}" if said else "; it wrote nothing"

@@ -21,8 +21,7 @@ from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
 from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.stdio import stdio_streams
-from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound
+from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound, stdio_streams
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams

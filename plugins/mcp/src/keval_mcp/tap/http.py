@@ -23,8 +23,17 @@ from keval_loopback.loopback import listen, refusal
 from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.waiting import settle
-from keval_mcp.tap.agent_session import Talk, answered, encoded, needs_session, plain_answer, received, refused, respond
-from keval_mcp.tap.channel import Channel
+from keval_mcp.tap.agent_session import (
+    Channel,
+    Talk,
+    answered,
+    encoded,
+    needs_session,
+    plain_answer,
+    received,
+    refused,
+    respond,
+)
 
 KEEP_ALIVE = 24 * 60 * 60
 """Seconds for which an idle connection is kept."""

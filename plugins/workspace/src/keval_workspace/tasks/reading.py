@@ -21,9 +21,8 @@ from keval.seams import registry
 from keval.seams.contexts import works_in_workspace
 from keval.seams.interfaces import Metric
 from keval.seams.workspaces import TextContext, WorkspaceProvider
-from keval_workspace.tasks.checks import CheckScore, check_names, read_checks
 from keval_workspace.tasks.server_code import code_in_workspace
-from keval_workspace.tasks.tasks import Tasks, conventions_of, joined
+from keval_workspace.tasks.tasks import CheckScore, Tasks, check_names, conventions_of, joined, read_checks
 
 _DEFAULT = "folder"
 PROMPT = "system prompt"
