@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
@@ -33,13 +33,7 @@ def changed_instructions(text: str, interventions: Sequence[Intervention]) -> st
     for number, change in enumerate(interventions):
         errors = _unfitting(change, number, ("text", "without"), "instructions")
         sections = sections_of(text)
-        names = [section.name for section in sections]
-        chosen: set[str] = set()
-        for index, wanted in enumerate(change.without):
-            matching = _matching(wanted, names)
-            if not matching:
-                errors.append(FieldError((number, "without", index), _no_section(wanted, names)))
-            chosen.update(matching)
+        chosen = _left_out(change, number, [section.name for section in sections], _no_section, errors)
         if errors:
             raise InterventionError(errors)
         if change.without:
@@ -61,12 +55,7 @@ def changed_skills(skills: Sequence[SkillFolder], interventions: Sequence[Interv
     kept = {skill.name: skill for skill in skills}
     for number, change in enumerate(interventions):
         errors = _unfitting(change, number, ("text", "without", "describe"), "skills")
-        left_out: set[str] = set()
-        for index, wanted in enumerate(change.without):
-            matching = _matching(wanted, kept)
-            if not matching:
-                errors.append(FieldError((number, "without", index), _no_skill(wanted, kept)))
-            left_out.update(matching)
+        left_out = _left_out(change, number, [*kept], _no_skill, errors)
         if change.without and left_out == {*kept}:
             told = "no skill would be left; leave the context out instead"
             errors.append(FieldError((number, "without"), told))
@@ -143,10 +132,21 @@ def _description_errors(
         yield from (FieldError(path, problem) for problem in description_problems(words.description))
 
 
-def _matching(wanted: str, names: Iterable[str]) -> list[str]:
-    """Return the names that a name or pattern means; a name that is there is no pattern."""
-    names = list(names)
-    return [wanted] if wanted in names else [name for name in names if fnmatchcase(name, wanted)]
+def _left_out(
+    change: Intervention,
+    number: int,
+    names: Sequence[str],
+    missing: Callable[[str, Sequence[str]], str],
+    errors: list[FieldError],
+) -> set[str]:
+    """Return the names that `without` means; a name that is there is no pattern. What means none adds an error."""
+    found: set[str] = set()
+    for index, wanted in enumerate(change.without):
+        matching = [wanted] if wanted in names else [name for name in names if fnmatchcase(name, wanted)]
+        if not matching:
+            errors.append(FieldError((number, "without", index), missing(wanted, names)))
+        found.update(matching)
+    return found
 
 
 def _no_section(wanted: str, names: Sequence[str]) -> str:

@@ -19,7 +19,6 @@ import keval_programs as programs
 from keval.plugin import (
     ContextSource,
     Conventions,
-    GivenText,
     Intervention,
     McpServer,
     Provision,
@@ -269,15 +268,13 @@ class Plugin:
                 name = f"plugin_{self._folder.name}_{each.name}"
                 source = await stack.enter_async_context(each.provider.start(name))
                 servers += source.servers
-            yield _PluginSource(label, self, self._folder, self._skills, tuple(servers))
+            yield _PluginSource(label, self, tuple(servers))
 
 
 @attrs.frozen(eq=False)
 class _PluginSource:
     label: str
     provider: Plugin
-    folder: PluginFolder
-    skills: Sequence[SkillFolder]
     servers: Sequence[ServerSpec | McpServer]
 
     @asynccontextmanager
@@ -287,19 +284,11 @@ class _PluginSource:
             way = self.provider.way(trial.conventions)
         except ValueError as error:
             raise TrialError(f"the context {self.label!r}: {error}", stage="context", kind="no_plugins") from error
-        log = FollowedTexts.of(
-            [
-                (
-                    GivenText(f"{self.folder.name}:{each.name}", "skill", way, each.sha256),
-                    each.body,
-                    each.description,
-                )
-                for each in self.skills
-            ]
-        )
+        folder, skills = self.provider._folder, self.provider._skills
+        log = FollowedTexts.of([each.given(f"{folder.name}:{each.name}", "skill", way) for each in skills])
         # The prefix is that of a trial's folders, whose paths a replay does not compare.
         with tempfile.TemporaryDirectory(prefix="keval-trial-") as made:
-            copy = Path(made) / self.folder.name
+            copy = Path(made) / folder.name
             with writing(self.label), programs.Tree.at(Path(made)) as to:
-                await asyncio.to_thread(self.folder.write, to, self.folder.name, self.skills)
+                await asyncio.to_thread(folder.write, to, folder.name, skills)
             yield Provision(servers=tuple(self.servers), text_log=log, plugins=(copy,))

@@ -16,7 +16,6 @@ import attrs
 from keval.plugin import (
     ContextSource,
     Conventions,
-    GivenText,
     Intervention,
     PreflightError,
     Provision,
@@ -131,12 +130,7 @@ class _SkillSource:
     async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
         """Give the skills to one attempt at a trial. Raises TrialError."""
         skills, way = self.provider.given, self.provider.way(trial.conventions if trial.workspace else None)
-        log = FollowedTexts.of(
-            [
-                (GivenText(each.name, self.provider.kind(each), way, each.sha256), each.body, each.description)
-                for each in skills
-            ]
-        )
+        log = FollowedTexts.of([each.given(each.name, self.provider.kind(each), way) for each in skills])
         if way == READ_SKILL or trial.workspace is None:
             yield Provision(instructions_for(skills), (self.server,), text_log=log)
             return

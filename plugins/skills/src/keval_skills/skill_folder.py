@@ -8,12 +8,12 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 import keval_programs as programs
-from keval.plugin import PluginWarning, read_input
+from keval.plugin import GivenText, PluginWarning, read_input
 from keval_skills.front_matter import FrontMatter, FrontMatterError, with_entry
 from keval_skills.tree import SKILL_FILE, Tree, digest_of, place
 
@@ -62,6 +62,10 @@ class SkillFolder:
     def files(self) -> tuple[str, ...]:
         """The other files that are given with it."""
         return () if self.alone else tuple(name for name in self.tree.files if name != SKILL_FILE)
+
+    def given(self, name: str, kind: Literal["skill", "neighbour"], way: str) -> tuple[GivenText, str, str]:
+        """Return what is recorded of the skill as it is given, with its body and what a model sees in any case."""
+        return GivenText(name, kind, way, self.sha256), self.body, self.description
 
     def described(self, description: str) -> SkillFolder:
         """Return the skill with another description."""

@@ -113,15 +113,15 @@ class _Check:
         return attrs.evolve(plan, executor=ResolvedPlugin(self.subject.name, component, executor))
 
     def _check_trials(self, here: Run, there: Run) -> None:
-        expected, found = _by_id(here), _by_id(there)
+        expected, found = _outcomes(here), _outcomes(there)
         if missing := sorted(expected.keys() - found.keys()):
             self.subject.broken("every trial", f"{len(missing)} of {len(expected)} trials are missing: {missing[0]}")
         if there.count_trials() > len(found):
             self.subject.broken("every trial", "a trial was handed over twice")
         for name in sorted(expected.keys() & found.keys()):
-            one, other = _outcome(expected[name]), _outcome(found[name])
-            if one != other:
-                self.subject.broken("same trials", f"{name} is {excerpt(other)} instead of {excerpt(one)}")
+            if expected[name] != found[name]:
+                told = f"{name} is {excerpt(found[name])} instead of {excerpt(expected[name])}"
+                self.subject.broken("same trials", told)
 
     async def _check_limits(self) -> None:
         run = await self._run("slow", self.subject.new(), delay=0.1)
@@ -139,12 +139,9 @@ class _Check:
             self.subject.broken("cancellation", "a run that was cancelled ended as if it was not")
 
 
-def _by_id(run: Run) -> dict[str, Trial]:
-    return {trial.id: trial for trial in run.trials()}
-
-
-def _outcome(trial: Trial) -> tuple[str, str | None]:
-    return trial.output, trial.failure.kind if trial.failure else None
+def _outcomes(run: Run) -> dict[str, tuple[str, str | None]]:
+    """Return the answer of each trial, and the kind of its failure if it failed."""
+    return {trial.id: (trial.output, trial.failure.kind if trial.failure else None) for trial in run.trials()}
 
 
 def _most_at_once(trials: list[Trial]) -> int:

@@ -61,26 +61,22 @@ def check_metric(
     """
     subject = Subject.of("keval.metrics", metric, options, METRIC_RULES)
     if subject.check_options():
-        check = _Check(subject, [each for each in (*odd_trials(), *trials) if _may_run(subject.new(), each)])
-        if check.has_scale():
+        scale = getattr(subject.new(), "scale", Scale())
+        if not isinstance(scale, Scale):
+            subject.broken("scale", f"its scale is {scale!r}, which is no keval.Scale")
+        else:
+            check = _Check(subject, [each for each in (*odd_trials(), *trials) if _may_run(subject.new(), each)], scale)
             run_to_end(subject, check.first_trial())  # what is imported or made for good at the first use
             with nothing_left_behind(subject):
                 run_to_end(subject, check.run())
     subject.finish()
 
 
-@attrs.define
+@attrs.frozen
 class _Check:
     subject: Subject
     trials: Sequence[Trial]
-    scale: Scale = attrs.field(factory=Scale, init=False)
-
-    def has_scale(self) -> bool:
-        self.scale = getattr(self.subject.new(), "scale", Scale())
-        if not isinstance(self.scale, Scale):
-            self.subject.broken("scale", f"its scale is {self.scale!r}, which is no keval.Scale")
-            return False
-        return True
+    scale: Scale
 
     async def first_trial(self) -> None:
         async with opened(self.subject.new()) as metric:
