@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
@@ -26,22 +27,16 @@ class AnthropicClient:
     )
 
     def __init__(self, url: str, endpoint: Endpoint) -> None:
-        self._url = url
-        self._endpoint = endpoint
+        self._model = endpoint.model
+        self._options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": url, "max_retries": 0}
         # The trial's timeout bounds a request.
         self._http = DefaultAsyncHttpxClient(
             timeout=None, event_hooks={"request": [report_request]}, **Network.to(url).client
         )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
-        client = AsyncAnthropic(
-            api_key=self._endpoint.api_key,
-            base_url=self._url,
-            default_headers=headers,
-            http_client=self._http,
-            max_retries=0,
-        )
-        return AnthropicLlm(model=self._endpoint.model, client=client)
+        client = AsyncAnthropic(default_headers=headers, http_client=self._http, **self._options)
+        return AnthropicLlm(model=self._model, client=client)
 
     def is_whole(self, response: LlmResponse) -> bool:
         return response.finish_reason is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import openai
 from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
@@ -26,8 +26,8 @@ class OpenAIClient:
     output_includes_thoughts = True
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
-        self._url = url
-        self._endpoint = endpoint
+        self._model = endpoint.model
+        self._options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": url, "max_retries": 0}
         self._wire = wire
         # Over both wires ADK leaves out the media of a tool's result.
         self.result_form = ResultForm(texts_only=wire == "openai-responses")
@@ -37,18 +37,12 @@ class OpenAIClient:
         )
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
-        chat = self._wire == "openai-chat"
-        client = (_SeededOpenAI if chat else openai.AsyncOpenAI)(
-            api_key=self._endpoint.api_key,
-            base_url=self._url,
-            default_headers=headers,
-            http_client=self._http,
-            max_retries=0,
-        )
-        if isinstance(client, _SeededOpenAI):
-            client.seed = seed
-            return OpenAILlm(model=self._endpoint.model, client=client)
-        return OpenAIResponsesLlm(model=self._endpoint.model, client=client)
+        if self._wire == "openai-chat":
+            seeded = _SeededOpenAI(default_headers=headers, http_client=self._http, **self._options)
+            seeded.seed = seed
+            return OpenAILlm(model=self._model, client=seeded)
+        client = openai.AsyncOpenAI(default_headers=headers, http_client=self._http, **self._options)
+        return OpenAIResponsesLlm(model=self._model, client=client)
 
     def is_whole(self, response: LlmResponse) -> bool:
         if self._wire == "openai-responses" and response.error_code is None:
