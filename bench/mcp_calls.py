@@ -36,6 +36,7 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
     """Run an agent of keval as a worker does: its context is opened for each trial, behind the tap."""
     from keval import Sample
     from keval.plugin import Context, ServerSpec, TrialInfo
+    from keval.seams.contexts import ServerUse
     from keval_mcp import Stdio
     from keval_mcp.proxy import McpProxy
 
@@ -44,7 +45,7 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
         source = await stack.enter_async_context(Stdio(command=sys.executable, args=(server,)).start("keys"))
         (spec,) = source.servers
         assert isinstance(spec, ServerSpec)
-        connected = await stack.enter_async_context(McpProxy().connect(spec))
+        connected = await stack.enter_async_context(McpProxy().connect(ServerUse(spec)))
         stack.push_async_callback(agent.aclose)
         await agent.prepare()
 
@@ -53,7 +54,7 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
             async with AsyncExitStack() as trial:
                 (given,) = (await trial.enter_async_context(source.open(info))).servers
                 assert isinstance(given, ServerSpec)
-                reached = await trial.enter_async_context(connected.open(given))
+                reached = await trial.enter_async_context(connected.open(ServerUse(given)))
                 context = Context(f"t{number}", "Be brief.", (reached,), seed=number)
                 transcript = await agent.run(sample, context)
             assert reached.log is not None

@@ -12,6 +12,7 @@ from keval import Sample
 from keval.plugin import Context, ContextSource, Intervention, McpServer, ServerSpec, TrialInfo
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.servers import ToolListing
+from keval.seams.contexts import Isolation, ServerUse
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.proxy import McpProxy
 
@@ -27,16 +28,18 @@ class Started:
     tool_listings: Sequence[ToolListing]
 
     @asynccontextmanager
-    async def open(self, sample: Sample, trial: str, **changes: Any) -> AsyncIterator[Context]:
-        """Enter what an agent gets for one attempt at a trial; `changes` are made to its servers."""
+    async def open(
+        self, sample: Sample, trial: str, isolation: Isolation | None = None, **changes: Any
+    ) -> AsyncIterator[Context]:
+        """Enter what an agent gets for one attempt at a trial; `changes` are made to the use of its servers."""
         info = TrialInfo(trial, sample, "agent", "condition")
         async with AsyncExitStack() as stack:
             provision = await stack.enter_async_context(self.source.open(info))
             servers: list[McpServer] = []
             for server in provision.servers:
                 assert isinstance(server, ServerSpec)
-                changed = attrs.evolve(server, **changes)
-                servers.append(await stack.enter_async_context(self.servers[server.name].open(changed)))
+                use = ServerUse(attrs.evolve(server, isolation=isolation or server.isolation), **changes)
+                servers.append(await stack.enter_async_context(self.servers[server.name].open(use)))
             yield Context(trial, provision.instructions, tuple(servers), history=sample.history)
 
 
@@ -60,7 +63,7 @@ async def started(
         connected: dict[str, ConnectedServer] = {}
         for server in source.servers:
             assert isinstance(server, ServerSpec)
-            planned = attrs.evolve(
+            planned = ServerUse(
                 server, start_ahead=start_ahead, traffic_log=traffic_log, cassette=cassette, interventions=interventions
             )
             connected[server.name] = await stack.enter_async_context(McpProxy().connect(planned))

@@ -105,15 +105,7 @@ class ServerSpec:
     is given the server, and yields the one to connect to, which may have another `command` or `url`. A `template` is
     what its processes are forked from, in place of starting its command.
 
-    The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
-    `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
-    processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
-    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
-    `trial`, by which whatever an intervention draws by chance is the same again; `shuffled_results`, if an intervention
-    needs the results of other trials; `traffic_log`, which keeps what passes between the trial and the server, if the
-    run is recorded; `cassette`, from which the server is played; `emit`, which takes the live events of the tap; and
-    `admit`, which is asked before each call through the tap, if trials have limits, and returns why it is not made.
-    Nobody brings up, or connects to, a server that is played, unless it `asks_live` what that does not have.
+    keval sets `max_result_bytes`, that of `execution`: a larger result fails the trial.
     """
 
     name: str
@@ -131,28 +123,16 @@ class ServerSpec:
     max_clients: int | None = None
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     max_result_bytes: int | None = None
-    in_turn: bool = False
     keeps_trials_apart: bool = False
     folder: WorkingFolder | None = None
-    start_ahead: int = 0
     trial_facts: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     max_timeout: float | None = None
     dynamic_tools: DynamicTools = "fail"
     server_instructions: bool = True
     policy: ClientPolicy = ClientPolicy()
-    interventions: tuple[Intervention, ...] = ()
-    aliases: Mapping[str, str] = attrs.field(factory=dict)
-    seed: int = 0
-    trial: TrialInfo | None = None
-    shuffled_results: ShuffledResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
     template: ServerTemplate | None = attrs.field(default=None, eq=False, repr=False)
-    traffic_log: ServerTrafficLog | None = attrs.field(default=None, eq=False, repr=False)
-    cassette: ServerCassette | None = attrs.field(default=None, eq=False, repr=False)
-    asks_live: bool = False
-    emit: EmitEvent | None = attrs.field(default=None, eq=False, repr=False)
-    admit: Callable[[], str | None] | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def uses_workspace(self) -> bool:
@@ -171,6 +151,42 @@ class ServerSpec:
             env={name: text.replace(WORKSPACE, path) for name, text in self.env.items()},
             cwd=path + below if named else self.cwd,
         )
+
+
+@attrs.frozen
+class ServerUse:
+    """The use that a run, or one attempt at a trial, makes of a server.
+
+    `interventions` are made to it, first to last, and `aliases` maps a tool's name to the one that the agent gets. By
+    `seed` and `trial`, whatever an intervention draws by chance is the same again; `shuffled_results` are there if one
+    needs the results of other trials. `start_ahead` is how many processes may be started before the trials that they
+    are for, 0 where a hook plugin prepares trials. An attempt that has it `in_turn` must not use it while another one
+    does that has it so.
+
+    `traffic_log` keeps what passes between the trial and the server, if the run is recorded. From a `cassette` it is
+    played: nobody brings it up, or connects to it, unless it `asks_live` what the cassette does not have. `emit` takes
+    the live events of the tap, and `admit` is asked before each call through the tap, if trials have limits, and
+    returns why it is not made.
+    """
+
+    server: ServerSpec
+    interventions: tuple[Intervention, ...] = ()
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    seed: int = 0
+    trial: TrialInfo | None = None
+    shuffled_results: ShuffledResults | None = None
+    start_ahead: int = 0
+    in_turn: bool = False
+    traffic_log: ServerTrafficLog | None = None
+    cassette: ServerCassette | None = None
+    asks_live: bool = False
+    emit: EmitEvent | None = None
+    admit: Callable[[], str | None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        return self.server.name
 
 
 @attrs.frozen

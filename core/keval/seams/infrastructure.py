@@ -20,7 +20,7 @@ from keval.records.servers import McpServer, ServerStarts, ToolListing
 from keval.records.transcript import Transcript
 from keval.records.trial import TrialKey
 from keval.records.usage import Usage
-from keval.seams.contexts import Context, ServerSpec
+from keval.seams.contexts import Context, ServerUse
 from keval.seams.finish_reason import FinishReason
 
 if TYPE_CHECKING:  # it takes a while to import, and not every command has a loop
@@ -132,12 +132,12 @@ class ConnectedServer(Protocol):
         """The processes that were started until now; none of a server that runs already, or is played."""
         ...
 
-    def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
+    def open(self, use: ServerUse) -> AbstractAsyncContextManager[McpServer]:
         """Enter one attempt's way to the server.
 
-        `server` may differ from the first only in what the trial tells it, in `isolation` and in `in_turn`: a trial
-        that lost a shared server gets one of its own. A server that keval does not start can give it no more than a
-        session; if that is lost, too, such trials take turns.
+        Its server may differ from the first only in what the trial tells it and in `isolation`. A trial that lost a
+        shared server gets one of its own. A server that keval does not start can give it no more than a session; if
+        that is lost, too, such trials use it `in_turn`.
 
         Raises:
             ServerLostError: the server does not come up again.
@@ -149,7 +149,7 @@ class ConnectedServer(Protocol):
 class ServerProxy(Protocol):
     """Connects to MCP servers and stands between them and the agents. Group `keval.proxies`, under `servers`."""
 
-    def connect(self, server: ServerSpec) -> AbstractAsyncContextManager[ConnectedServer]:
+    def connect(self, use: ServerUse) -> AbstractAsyncContextManager[ConnectedServer]:
         """Start or reach a server, list its tools, and hold it for the length of a run.
 
         Raises:

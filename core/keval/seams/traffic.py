@@ -19,7 +19,7 @@ from keval.records.servers import McpServer
 from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams import registry
-from keval.seams.contexts import ServerSpec, TrialInfo
+from keval.seams.contexts import ServerUse, TrialInfo
 
 
 class AttemptTraffic(Protocol):
@@ -41,8 +41,8 @@ class AttemptTraffic(Protocol):
         """Answer a model request, by `send` or otherwise; `relayed` is told the body of a request for a reply."""
         ...
 
-    def served(self, server: ServerSpec) -> ServerSpec:
-        """Return a server of the attempt with what keeps or plays its traffic."""
+    def served(self, use: ServerUse) -> ServerUse:
+        """Return the use of a server by the attempt with what keeps or plays its traffic."""
         ...
 
 
@@ -70,8 +70,8 @@ class RunTraffic(Protocol):
         """Return the endpoint of a model that needs no provider, given as `provider/name`."""
         ...
 
-    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
-        """Return a server with what keeps or plays what it lists before the first trial. Raises PreflightError."""
+    def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
+        """Return the use of a server with what keeps or plays what it lists at first. Raises PreflightError."""
         ...
 
     def answers(self, server: str, condition: str | None) -> AnswersEntry | None:
@@ -107,12 +107,12 @@ class RecordedServers(Protocol):
         """What a manifest says of it."""
         ...
 
-    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
-        """Return a server with what plays its listing before the first trial. Raises PreflightError."""
+    def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
+        """Return the use of a server with what plays its listing before the first trial. Raises PreflightError."""
         ...
 
-    def served(self, server: ServerSpec, trial: TrialInfo, expire: Callable[[], object]) -> ServerSpec:
-        """Return a server of an attempt with what plays it; `expire` ends the attempt."""
+    def served(self, use: ServerUse, trial: TrialInfo, expire: Callable[[], object]) -> ServerUse:
+        """Return the use of a server by an attempt with what plays it; `expire` ends the attempt."""
         ...
 
 

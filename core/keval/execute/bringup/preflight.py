@@ -233,21 +233,23 @@ async def open_context(
         if results is not None and (traffic is None or not traffic.plays):
             opened = attrs.evolve(opened, recorded=recorded_servers(results, redactor))
         for each in source.servers:
-            server = each if opened.recorded is None else opened.recorded.listing(each, condition)
-            server = server if traffic is None else traffic.listing(server, condition)
-            if isinstance(server, McpServer):  # the context itself is connected to it
-                opened.tool_listings.append(ToolListing(server.name, server.tools))
+            use = each if isinstance(each, McpServer) else opened.given(each, evaluation.execution)
+            use = use if opened.recorded is None else opened.recorded.listing(use, condition)
+            use = use if traffic is None else traffic.listing(use, condition)
+            if isinstance(use, McpServer):  # the context itself is connected to it
+                opened.tool_listings.append(ToolListing(use.name, use.tools))
                 continue
+            server = use.server
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
-            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
             if server.uses_workspace:
-                given = given.in_workspace(await _probed(workspace, server, scope))
-            opened.servers[server.name] = connected = await scope.enter((proxy or server_proxy)().connect(given))
+                server = server.in_workspace(await _probed(workspace, server, scope))
+            use = attrs.evolve(use, server=server, start_ahead=ahead)
+            opened.servers[use.name] = connected = await scope.enter((proxy or server_proxy)().connect(use))
             opened.tool_listings.append(connected.tool_listing)
-            answers = traffic.answers(server.name, condition) if traffic is not None else None
+            answers = traffic.answers(use.name, condition) if traffic is not None else None
             if entry := opened.recorded.entry if opened.recorded is not None else answers:
-                opened.answers[server.name] = entry
+                opened.answers[use.name] = entry
         if changed_servers:
             context_changes().check(context, opened.tool_listings, opened.tapped)
         return opened

@@ -16,7 +16,7 @@ from keval.records.interventions import Intervention, TrialResults
 from keval.records.manifest import AnswersEntry
 from keval.records.servers import ToolListing
 from keval.seams import registry
-from keval.seams.contexts import ServerSpec, TrialInfo
+from keval.seams.contexts import ServerSpec, ServerUse, TrialInfo
 from keval.seams.infrastructure import ConnectedServer, ServerProxy
 from keval.seams.interfaces import ContextSource
 from keval.seams.live_events import EmitEvent
@@ -122,14 +122,13 @@ class OpenedContext:
         *,
         emit: EmitEvent | None = None,
         admit: Callable[[], str | None] | None = None,
-    ) -> ServerSpec:
-        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
+    ) -> ServerUse:
+        """Return the use of one of its servers as the proxy gets it, by the run and the trial.
 
         `emit` takes the live events of the tap, and `admit` is asked before each call.
         """
-        return attrs.evolve(
-            server,
-            max_result_bytes=size(execution.max_result_bytes),
+        return ServerUse(
+            attrs.evolve(server, max_result_bytes=size(execution.max_result_bytes)),
             interventions=self.interventions,
             aliases=self.aliases.get(server.name, {}),
             seed=execution.seed,

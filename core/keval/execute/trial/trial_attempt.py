@@ -15,7 +15,7 @@ from keval.records.interventions import TrialResults
 from keval.records.models import Asker
 from keval.records.servers import McpServer
 from keval.records.trial import Failure, Sample, TrialKey
-from keval.seams.contexts import ServerSpec, TrialInfo
+from keval.seams.contexts import ServerUse, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.live_events import EventKind, LiveEvent
 from keval.seams.traffic import AttemptTraffic
@@ -46,11 +46,12 @@ class LostServerAllowance:
         self._lost = self._lost or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
         self._stood_by = bool(logs) and all(log.bystander for log in logs)
 
-    def for_next_attempt(self, server: ServerSpec) -> ServerSpec:
-        """Return a server as the next attempt gets it."""
+    def for_next_attempt(self, use: ServerUse) -> ServerUse:
+        """Return the use of a server that the next attempt makes of it."""
         if not self._lost:
-            return server
-        return attrs.evolve(server, isolation="trial", in_turn=self._uncounted >= _PARALLEL)
+            return use
+        own = attrs.evolve(use.server, isolation="trial")
+        return attrs.evolve(use, server=own, in_turn=self._uncounted >= _PARALLEL)
 
     def excuses(self) -> bool:
         """Return whether the attempt noted last does not count; ask once for each."""

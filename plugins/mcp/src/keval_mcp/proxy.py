@@ -14,7 +14,7 @@ from keval import Transcript
 from keval.errors import PreflightError, ServerLostError
 from keval.records.cassettes import ServerCassette
 from keval.records.servers import CallLog, McpServer, ServerStarts, ToolListing
-from keval.seams.contexts import Context, ServerSpec
+from keval.seams.contexts import Context, ServerSpec, ServerUse
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
 from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
@@ -44,35 +44,36 @@ class McpProxy:
     _starter: Starter = attrs.field(factory=Starter, init=False)
 
     @asynccontextmanager
-    async def connect(self, server: ServerSpec) -> AsyncIterator[ConnectedServer]:
+    async def connect(self, use: ServerUse) -> AsyncIterator[ConnectedServer]:
         """Bring a server up, list its tools, and hold it as long as its trials share it.
 
         Raises:
             PreflightError: the server does not come up, or has no tools.
             InterventionError: an intervention on it cannot be made.
         """
+        server = use.server
         async with AsyncExitStack() as stack:
-            if server.cassette is not None and not server.asks_live:
-                offered = _offer(server, Listing.told(server.cassette.listed()))
-                yield PlayedServer(await stack.enter_async_context(tap(server.name)), *offered, server.cassette)
+            if use.cassette is not None and not use.asks_live:
+                offered = _offer(use, Listing.told(use.cassette.listed()))
+                yield PlayedServer(await stack.enter_async_context(tap(use.name)), *offered, use.cassette)
                 return
             if server.bring_up is not None:
                 server = await stack.enter_async_context(server.bring_up(server))
             async with AsyncExitStack() as first:
                 connection, listing = await _first_connected(server, first)
-                if server.cassette is not None:
-                    listing = _as_recorded(server.name, server.cassette, listing)
-                if server.traffic_log is not None:
-                    server.traffic_log.end(server.traffic_log.begin("listed"), listing.as_kept())
-                offered = _offer(server, listing)
+                if use.cassette is not None:
+                    listing = _as_recorded(use.name, use.cassette, listing)
+                if use.traffic_log is not None:
+                    use.traffic_log.end(use.traffic_log.begin("listed"), listing.as_kept())
+                offered = _offer(attrs.evolve(use, server=server), listing)
                 if not server.tap:
                     await first.aclose()
                     yield _Direct(server, offered[1], connection.start_meter)
                     return
                 reached = await stack.enter_async_context(tap(server.name))
                 live = _Live(reached, *offered, server, connection, self._starter)
-                if not live.shared and server.start_ahead and not _is_told(server):
-                    live.pool = Pool(partial(self._starter.started, server, connection), server.start_ahead)
+                if not live.shared and use.start_ahead and not _is_told(server):
+                    live.pool = Pool(partial(self._starter.started, server, connection), use.start_ahead)
                     stack.push_async_callback(live.pool.close)
                     live.pool.add(connection, first.pop_all())
                 elif not live.shared:
@@ -127,8 +128,8 @@ class _Direct:
         return self.start_meter.total
 
     @asynccontextmanager
-    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        async with in_folder(tell(_brought_up(server, self.server))) as placed:
+    async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
+        async with in_folder(tell(_brought_up(use.server, self.server))) as placed:
             yield McpServer(
                 name=placed.name,
                 transport=placed.transport,
@@ -157,18 +158,19 @@ class Tapped:
         """Whether trials share the server."""
         return self.tool_listing.sharing is not None and self.tool_listing.sharing.shared
 
-    async def reached(self, server: ServerSpec, link: Link, listing: Listing, stack: AsyncExitStack) -> McpServer:
+    async def reached(self, use: ServerUse, link: Link, listing: Listing, stack: AsyncExitStack) -> McpServer:
         """Return how an agent reaches what is behind `link`, which lists this by now."""
-        if server.aliases != self.changes.aliases:  # they are known when all servers of the condition are
-            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
-        trial = self.changes.trial(seed=server.seed, trial=server.trial, shuffled_results=server.shuffled_results)
+        server = use.server
+        if use.aliases != self.changes.aliases:  # they are known when all servers of the condition are
+            self.changes = Changes.of(use.interventions, use.aliases, self.changes.original)
+        trial = self.changes.trial(seed=use.seed, trial=use.trial, shuffled_results=use.shuffled_results)
         offered = Offered(server.name, server.dynamic_tools, trial, CallLog())
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
-        passage = Passage(link, offered, progress_timeout, server.emit, server.traffic_log, server.admit)
+        passage = Passage(link, offered, progress_timeout, use.emit, use.traffic_log, use.admit)
         # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
         offered = Offered(server.name, "freeze", Changes.of((), {}, listing).trial(), CallLog())
-        source = Passage(link, offered, progress_timeout, traffic_log=server.traffic_log, guest=True)
+        source = Passage(link, offered, progress_timeout, traffic_log=use.traffic_log, guest=True)
         stack.push_async_callback(source.close)
         return McpServer(
             name=server.name,
@@ -202,12 +204,12 @@ class _Live(Tapped):
         return total if self.server.template is None else attrs.evolve(total, typical=None)
 
     @asynccontextmanager
-    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        server = _brought_up(server, self.server)
+    async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
+        server = _brought_up(use.server, self.server)
         async with AsyncExitStack() as stack:
-            if server.in_turn:
+            if use.in_turn:
                 await stack.enter_async_context(self._turn)
-            number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
+            number = use.traffic_log.begin("opened") if use.traffic_log is not None else 0
             try:
                 own = await self._own(server, stack)
                 if own is None:
@@ -215,18 +217,18 @@ class _Live(Tapped):
                 connection = own or self.connection
                 listing = (await connection.upstream()).listing
             except ServerLostError as lost:
-                if server.traffic_log is not None:
-                    server.traffic_log.end(number, error=recorded_error(lost, sent=False))
+                if use.traffic_log is not None:
+                    use.traffic_log.end(number, error=recorded_error(lost, sent=False))
                 raise
             # A session of one's own with a server that others use, too, is no server of one's own.
             users = ServerUsers() if own is not None and server.transport == "stdio" else self._users
-            cassette, is_own = server.cassette, own is not None
+            cassette, is_own = use.cassette, own is not None
             replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
             link = LiveLink(connection, server.meta, users.join(), is_own, replayed)
-            if server.traffic_log is not None:
+            if use.traffic_log is not None:
                 other = listing.tools != self.changes.original.tools
-                server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
-            yield await self.reached(server, link, listing, stack)
+                use.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
+            yield await self.reached(use, link, listing, stack)
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
@@ -281,28 +283,29 @@ class PlayedServer(Tapped):
         return ServerStarts()
 
     @asynccontextmanager
-    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        cassette = server.cassette or self.cassette
+    async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
+        cassette = use.cassette or self.cassette
         opened = cassette.opened()
         known = opened.result or {} if opened is not None else {}
-        number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
-        if server.traffic_log is not None:
-            server.traffic_log.end(number, known, opened.error if opened is not None else None)
+        number = use.traffic_log.begin("opened") if use.traffic_log is not None else 0
+        if use.traffic_log is not None:
+            use.traffic_log.end(number, known, opened.error if opened is not None else None)
         if opened is not None and opened.error is not None:
             raise error_in(opened.error)
         own = bool(known.get("own", not self.shared))
         listing = Listing.told(known["listing"]) if "listing" in known else self.changes.original
         # A recording has what was listed, so no tools are read again.
-        link = ReplayedLink(cassette, Audience(server.name, server.policy, relist=lambda: None), own)
+        link = ReplayedLink(cassette, Audience(use.name, use.server.policy, relist=lambda: None), own)
         async with AsyncExitStack() as stack:
-            yield await self.reached(server, link, listing, stack)
+            yield await self.reached(use, link, listing, stack)
 
 
-def _offer(server: ServerSpec, listing: Listing) -> tuple[Changes, ToolListing]:
+def _offer(use: ServerUse, listing: Listing) -> tuple[Changes, ToolListing]:
     """Return what a server that lists this offers to the trials of a condition. Raises InterventionError."""
+    server = use.server
     if not server.server_instructions:
         listing = attrs.evolve(listing, instructions=None)
-    changes = Changes.of(server.interventions, {}, listing)
+    changes = Changes.of(use.interventions, {}, listing)
     offered, original = changes.listing, changes.original if changes.interventions else None
     return changes, ToolListing(
         server=server.name,

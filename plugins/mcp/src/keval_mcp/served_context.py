@@ -74,7 +74,7 @@ class ServedContext:
                 if not isinstance(server, ServerSpec):
                     reached.append(server)
                     continue
-                alone = attrs.evolve(self._opened.given(server, self._execution, trial), isolation="trial")
+                alone = self._opened.given(attrs.evolve(server, isolation="trial"), self._execution, trial)
                 reached.append(await stack.enter_async_context(self._opened.servers[server.name].open(alone)))
             yield tuple(reached)
 

@@ -29,7 +29,7 @@ from keval.records.servers import McpServer
 from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 from keval.redaction import Redactor
-from keval.seams.contexts import ServerSpec
+from keval.seams.contexts import ServerUse
 from keval_replay.frames import FrameFile
 from keval_replay.recorder import Recorder, check_is_seen
 from keval_replay.recording import RecordedAttempt, Recording
@@ -400,8 +400,8 @@ class AttemptCassette:
         exchanges = [each for each in self._playback.traffic if isinstance(each, ServerTraffic) and each.server == name]
         return PlayedServer(self._playback, name, exchanges, partial(self.listed, name))
 
-    def served(self, server: ServerSpec) -> ServerSpec:
-        return attrs.evolve(server, cassette=self.server(server.name))
+    def served(self, use: ServerUse) -> ServerUse:
+        return attrs.evolve(use, cassette=self.server(use.name))
 
     def close(self) -> None:
         """End what is still being played."""
@@ -460,11 +460,11 @@ class Player:
     async def ask(self, request: ModelRequest, send: Next, relayed: Callable[[bytes], object]) -> ModelResponse:
         raise ReplayMissError(f"a request to {request.model} belongs to no trial, so the recording has no answer to it")
 
-    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
-        """Return a server with what plays it before the first trial, which is only what it lists."""
+    def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
+        """Return the use of a server with what plays it before the first trial, which is only what it lists."""
         playback = Playback((), is_late=False, expire=lambda: None, scrubbed=self.redact.data)
-        listed = partial(self.recording.listed, condition or "", server.name)
-        played = attrs.evolve(check_is_seen(server), cassette=PlayedServer(playback, server.name, [], listed))
+        listed = partial(self.recording.listed, condition or "", use.name)
+        played = attrs.evolve(check_is_seen(use), cassette=PlayedServer(playback, use.name, [], listed))
         return played if self.recorder is None else self.recorder.listing(played, condition)
 
     def answers(self, server: str, condition: str | None) -> AnswersEntry | None:

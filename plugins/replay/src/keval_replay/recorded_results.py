@@ -23,7 +23,7 @@ from keval.records.manifest import AnswersEntry
 from keval.records.servers import McpServer
 from keval.records.trial import TrialKey
 from keval.redaction import Redactor
-from keval.seams.contexts import ServerSpec, TrialInfo
+from keval.seams.contexts import ServerUse, TrialInfo
 from keval.store.run import Run
 from keval_replay.recorder import check_is_seen
 from keval_replay.recording import Recording
@@ -80,19 +80,19 @@ class RecordedResultsReader:
         manifest = self.recording.manifest
         return AnswersEntry(manifest.run, manifest.recording.since if manifest.recording else None, self.misses)
 
-    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
-        """Return a server with what plays it before the first trial, which is only what it lists."""
-        return self._played(check_is_seen(server), condition, None, lambda: None)
+    def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
+        """Return the use of a server with what plays it before the first trial, which is only what it lists."""
+        return self._played(check_is_seen(use), condition, None, lambda: None)
 
-    def served(self, server: ServerSpec, trial: TrialInfo, expire: Callable[[], object]) -> ServerSpec:
-        """Return a server with what plays it to one attempt; `expire` ends the attempt."""
-        return self._played(server, trial.condition, trial, expire)
+    def served(self, use: ServerUse, trial: TrialInfo, expire: Callable[[], object]) -> ServerUse:
+        """Return the use of a server with what plays it to one attempt; `expire` ends the attempt."""
+        return self._played(use, trial.condition, trial, expire)
 
     def _played(
-        self, server: ServerSpec, condition: str | None, trial: TrialInfo | None, expire: Callable[[], object]
-    ) -> ServerSpec:
-        cassette = _RecordedResultsServer(self, server.name, condition, trial, expire)
-        return attrs.evolve(server, cassette=cassette, asks_live=self.misses == "live")
+        self, use: ServerUse, condition: str | None, trial: TrialInfo | None, expire: Callable[[], object]
+    ) -> ServerUse:
+        cassette = _RecordedResultsServer(self, use.name, condition, trial, expire)
+        return attrs.evolve(use, cassette=cassette, asks_live=self.misses == "live")
 
     def listed(self, server: str, condition: str | None) -> Mapping[str, Any]:
         """Return what a server listed: under this condition, or else under the first that had it.

@@ -26,7 +26,7 @@ from keval.records.models import Asker, Endpoint, ModelRequest, ModelResponse, N
 from keval.records.servers import McpServer
 from keval.records.trial import Failure
 from keval.redaction import Redactor
-from keval.seams.contexts import ServerSpec
+from keval.seams.contexts import ServerUse
 from keval.store.serialization import dump
 from keval_replay.frames import FrameFile, FrameKey, encoded_frame, traffic_file
 from keval_replay.recording import traffic_frame
@@ -54,8 +54,8 @@ class RecordedTraffic:
             relayed(request.body)
         return await self.log.ask(request, send)
 
-    def served(self, server: ServerSpec) -> ServerSpec:
-        return attrs.evolve(server, traffic_log=self.log.server(server.name, self.number))
+    def served(self, use: ServerUse) -> ServerUse:
+        return attrs.evolve(use, traffic_log=self.log.server(use.name, self.number))
 
 
 @attrs.frozen(eq=False)
@@ -71,20 +71,18 @@ class Recorder:
     def endpoint(self, model: str) -> Endpoint | None:
         return None
 
-    def listing(self, server: ServerSpec | McpServer, condition: str | None) -> ServerSpec | McpServer:
-        if not isinstance(server, ServerSpec) or not server.tap:
-            told = (
-                f"{_unseen(server)} is recorded, and the run cannot be replayed; remove `tap: false` from the context"
-            )
+    def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
+        if isinstance(use, McpServer) or not use.server.tap:
+            told = f"{_unseen(use)} is recorded, and the run cannot be replayed; remove `tap: false` from the context"
             warnings.warn(told, RuntimeWarning, stacklevel=2)
-        if not isinstance(server, ServerSpec):
-            return server
-        log = self._listed[FrameKey("server", condition=condition, server=server.name)] = TrafficLog()
-        kept = log.server(server.name)
-        if server.cassette is None:
-            return attrs.evolve(server, traffic_log=kept)
-        kept.end(kept.begin("listed"), server.cassette.listed())  # what is played lists the same again
-        return server
+        if isinstance(use, McpServer):
+            return use
+        log = self._listed[FrameKey("server", condition=condition, server=use.name)] = TrafficLog()
+        kept = log.server(use.name)
+        if use.cassette is None:
+            return attrs.evolve(use, traffic_log=kept)
+        kept.end(kept.begin("listed"), use.cassette.listed())  # what is played lists the same again
+        return use
 
     def answers(self, server: str, condition: str | None) -> AnswersEntry | None:
         return None
@@ -124,15 +122,15 @@ class Recorder:
             yield file
 
 
-def check_is_seen(server: ServerSpec | McpServer) -> ServerSpec:
-    """Return a server that is to be played. Raises PreflightError: no recording has it."""
-    if isinstance(server, ServerSpec) and server.tap:
-        return server
-    raise PreflightError(f"{_unseen(server)} was recorded; run it live, or through the tap")
+def check_is_seen(use: ServerUse | McpServer) -> ServerUse:
+    """Return the use of a server that is to be played. Raises PreflightError: no recording has it."""
+    if isinstance(use, ServerUse) and use.server.tap:
+        return use
+    raise PreflightError(f"{_unseen(use)} was recorded; run it live, or through the tap")
 
 
-def _unseen(server: ServerSpec | McpServer) -> str:
-    return f"server {server.name!r}: agents connect to it directly, so nothing of it"
+def _unseen(use: ServerUse | McpServer) -> str:
+    return f"server {use.name!r}: agents connect to it directly, so nothing of it"
 
 
 _HEADERS = ("content-type", "x-should-retry")

@@ -19,7 +19,7 @@ from keval.plan.plan import models_of
 from keval.plugin import Model, TranscriptBuilder, TrialError
 from keval.records.models import Asker
 from keval.seams import registry
-from keval.seams.contexts import Context, ServerSpec
+from keval.seams.contexts import Context, ServerSpec, ServerUse
 from keval.seams.infrastructure import ConnectedServer, ModelProxy
 from keval.seams.interfaces import Agent, Closable, Preparable, has_flag
 from keval.seams.live_events import EmitEvent
@@ -96,7 +96,7 @@ class StagedAgent:
 
         builder = TranscriptBuilder(emit=note)
         scope = RequestScope(requests=builder.requests, headers=lambda: HEADERS)
-        async with self._exchange.request_scope(_ASKER, scope) as headers, self._server.open(SUMS) as server:
+        async with self._exchange.request_scope(_ASKER, scope) as headers, self._server.open(ServerUse(SUMS)) as server:
             context = Context(
                 "t1",
                 instructions,
@@ -135,7 +135,7 @@ class AgentStage:
     async def open(cls) -> AsyncIterator[AgentStage]:
         """Bring both up. Raises PluginError: a package that does so is not installed; the message names it."""
         proxy = server_proxy()
-        async with ScriptedModel.serve() as models, proxy.connect(SUMS) as server:
+        async with ScriptedModel.serve() as models, proxy.connect(ServerUse(SUMS)) as server:
             yield cls(models, server)
 
     @asynccontextmanager

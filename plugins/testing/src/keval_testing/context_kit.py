@@ -12,7 +12,7 @@ import attrs
 from keval import Sample
 from keval.errors import PluginError, PreflightError
 from keval.execute.bringup.servers import server_proxy
-from keval.seams.contexts import Provision, ServerSpec, TrialInfo
+from keval.seams.contexts import Provision, ServerSpec, ServerUse, TrialInfo
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
 from keval_testing.subject import (
@@ -124,7 +124,7 @@ class _Check:
         for server in source.servers:
             if isinstance(server, ServerSpec):
                 try:
-                    async with proxy.connect(server) as connected:
+                    async with proxy.connect(ServerUse(server)) as connected:
                         tools = connected.tool_listing.tools
                 except PreflightError as error:
                     self.subject.broken("tools", f"the server {server.name!r} does not come up: {excerpt(error)}")
