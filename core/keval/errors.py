@@ -71,7 +71,12 @@ class ConfigError(KevalError):
 
 
 class PluginError(KevalError):
-    """A plugin is unknown, owned twice, does not import, or is no plugin of its kind."""
+    """A plugin is unknown, owned twice, does not import, or is no plugin of its kind.
+
+    `suggests` says whether the message names another one that may be meant.
+    """
+
+    suggests = False
 
 
 class PreflightError(KevalError):

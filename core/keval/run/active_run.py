@@ -86,7 +86,7 @@ class RunStart:
     """What is known of the work on a run when it begins. What is brought up for it is held by `scope`.
 
     `watchers` are those that packages add. `limits` and `budget` are those of the config; a replay has no budget, and a
-    `backend` of its own.
+    `backend` of its own. `at` is when the run began, or goes on, and `clock` what a clock said as the work began.
     """
 
     plan: Plan | ScoringPlan
@@ -171,9 +171,9 @@ class ActiveRun:
     otherwise than they are written, by id. `earlier` are the seconds that the run was worked on before, `None` if that
     is unknown, and `starts_before` the processes of servers that it had started.
 
-    What a part of the run has is set for that part. `recording` writes the traffic that is kept. `crew` are the workers
-    elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a run that
-    may end early needs no further trial.
+    The other fields are set while there is such a thing. `recording` writes the traffic that is kept. `crew` are the
+    workers elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a
+    run that may end early needs no further trial.
     """
 
     start: RunStart

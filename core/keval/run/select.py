@@ -97,7 +97,7 @@ def _chosen(
             try:
                 matching = [_added(group, name, specs, chosen.values())]
             except PluginError as error:
-                hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
+                hint = "" if error.suggests else suggestion(name, [spec.label for spec in specs])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
         chosen.update((spec.label, spec) for spec in matching)
     return tuple(chosen.values()) if names else tuple(specs)

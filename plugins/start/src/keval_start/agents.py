@@ -51,7 +51,7 @@ def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) 
     """
     evaluation = _evaluation({model.loop: {"model": model.name}}, workplace)
     selected = select(evaluation, Selection(agents=tuple(_moved(text, workplace) for text in texts)))
-    problems = [problem for problem in selected.problems if problem.place.startswith("--agent")]
+    problems = [problem for problem in selected.problems if problem not in evaluation.problems]
     alone = [text for text in texts if text in _WITH_TARGET]
     problems += [
         Problem(f"--agent {text}", f"say which one, as in {text}:…; see `keval init --help`") for text in alone
