@@ -260,6 +260,22 @@ def test_a_call_in_any_order_is_left_to_who_needs_it() -> None:
     assert [1.0, 1.0, 0.0, 0.0, 0.0, 1.0] == values
 
 
+def test_of_calls_in_any_order_the_last_that_can_have_none_of_its_own_is_missing() -> None:
+    tools = ("get", ExpectedCall("get", {"city": "Oslo"}), "get")
+
+    reason = (
+        ToolSequence(tools, order="any_order")
+        .score(trial(calls=[ToolCall("get", {"city": city}) for city in ("Oslo", "Rome")]))
+        .reason
+    )
+
+    assert reason.startswith("missing: get; called")
+    assert (
+        "missing: get(city='Oslo'), get; called"
+        in ToolSequence(tools, order="any_order").score(trial(calls=[ToolCall("get", {"city": "Oslo"})])).reason
+    )
+
+
 arguments = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1), max_size=2)
 
 

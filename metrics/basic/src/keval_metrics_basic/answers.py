@@ -205,14 +205,15 @@ def _compiled(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
 
 
 def _evidence(pattern: str, found: regex.Match[str] | None = None) -> dict[str, Any]:
-    evidence: dict[str, Any] = {"pattern": excerpt(pattern, 500), "matched": None, "groups": [], "named": {}}
-    if found is not None:
-        evidence["matched"] = excerpt(found.group(), 500)
-        evidence["groups"] = [None if text is None else excerpt(text, 500) for text in found.groups()[:20]]
-        evidence["named"] = {
-            name: None if text is None else excerpt(text, 500) for name, text in found.groupdict().items()
-        }
-    return evidence
+    def kept(text: str | None) -> str | None:
+        return None if text is None else excerpt(text, 500)
+
+    return {
+        "pattern": excerpt(pattern, 500),
+        "matched": kept(found.group() if found else None),
+        "groups": [*map(kept, found.groups()[:20])] if found else [],
+        "named": {name: kept(text) for name, text in found.groupdict().items()} if found else {},
+    }
 
 
 _ARTICLES = frozenset({"a", "an", "the"})

@@ -119,6 +119,10 @@ def shown(name: str, arguments: Any = None) -> str:
     return excerpt(f"{name}({', '.join(pairs)}{', …' if len(arguments) > 6 else ''})", 200)
 
 
+def _told(call: ToolCall) -> str:
+    return shown(call.name, call.arguments)
+
+
 def unlisted(trial: Trial) -> str:
     """Say what is not known about the trial's tool calls; empty when all are listed."""
     if trial.transcript is None:
@@ -144,24 +148,14 @@ class ToolCalled:
 
     def score(self, trial: Trial) -> Score:
         """Look for each expected call among the trial's, whatever their number and order."""
-        if self.tools is not None:
-            expected: tuple[ExpectedCall, ...] | None = read_calls(self.tools)
-        elif self.never:
-            expected = None
-        else:
-            value = value_at(trial.sample, self.reference)
-            expected = None if value is None else calls_at(value)
-            if expected is None:
-                return no_reference(trial.sample, self.reference, WANTED, "`tools` or `never`")
-        return self._verdict(trial, expected)
-
-    def _verdict(self, trial: Trial, expected: tuple[ExpectedCall, ...] | None) -> Score:
+        # With `never` alone, no call is wanted.
+        alone = self.tools is None and self.never
+        expected = None if alone else expected_of(self.tools, trial.sample, self.reference)
+        if expected is None and not alone:
+            return no_reference(trial.sample, self.reference, WANTED, "`tools` or `never`")
         made = trial.transcript.tool_calls if trial.transcript else ()
-        calls = [shown(call.name, call.arguments) for call in made]
-        never = read_calls(self.never)
-        forbidden = [
-            shown(call.name, call.arguments) for call in made if any(tool.fits(call, self.arguments) for tool in never)
-        ]
+        calls, never = [_told(call) for call in made], read_calls(self.never)
+        forbidden = [_told(call) for call in made if any(tool.fits(call, self.arguments) for tool in never)]
         missing = [tool for tool in expected or () if not any(tool.fits(call, self.arguments) for call in made)]
         details: dict[str, Any] = {
             "called": calls[:50],
@@ -256,15 +250,15 @@ class ToolSequence:
         counted = [call for call in made if call.error is None or not skips]
         skipped = [call for call in made if call.error is not None and skips]
         fault = self._fault(expected, counted)
-        calls = [shown(call.name, call.arguments) for call in counted]
+        calls, passed_over = [*map(_told, counted)], [*map(_told, skipped)]
         details = {
             "expected": [str(tool) for tool in expected[:50]],
             "called": calls[:50],
-            "skipped": [shown(call.name, call.arguments) for call in skipped[:50]],
+            "skipped": passed_over[:50],
         }
         called = f"called: {listed(calls) or 'nothing'}"
         if skipped:
-            called += f" (not counted, as failed: {listed(shown(call.name, call.arguments) for call in skipped)})"
+            called += f" (not counted, as failed: {listed(passed_over)})"
         return Score(0.0 if fault else 1.0, f"{fault}; {called}" if fault else called, details=details)
 
     def _fault(self, expected: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> str:
@@ -300,32 +294,21 @@ class ToolSequence:
 def _unmatched(expected: Sequence[ExpectedCall], made: Sequence[ToolCall], how: Comparison) -> list[ExpectedCall]:
     """Return the expected calls that are left over when as many as possible have a call of their own.
 
-    A call may fit several of them (`get` and `get(city='Oslo')`), so one that is taken is handed on where its holder
-    can have another: augmenting paths, as of Kuhn. One that was matched stays so, and the earlier ones come first.
+    A call may fit several of them (`get` and `get(city='Oslo')`). Where not all can have one, the earlier ones come
+    first.
     """
-    fitting = [[index for index, call in enumerate(made) if tool.fits(call, how)] for tool in expected]
-    holder: dict[int, int] = {}
-    held: dict[int, int] = {}
+    # The sum is at its largest where as many as possible have a call, and of these the first ones.
+    worth = [len(expected) - number for number in range(len(expected))]
+    fitting = [[each * tool.fits(call, how) for call in made] for each, tool in zip(worth, expected, strict=True)]
+    chosen = _assigned(fitting) if made else {}
+    return [tool for row, tool in enumerate(expected) if row not in chosen or not fitting[row][chosen[row]]]
 
-    def takes(tool: int) -> bool:
-        wanted_by: dict[int, int] = {}
-        searching = [tool]
-        for each in searching:  # grows: breadth first, so that a free call is taken before one is handed on
-            for call in fitting[each]:
-                if call in wanted_by:
-                    continue
-                wanted_by[call] = each
-                if call in holder:
-                    searching.append(holder[call])
-                    continue
-                given: int | None = call
-                while given is not None:
-                    taker = wanted_by[given]
-                    holder[given], held[taker], given = taker, given, held.get(taker)
-                return True
-        return False
 
-    return [tool for number, tool in enumerate(expected) if not takes(number)]
+def _assigned(worth: Sequence[Sequence[float]]) -> dict[int, int]:
+    """Return a column for each row, or as many of them as there are columns, so that these add up to the most."""
+    from scipy.optimize import linear_sum_assignment  # takes a fifth of a second to import
+
+    return dict(zip(*(axis.tolist() for axis in linear_sum_assignment(worth, maximize=True)), strict=True))
 
 
 _MOST_CALLS = 200
@@ -363,14 +346,12 @@ class ArgumentMatch:
         value = sum(share for _, _, share in pairs) / len(pairs)
         details = {
             "calls": [
-                {"expected": str(tool), "called": call and shown(call.name, call.arguments), "share": round(share, 6)}
+                {"expected": str(tool), "called": call and _told(call), "share": round(share, 6)}
                 for tool, call, share in pairs[:50]
             ]
         }
         lacking = [
-            f"{tool} got {shown(call.name, call.arguments)}" if call else f"no call for {tool}"
-            for tool, call, share in pairs
-            if share < 1
+            f"{tool} got {_told(call)}" if call else f"no call for {tool}" for tool, call, share in pairs if share < 1
         ]
         return Score(round(value, 6), listed(lacking) or "all expected arguments are there", details=details)
 
@@ -385,9 +366,7 @@ def _paired(
     if len(expected) == 1:
         best = max(range(len(calls)), key=lambda index: shares[0][index])
         return [(expected[0], calls[best], shares[0][best])]
-    from scipy.optimize import linear_sum_assignment  # takes a fifth of a second to import
-
-    chosen = dict(zip(*(map(int, axis) for axis in linear_sum_assignment(shares, maximize=True)), strict=True))
+    chosen = _assigned(shares)
     return [
         (tool, calls[chosen[row]], shares[row][chosen[row]]) if row in chosen else (tool, None, 0.0)
         for row, tool in enumerate(expected)
