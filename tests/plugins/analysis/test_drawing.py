@@ -14,8 +14,7 @@ import pytest
 
 from keval import Run
 from keval_analysis.findings.draws import Draw, draws_file
-from keval_analysis.label_planning import plan_labels
-from keval_analysis.labels.drawing import draw_answers
+from keval_analysis.labels.drawing import draw_answers, plan_labels
 from tests.conftest import Project
 from tests.reviewing import level, review
 

@@ -14,7 +14,6 @@ from keval_judges.anthropic_judge import Anthropic
 from keval_judges.grader import Verdict, ask_for_scores, encodable, read_object, read_scores
 from keval_judges.openai_judge import OpenAI
 from keval_judges.prompt import (
-    CLOSING,
     CODES,
     TAGGED,
     Sheet,
@@ -23,8 +22,8 @@ from keval_judges.prompt import (
     by_key,
     message,
     object_schema,
-    section,
     spoken_before,
+    with_rubrics,
 )
 
 _OUTPUT_TOKENS = 4096
@@ -135,21 +134,10 @@ def comparison_sheet(rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
     answer = ", its golden answer" if answered else ""
     texts = f"the question{answer} and the two responses, and what was said before, if anything was"
     told = 'an object with "reasoning", what speaks for either response, and then "preference", one of the three words.'
-    return Sheet(
-        found,
-        object_schema({key: object_schema(entry) for key in found}),
-        "\n\n".join(
-            [
-                _OPENING.format(texts=texts) + (_WITH_ANSWER if answered else ""),
-                "# Rubrics",
-                *(
-                    section(key, rubric, {_BETTER: rubric.levels[1], _TIE: rubric.levels[0]})
-                    for key, rubric in found.items()
-                ),
-                CLOSING.format(keys="\n".join(f'- "{key}": {told}' for key in found)),
-            ]
-        ),
-    )
+    opening = _OPENING.format(texts=texts) + (_WITH_ANSWER if answered else "")
+    choices = {key: {_BETTER: rubric.levels[1], _TIE: rubric.levels[0]} for key, rubric in found.items()}
+    prompt = with_rubrics(opening, found, choices, dict.fromkeys(found, told))
+    return Sheet(found, object_schema({key: object_schema(entry) for key in found}), prompt)
 
 
 def comparison(first: Trial, second: Trial) -> str:

@@ -123,22 +123,25 @@ def instructions(rubrics: Mapping[str, Rubric], *, answered: bool) -> str:
     texts = "the question, its golden answer and the response" if answered else "the question and the response"
     opening = _OPENING.format(texts=f"{texts}, and what was said before, if anything was")
     rules = _WITH_ANSWER if answered else _WITHOUT_ANSWER
-    sections = "\n\n".join(_section(key, rubric) for key, rubric in rubrics.items())
+    choices = {
+        key: {str(level): rubric.levels[level] for level in sorted(rubric.levels)} for key, rubric in rubrics.items()
+    }
     entry = 'an object with "reasoning", what speaks for the level, and then "score", the level\'s number.'
     claims = "a list of texts, one for each unverified claim of the response; empty if there is none."
-    keys = "\n".join(f'- "{key}": {told}' for key, told in {**dict.fromkeys(rubrics, entry), CLAIMS: claims}.items())
-    return f"{opening}{rules}\n\n# Rubrics\n\n{sections}\n\n{CLOSING.format(keys=keys)}"
+    return with_rubrics(opening + rules, rubrics, choices, {**dict.fromkeys(rubrics, entry), CLAIMS: claims})
 
 
-def _section(key: str, rubric: Rubric) -> str:
-    return section(key, rubric, {str(level): rubric.levels[level] for level in sorted(rubric.levels)})
-
-
-def section(key: str, rubric: Rubric, choices: Mapping[str, str]) -> str:
-    """Return what a system prompt says of a rubric: its instructions, and what may be chosen, each described."""
-    title = key if key == rubric.name else f"{key} ({rubric.name})"
-    told = "\n".join(f"- {choice}: {description.strip()}" for choice, description in choices.items())
-    return f"## {title}\n\n{rubric.instructions.strip()}\n\n{told}"
+def with_rubrics(
+    opening: str, rubrics: Mapping[str, Rubric], choices: Mapping[str, Mapping[str, str]], told: Mapping[str, str]
+) -> str:
+    """Return a system prompt with each rubric and its choices, each described, and what is `told` of the verdict."""
+    sections = []
+    for key, rubric in rubrics.items():
+        title = key if key == rubric.name else f"{key} ({rubric.name})"
+        listed = "\n".join(f"- {choice}: {description.strip()}" for choice, description in choices[key].items())
+        sections.append(f"## {title}\n\n{rubric.instructions.strip()}\n\n{listed}")
+    keys = "\n".join(f'- "{key}": {entry}' for key, entry in told.items())
+    return "\n\n".join([opening, "# Rubrics", *sections, CLOSING.format(keys=keys)])
 
 
 Spoken: TypeAlias = list[tuple[str, str]]
@@ -242,13 +245,9 @@ def _schema(keyed: Mapping[str, Rubric]) -> dict[str, Any]:
 
     The reasoning comes before the score, so that the score follows from it.
     """
+    reasoning = {"type": "string", "description": "What speaks for the level, in a few sentences."}
     entries = {
-        key: object_schema(
-            {
-                "reasoning": {"type": "string", "description": "What speaks for the level, in a few sentences."},
-                "score": {"type": "integer", "enum": sorted(rubric.levels)},
-            }
-        )
+        key: object_schema({"reasoning": reasoning, "score": {"type": "integer", "enum": sorted(rubric.levels)}})
         for key, rubric in keyed.items()
     }
     claims = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -270,10 +271,10 @@ def _parsed(answer: str, fenced: bool) -> tuple[str, Any]:
     try:
         return "the answer", _json(answer)
     except ValueError:
-        block = _fenced(answer) if fenced else None
+        block = _FENCED.search(answer) if fenced else None
         if block is None:
             raise
-    return "the answer's JSON block", _json(block)
+    return "the answer's JSON block", _json(block[1])
 
 
 def _json(text: str) -> Any:
@@ -295,17 +296,7 @@ def _finite(number: str) -> float:
     return value
 
 
-def _fenced(answer: str) -> str | None:
-    """Return what stands between the first line of ``` and json and the next of ```, or the end."""
-    block: list[str] | None = None
-    # Not splitlines: a text in JSON may hold other ends of lines.
-    for line in answer.split("\n"):
-        text = line.strip()
-        if not text.startswith("```"):
-            if block is not None:
-                block.append(line)
-        elif block is not None:
-            break
-        elif text.lstrip("`").strip().lower() == "json":
-            block = []
-    return None if block is None else "\n".join(block)
+_FENCED = re.compile(
+    r"^[^\S\n]*```+[^\S\n]*json[^\S\n]*$(.*?)(?:^[^\S\n]*```|\Z)", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+"""What stands between the first line of ``` and json and the next of ```, or the end; only a line feed ends a line."""

@@ -57,10 +57,6 @@ class _Anchored:
                 found[line.sample].append(line.score.value)
         return {name: sum(values) / len(values) for name, values in found.items() if name in self.anchors}
 
-    def digest(self, anchor: str) -> str:
-        """Return the digest of all that a judge sees of an anchor."""
-        return anchor_digest(self.anchors[anchor])
-
 
 class _Earlier:
     """The finished runs of the evaluation beside a run, the latest before it first, each read when it is asked for."""
@@ -108,7 +104,8 @@ def _drift(here: _Anchored, earlier: _Earlier, entry: ScorerEntry, levels: Mappi
         run, before = there.run, _same_scorer(there.run.manifest, manifest, entry)
         if before is None or not (had := there.levels(before)):
             continue
-        same = [name for name in levels if name in had and here.digest(name) == there.digest(name)]
+        both = [name for name in levels if name in had]
+        same = [name for name in both if anchor_digest(here.anchors[name]) == anchor_digest(there.anchors[name])]
         if not same:
             return JudgeDrift(run.id, reason=f"no anchor is the same as in {run.id}")
         differences = np.array([levels[name] - had[name] for name in same])

@@ -9,7 +9,7 @@ import attrs
 
 from keval.records.manifest import Manifest
 from keval.store.serialization import dump
-from keval_analysis.stats.contrasts import ablated
+from keval_analysis.stats.contrasts import ablated, section_of
 
 Parts: TypeAlias = Mapping[str, Mapping[str, str]]
 """What a run was made of: by kind, the most important first, the name of each part and what it is.
@@ -65,7 +65,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
     named = {label: label for label in manifest.agents} if labels is None else labels
     agents = {named[label]: entry for label, entry in manifest.agents.items() if label in named}
     conditions, dataset = manifest.conditions, manifest.dataset
-    written = {name: _section(manifest.config, name) for name in ("agents", "conditions")}
+    written = {name: section_of(manifest.config, name) for name in ("agents", "conditions")}
     written["agents"] = {named[label]: each for label, each in written["agents"].items() if label in named}
     made = {label for tools in ablated(manifest).values() for label in tools.values()}
     # Contexts that `ablate` made are no part of what somebody wrote.
@@ -84,7 +84,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
             for name, sha256 in entry.files.items()
         },
         "condition": dict.fromkeys(conditions, "there"),
-        "prompt of": {label: _section(written["conditions"], label).get("system_prompt") for label in conditions},
+        "prompt of": {label: section_of(written["conditions"], label).get("system_prompt") for label in conditions},
         "contexts of": {label: ", ".join(entry.contexts) for label, entry in conditions.items()},
         "tools of": {
             f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
@@ -136,7 +136,7 @@ def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> 
 
 def used_contexts(manifest: Manifest) -> dict[str, Any]:
     """Return the contexts of the run's conditions, and those that they are made from, as the config has them."""
-    contexts = _section(manifest.config, "contexts")
+    contexts = section_of(manifest.config, "contexts")
     left = [label for condition in manifest.conditions.values() for label in condition.contexts]
     used: dict[str, Any] = {}
     while left:
@@ -146,11 +146,6 @@ def used_contexts(manifest: Manifest) -> dict[str, Any]:
             if isinstance(used[label], dict) and isinstance(base := used[label].get("from"), str):
                 left.append(base)
     return used
-
-
-def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = config.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _options(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

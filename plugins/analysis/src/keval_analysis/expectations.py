@@ -10,7 +10,7 @@ import attrs
 
 from keval.records.formats import time_span
 from keval.records.trial import Expectation, Trial
-from keval_analysis.findings.summary import GateResult, UnmetExpectation
+from keval_analysis.findings.summary import GateResult, GateVerdict, UnmetExpectation
 
 _Check: TypeAlias = Callable[[Trial], str | None]
 """Returns a piece of an answer that does not meet an expectation; `None` for one that does."""
@@ -77,18 +77,9 @@ class ExpectationCheck:
         reason = f"{self.met} of {checked} expectations met"
         reason += f"; {self.unknown} unknown, such as {self.example}" if self.unknown else ""
         reason += f"; {self.failed} failed trials are left out" if self.failed else ""
-        return [
-            GateResult(
-                gate="expect",
-                verdict="failed" if self.missed else "undecided" if self.unknown or not checked else "held",
-                value=self.met / checked if checked else None,
-                ci_low=None,
-                ci_high=None,
-                decided_on="every answer",
-                reason=reason,
-                kind="expect",
-            )
-        ]
+        verdict: GateVerdict = "failed" if self.missed else "undecided" if self.unknown or not checked else "held"
+        share = self.met / checked if checked else None
+        return [GateResult("expect", verdict, share, None, None, "every answer", reason, kind="expect")]
 
 
 def _checks(part: Expectation) -> Iterator[tuple[str, _Check]]:

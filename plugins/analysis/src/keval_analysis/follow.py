@@ -238,7 +238,6 @@ class Reading:
         """Return how far the run has come, at a rate of so many trials per second."""
         manifest, counts = self.manifest, self._counts
         trials, judging = self._summariser.trials(), self._summariser.judging()
-        spent: list[ArmTrials | JudgingTotal] = [*trials, *judging]
         arms = [_arm(manifest, total, counts) for total in trials]
         finished = sum(arm.finished for arm in arms)
         return RunProgress(
@@ -253,7 +252,7 @@ class Reading:
             unscored=error_counts(counts.unscored),
             rate=rate,
             seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
-            cost=sum((each.cost for each in spent), start=Cost()),
+            cost=sum((each.cost for each in (*trials, *judging)), start=Cost()),
             expected_usd=_expected_usd(manifest, zip(arms, trials, strict=True), judging, counts),
         )
 

@@ -139,19 +139,9 @@ def parse(text: str, names: Names) -> Gate:
     agent, condition, metric, judge = _reference(inner, names)
     if number["margin"]:
         threshold = _margin(number["sign"], metric, written, names)
-    gate = Gate(
-        written=written,
-        function=function,
-        agent=agent,
-        condition=condition,
-        metric=metric,
-        judge=judge,
-        op=op,
-        number=right.replace(" ", ""),
-        threshold=threshold,
-        is_effect=bool(number["sign"]),
-        is_resource=metric not in names.metrics,
-    )
+    is_effect, is_resource = bool(number["sign"]), metric not in names.metrics
+    told = right.replace(" ", "")
+    gate = Gate(written, function, agent, condition, metric, judge, op, told, threshold, is_effect, is_resource)
     _check(gate, names)
     return gate
 

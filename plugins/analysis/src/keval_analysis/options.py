@@ -26,22 +26,26 @@ class GateFlags:
     `max_regression` is `None` for the margin of each metric.
     """
 
-    gates: tuple[str, ...]
-    against: str | None
+    fail_under: tuple[str, ...]
+    fail_on_regression: str | None
     max_regression: float | None
     strict: bool
 
+    def __attrs_post_init__(self) -> None:
+        if self.fail_on_regression is None and self.max_regression != 0:
+            raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
+
     def regression(self, root: Path, run: Run | None = None) -> Regression | None:
         """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
-        if self.against is None:
+        if self.fail_on_regression is None:
             return None
         from keval.store.run import open_run
         from keval_analysis.gates import Regression  # with it, what reads runs is imported
 
-        against = open_run(self.against, root)
+        against = open_run(self.fail_on_regression, root)
         if run is not None and against.path.resolve() == run.path.resolve():
             told = "a run cannot be compared with itself; give the path or id of another run"
-            raise ConfigError([Problem(f"--fail-on-regression {self.against}", told)])
+            raise ConfigError([Problem(f"--fail-on-regression {self.fail_on_regression}", told)])
         return Regression(against, self.max_regression)
 
 
@@ -74,12 +78,6 @@ class _Drop(click.ParamType[float | None]):
         return size
 
 
-def _gate_flags(*, fail_on_regression: str | None, max_regression: float | None, **flags: Any) -> GateFlags:
-    if fail_on_regression is None and max_regression != 0:
-        raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
-    return GateFlags(flags["fail_under"], fail_on_regression, max_regression, flags["strict"])
-
-
 _OPTIONS = (
     click.option(
         "--fail-under",
@@ -102,15 +100,15 @@ _OPTIONS = (
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 also if a gate is undecided."),
 )
-gate_options = gathered("gate_flags", _gate_flags, "fail_under fail_on_regression max_regression strict", *_OPTIONS)
+gate_options = gathered("gate_flags", GateFlags, "fail_under fail_on_regression max_regression strict", *_OPTIONS)
 """The options that decide a run."""
 
 
 def _apply(call: CommandCall, **given: Any) -> None:
-    flags = _gate_flags(**given)
+    flags = GateFlags(**given)
     call.given |= {"strict": flags.strict, "regression": flags.regression(call.root, call.run)}
-    if flags.gates:
-        call.changes.append(lambda evaluation: with_more_gates(evaluation, flags.gates))
+    if flags.fail_under:
+        call.changes.append(lambda evaluation: with_more_gates(evaluation, flags.fail_under))
 
 
 def with_more_gates(evaluation: Evaluation, gates: tuple[str, ...]) -> Evaluation:

@@ -104,16 +104,13 @@ class QuestionCounts:
         """Return the outline. `samples` are the ids of all, in the order of the dataset, as `findings` number them."""
         asked = [(number, name) for number, name in enumerate(samples) if name in self._counts]
         values, spreads = _values(findings, {number: index for index, (number, _) in enumerate(asked)})
+        counted = attrs.filters.exclude("trials", "claims")
         questions = tuple(
             OutlineQuestion(
-                id=name,
-                asked=found.asked,
-                metadata=found.metadata,
+                name,
                 trials=tuple(found.trials),
-                failed=found.failed,
-                unscored=found.unscored,
                 claims=len(found.claims),
-                size=found.size,
+                **attrs.asdict(found, recurse=False, filter=counted),
             )
             for name, found in ((name, self._counts[name]) for _, name in asked)
         )

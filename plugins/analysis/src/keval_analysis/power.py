@@ -18,6 +18,7 @@ from keval.store.run import Run
 from keval_analysis.findings.effects import SURE, Arm, Effect, Family
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval_analysis.sections import Wanted, scales_of
+from keval_analysis.stats.pairs import Families
 
 if TYPE_CHECKING:
     from keval_analysis.stats.simulated_power import SimulatedRuns
@@ -63,9 +64,9 @@ class Forecast:
 
     questions: int
     trials: int
-    tokens: float | None
-    usd: float | None
-    seconds: float | None
+    tokens: float | None = None
+    usd: float | None = None
+    seconds: float | None = None
 
 
 def trials_for(plan: Plan, questions: int, repetitions: int | None = None) -> int:
@@ -77,12 +78,10 @@ def trials_for(plan: Plan, questions: int, repetitions: int | None = None) -> in
 def forecast(plan: Plan, questions: int, pilot: Pilot | None, repetitions: int | None = None) -> Forecast:
     """Return what so many questions would take at the pilot's rates."""
     trials = trials_for(plan, questions, repetitions)
-    if pilot is None:
-        return Forecast(questions, trials, None, None, None)
-    arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.trials if arm.trials}
+    arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.trials if arm.trials} if pilot else {}
     planned = [(agent.label, arm.label) for agent in plan.agents for arm in plan.arms]
-    if not all(arm in arms for arm in planned):
-        return Forecast(questions, trials, None, None, None)
+    if pilot is None or not all(arm in arms for arm in planned):
+        return Forecast(questions, trials)
     each = trials / len(planned)
     judging = [judged for judged in pilot.summary.judging if (judged.agent, judged.condition) in planned]
 
@@ -102,7 +101,7 @@ def forecast(plan: Plan, questions: int, pilot: Pilot | None, repetitions: int |
         trials=trials,
         tokens=total([(_tokens(usage), count) for usage, count in usages]),
         usd=total([(None if spender.cost.unknown else spender.cost.usd, count) for spender, count in spent]),
-        seconds=_seconds(plan, trials, pilot.manifest, pilot.summary),
+        seconds=_seconds(plan, trials, pilot),
     )
 
 
@@ -113,15 +112,15 @@ def _tokens(usage: UsageTotal) -> int | None:
     return usage.input_tokens + usage.output_tokens
 
 
-def _seconds(plan: Plan, trials: int, manifest: Manifest, pilot: Summary) -> float | None:
+def _seconds(plan: Plan, trials: int, pilot: Pilot) -> float | None:
     """Return how long so many trials take at the pilot's pace, with as many at once as are planned."""
-    done = sum(arm.trials for arm in pilot.trials)
-    if pilot.elapsed is None or not done:
+    done, elapsed = sum(arm.trials for arm in pilot.summary.trials), pilot.summary.elapsed
+    if elapsed is None or not done:
         return None
-    before = (manifest.config.get("execution") or {}).get("max_concurrent")
+    before = (pilot.manifest.config.get("execution") or {}).get("max_concurrent")
     now = plan.evaluation.execution.max_concurrent
     faster = now / before if isinstance(before, int) and before > 0 else 1.0
-    return pilot.elapsed / done * trials / faster
+    return elapsed / done * trials / faster
 
 
 @attrs.frozen
@@ -298,11 +297,10 @@ class _Families:
 
     def told(self, metric: str) -> tuple[Family, int]:
         """Return the family of a metric, and how many comparisons it has."""
-        family: Family = "all"
-        if self.primary:
-            family = "primary" if metric in self.primary else "exploratory"
-        of = [name for name in self.scorers if family == "all" or (name in self.primary) == (family == "primary")]
-        return family, self.comparisons * max(1, sum(self.scorers[name] for name in of))
+        families = Families(self.primary)
+        family = families.of(metric)
+        together = sum(count for name, count in self.scorers.items() if families.of(name) == family)
+        return family, self.comparisons * max(1, together)
 
     def alone(self, metric: str) -> int:
         """Return how many comparisons a metric has by itself."""
@@ -467,12 +465,6 @@ def _designs(plan: Plan, wanted: PowerTarget, about: MetricPower, pilot: Pilot) 
         if questions is not None:
             asked = math.ceil(questions / (about.scored or 1.0) - 1e-9)
             found.append(Design(repetitions, asked, forecast(plan, asked, pilot, repetitions)))
-    if not found:
-        return ()
-
-    def price(design: Design) -> float:
-        each = design.expense
-        return each.usd or each.tokens or each.trials
-
-    least = min(found, key=price)
+    prices = [each.expense.usd or each.expense.tokens or each.expense.trials for each in found]
+    least = found[prices.index(min(prices))] if found else None
     return tuple(attrs.evolve(design, cheapest=design is least) for design in found)

@@ -17,7 +17,7 @@ from keval_analysis.stats.observations import Observations
 from keval_analysis.stats.score_sums import Cell, Sums
 
 _Key: TypeAlias = tuple[str, str, str, str]
-"""Agent, condition, and the kind and name of a text."""
+"""Agent, condition, and the name and kind of a text."""
 
 
 @attrs.define(eq=False)
@@ -57,7 +57,7 @@ class ActivationTally:
         for text in trial.transcript.texts:
             if text.kind == "instructions" and text.way == "system prompt":
                 continue
-            key = (trial.agent, trial.condition, text.kind, text.name)
+            key = (trial.agent, trial.condition, text.name, text.kind)
             cells = {read: self._observed.cells(self._scorers.values()) for read in (True, False)}
             found = self._texts.setdefault(key, _Text(text.way, cells))
             found.trials += 1
@@ -86,15 +86,11 @@ class ActivationTally:
             for each in values
         ]
         found = []
-        for (key, text), row, ends in zip(self._texts.items(), rows, mean_intervals(rows), strict=True):
-            agent, condition, kind, name = key
+        for (arm_and_text, text), row, ends in zip(self._texts.items(), rows, mean_intervals(rows), strict=True):
             found.append(
                 Activation(
-                    agent=agent,
-                    condition=condition,
-                    text=name,
-                    kind=kind,
-                    way=text.way,
+                    *arm_and_text,
+                    text.way,
                     trials=text.trials,
                     unknown=text.unknown,
                     read=round(sum(text.read.sums)),

@@ -146,7 +146,7 @@ def judge_with_people(
     every = [one.question for one in graded for _ in one.by_judge]
     questions = np.unique(every, return_inverse=True)[1]
     kappa, reason = _kappa(people, judge)
-    ends = kappa_interval(people, judge, questions)
+    ends = kappa_interval(people, judge, questions) or (None, None)
     above = np.bincount(questions, judge - people) / np.bincount(questions)
     bias = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
     given = {*people.tolist(), *judge.tolist()}
@@ -163,8 +163,8 @@ def judge_with_people(
         pairs=len(people),
         kappa=kappa,
         reason=reason,
-        ci_low=ends[0] if ends else None,
-        ci_high=ends[1] if ends else None,
+        ci_low=ends[0],
+        ci_high=ends[1],
         alpha=ordinal_alpha(np.stack([people, judge])),
         same=float(np.mean(people == judge)),
         near=float(np.mean(np.abs(people - judge) <= 1)),

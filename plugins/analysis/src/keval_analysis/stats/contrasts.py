@@ -15,7 +15,12 @@ _Changes = dict[str, list[Mapping[str, Any]]]
 
 def ablated(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
     """Return the conditions that `ablate` made: by the condition that they are of, and the part that is left out."""
-    found = manifest.config.get("ablated")
+    return section_of(manifest.config, "ablated")
+
+
+def section_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a section of a config, or of a section; an empty one if it is none."""
+    found = config.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
@@ -57,9 +62,8 @@ def _nearest(manifest: Manifest, label: str, made: Collection[str]) -> Iterator[
 
 def _rest(manifest: Manifest, label: str) -> dict[str, Any]:
     """Return what the config says of a condition besides its contexts."""
-    written = manifest.config.get("conditions")
-    found = written.get(label) if isinstance(written, Mapping) else None
-    return {key: value for key, value in (found or {}).items() if key not in ("contexts", "mcp_servers")}
+    found = section_of(section_of(manifest.config, "conditions"), label)
+    return {key: value for key, value in found.items() if key not in ("contexts", "mcp_servers")}
 
 
 @attrs.frozen
@@ -83,12 +87,8 @@ def _changeable(manifest: Manifest, entry: ConditionEntry) -> dict[str, _Changea
 
 def _source(manifest: Manifest, label: str) -> str:
     """Return the label of the context that a context derives from in the end; its own, if from none."""
-    written = manifest.config.get("contexts")
-    seen = {label}
-    while isinstance(written, Mapping) and isinstance(entry := written.get(label), Mapping):
-        base = entry.get("from")
-        if not isinstance(base, str) or base in seen:
-            break
+    written, seen = section_of(manifest.config, "contexts"), {label}
+    while isinstance(base := section_of(written, label).get("from"), str) and base not in seen:
         seen.add(label := base)
     return label
 

@@ -147,10 +147,10 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled) -> Corrected:
             (np.bincount(ours, left, len(numbers)) - np.bincount(theirs, right, len(numbers)))[known] / weights
             for left, right in ((arm.people, against.people), (arm.judge, against.judge))
         )
-        tuning = _slope([(people, judge, weights)])
+        tuning = slope([(people, judge, weights)])
         parts = [(people - tuning * judge, None)]
     else:
-        tuning = _slope([(each.people, each.judge, np.ones(len(each.people))) for each in (arm, against)])
+        tuning = slope([(each.people, each.judge, np.ones(len(each.people))) for each in (arm, against)])
         parts = [(arm.people - tuning * arm.judge, ours), (tuning * against.judge - against.people, theirs)]
     mean = float(np.mean(judged.differences))
     adds = np.bincount(of_judge, tuning * (judged.differences - mean) / len(of_judge), len(numbers))
@@ -183,7 +183,7 @@ def bias_difference(arm: Labelled, against: Labelled, span: float) -> Corrected:
     return corrected(Judged(np.zeros(1), arm.units[:1], span), above, below)
 
 
-def _slope(groups: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
+def slope(groups: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
     """Return by how much people's level rises with the judge's within groups of weighted levels, from 0 to 1.
 
     It is 0 for a judge that always answers alike, whose levels tell nothing.

@@ -368,10 +368,9 @@ class Findings:
         cell = self._observed[arm].cells[entry.scorer]
         found = values.estimate
         return ArmScore(
-            agent=arm.agent,
-            condition=arm.condition,
-            metric=entry.metric,
-            judge=entry.judge,
+            arm.agent,
+            arm.condition,
+            *entry.scorer,
             n=found.n,
             mean=found.mean,
             stderr=found.stderr,

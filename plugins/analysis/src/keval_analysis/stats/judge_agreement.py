@@ -55,13 +55,10 @@ class JudgeAgreement:
     def _agreement(self, metric: str, rows: dict[str, Row]) -> Agreement:
         from keval_analysis.stats.agreement import pair_kappa, panel_alpha  # NumPy takes a tenth of a second to import
 
-        n, alpha, reason = panel_alpha(list(rows.values()), self._repetitions)
         return Agreement(
-            metric=metric,
-            judges=tuple(rows),
-            n=n,
-            alpha=alpha,
-            reason=reason,
+            metric,
+            tuple(rows),
+            *panel_alpha(list(rows.values()), self._repetitions),
             pairs=tuple(
                 JudgePair((first, second), *pair_kappa(rows[first], rows[second], self._repetitions))
                 for first, second in combinations(rows, 2)

@@ -70,15 +70,8 @@ class JudgeLabels:
             sides = [self.counted.get(name, []) for name in names]
             if not any(sides) and not left_out:
                 continue
-            whose = CorrectedEffect(
-                metric=self.entry.metric,
-                judge=self.entry.judge or "",
-                agent=arm.agent,
-                condition=arm.condition,
-                against=against,
-                kind=kind,
-                labels=sum(map(len, sides)),
-            )
+            labels, judge = sum(map(len, sides)), self.entry.judge or ""
+            whose = CorrectedEffect(self.entry.metric, judge, arm.agent, arm.condition, against, kind, labels)
             whose = self._corrected(whose, sides, findings)
             if whose.reason is not None and left_out:
                 told = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))

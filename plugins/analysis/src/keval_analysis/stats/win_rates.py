@@ -56,8 +56,7 @@ class Preferences:
                 continue
             found = arm if effect is None else effect
             yield WinRate(
-                metric=arm.metric,
-                judge=arm.judge,
+                *arm.scorer,
                 agent=arm.agent,
                 condition=arm.condition,
                 against=self._against[arm.scorer],

@@ -97,7 +97,9 @@ def command(
 
 def _summary(run: Run, gate_flags: GateFlags, output_dir: Path, *, outlined: bool) -> tuple[Summary, Outline | None]:
     """Summarise a run, and decide its gates and those of flags. Raises ConfigError and RunError."""
-    flags, problems = read_gates(((text, f"--fail-under {text}") for text in gate_flags.gates), Names.of(run.manifest))
+    flags, problems = read_gates(
+        ((text, f"--fail-under {text}") for text in gate_flags.fail_under), Names.of(run.manifest)
+    )
     if problems:
         raise ConfigError(problems)
     regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck()

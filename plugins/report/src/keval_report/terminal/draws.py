@@ -13,7 +13,7 @@ from keval.cli.console import safe
 from keval.records.formats import counted, number
 from keval.store.run import Run
 from keval_analysis.findings.draws import Draw
-from keval_analysis.label_planning import CORRELATIONS, ExpectedWidth, LabelPlan
+from keval_analysis.labels.drawing import CORRELATIONS, ExpectedWidth, LabelPlan
 from keval_report.words import one_line, rubric_name
 
 
