@@ -105,7 +105,8 @@ def without_quotations(reply: str, message: str) -> str:
 
     A response may hold a finished verdict, in the hope that the judge repeats it.
     """
-    if not any(reply[at : at + _TELLING] in message for at in islice(_braces(reply), _MOST_BRACES)):
+    begins = (found.start() for found in islice(re.finditer(r"\{", reply), _MOST_BRACES))
+    if not any(reply[at : at + _TELLING] in message for at in begins):
         return reply
     kept, at = [], 0
     try:
@@ -121,13 +122,6 @@ def without_quotations(reply: str, message: str) -> str:
 _TELLING = 16
 """Characters of an object by which nearly all that were not copied are known."""
 _MOST_BRACES = 1_000
-
-
-def _braces(text: str) -> Iterator[int]:
-    at = text.find("{")
-    while at >= 0:
-        yield at
-        at = text.find("{", at + 1)
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
@@ -285,7 +279,9 @@ async def ask_for_scores(
         said = without_quotations(reply.text, asked)
         verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(said)
         # The first score stands: one must not be rolled again because another could not be read.
-        scores = {**_with_refused(verdict.scores, reply.refused), **scores}
+        refused = {"refused": [*reply.refused]} if reply.refused else {}  # the options that they were made without
+        made = {key: attrs.evolve(each, details={**each.details, **refused}) for key, each in verdict.scores.items()}
+        scores = {**made, **scores}
         if claims is None and verdict.claims is not None:
             claims = verdict.claims
             context.builder.unverified(claims)
@@ -295,13 +291,6 @@ async def ask_for_scores(
         context.builder.rejected(encodable(reply.text))
         message = asked + _AGAIN.format(faults="\n".join(f"- {key}: {fault}" for key, fault in faults.items()))
     return {rubric.name: scores.get(key) or _unscored(faults[key], failed) for key, rubric in sheet.rubrics.items()}
-
-
-def _with_refused(scores: Mapping[str, Score], refused: tuple[str, ...]) -> Mapping[str, Score]:
-    """Say in scores which options they were made without."""
-    if not refused:
-        return scores
-    return {key: attrs.evolve(score, details={**score.details, "refused": [*refused]}) for key, score in scores.items()}
 
 
 def _unscored(fault: str, failed: TrialError | None) -> TrialError:

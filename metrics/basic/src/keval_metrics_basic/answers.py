@@ -173,7 +173,9 @@ class Regex:
             return no_reference(trial.sample, self.reference, "a pattern or a list of patterns", "`pattern`")
         for pattern in patterns:
             try:
-                found = self._match(pattern, trial.output)
+                compiled = _compiled(pattern, self.ignore_case)
+                match = compiled.fullmatch if self.full_match else compiled.search
+                found = match(trial.output, timeout=self.timeout)
             except _PatternError as error:
                 return Score(None, f"{self.reference} of the sample is no pattern: {error}", details=_evidence(pattern))
             except (TimeoutError, MemoryError):
@@ -186,11 +188,6 @@ class Regex:
         what = f"'{excerpt(patterns[0])}'" if len(patterns) == 1 else f"none of {len(patterns)} patterns"
         reason = f"{what} {'does not match' if len(patterns) == 1 else 'matches'} '{excerpt(trial.output)}'"
         return Score(1.0 if self.absent else 0.0, reason, details=_evidence(patterns[0]))
-
-    def _match(self, pattern: str, text: str) -> regex.Match[str] | None:
-        compiled = _compiled(pattern, self.ignore_case)
-        match = compiled.fullmatch if self.full_match else compiled.search
-        return match(text, timeout=self.timeout)
 
 
 @lru_cache(maxsize=256)

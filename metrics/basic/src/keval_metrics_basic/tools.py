@@ -91,13 +91,7 @@ def expected_of(tools: Tools | None, sample: Sample, reference: str) -> tuple[Ex
     if tools is not None:
         return read_calls(tools)
     value = value_at(sample, reference)
-    return None if value is None else calls_at(value)
-
-
-def calls_at(value: Any) -> tuple[ExpectedCall, ...] | None:
-    """Read expected calls out of a sample: one or a list; `None` when the value is something else."""
-    items = value if isinstance(value, list | tuple) else [value]
-    expected = [_call(item) for item in items]
+    expected = [_call(item) for item in (value if isinstance(value, list | tuple) else [value])]
     return None if None in expected else tuple(call for call in expected if call)
 
 

@@ -177,13 +177,10 @@ class Monitor:
             self._look()
 
     def _is_complete(self, name: str) -> bool:
-        of_sample = self._open.get(name, {})
-        return all(key.id in of_sample and self._is_scored(of_sample[key.id]) for key in self.plan.trials_of([name]))
-
-    def _is_scored(self, scored: _Scored) -> bool:
-        trial = scored.trial
-        looked_at = trial.failure is None and (trial.agent, trial.condition) in self._arms
-        return not looked_at or len(scored.lines) >= self._scorer.repetitions
+        wanted = [self._open.get(name, {}).get(key.id) for key in self.plan.trials_of([name])]
+        answered = [each for each in wanted if each is not None and each.trial.failure is None]
+        looked_at = [each for each in answered if (each.trial.agent, each.trial.condition) in self._arms]
+        return all(wanted) and all(len(each.lines) >= self._scorer.repetitions for each in looked_at)
 
     def _look(self) -> None:
         """End the run if the effect is decided by now, or its interval narrow enough."""

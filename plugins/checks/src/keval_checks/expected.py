@@ -77,8 +77,14 @@ class Expected:
         for part in self.not_contains:
             if (at := text.find(part)) >= 0:
                 return f"contains {shown(part)}: {shown(text[max(at - 40, 0) :])}"
-        if self.pattern is not None and not _is_found(self.pattern, text, seconds):
-            return f"has nothing that matches {shown(self.pattern.pattern)}: {shown(text)}"
+        if self.pattern is not None:
+            told = shown(self.pattern.pattern)
+            try:
+                if self.pattern.search(text, timeout=seconds) is None:
+                    return f"has nothing that matches {told}: {shown(text)}"
+            except (TimeoutError, MemoryError) as error:
+                remedy = "make its repeats possessive or bounded"
+                raise cannot_run(f"the pattern {told} was not done in {seconds:g} s; {remedy}", "timeout") from error
         if self.schema is None:
             return None
         if value is _ABSENT:
@@ -87,15 +93,6 @@ class Expected:
             except (ValueError, RecursionError) as error:
                 return f"is no JSON ({error}): {shown(text)}"
         return _misfit(self.schema, value, seconds)
-
-
-def _is_found(pattern: regex.Pattern[str], text: str, seconds: float) -> bool:
-    try:
-        return pattern.search(text, timeout=seconds) is not None
-    except (TimeoutError, MemoryError) as error:
-        remedy = "make its repeats possessive or bounded"
-        problem = f"the pattern {shown(pattern.pattern)} was not done in {seconds:g} s; {remedy}"
-        raise cannot_run(problem, "timeout") from error
 
 
 def _read_schema(given: Schema) -> Mapping[str, Any]:

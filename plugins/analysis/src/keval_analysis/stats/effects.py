@@ -391,20 +391,18 @@ def _with_neutral(arm: ArmValues) -> ArmValues:
 
 def _observed(*arms: ArmValues) -> tuple[IntArray, list[Observed]]:
     """Return all samples that any of the arms has a score for or lost one of, and what is known of the arms on them."""
-    scored = {sample for arm in arms for sample in arm.values.samples}
+    known = {sample for arm in arms for sample in arm.values.samples}
     lost = [
-        arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in scored}) for arm in arms
+        arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in known}) for arm in arms
     ]
-    samples = np.array(sorted(scored.union(*lost)), np.int64)
-    return samples, [_observed_on(arm, counts, samples) for arm, counts in zip(arms, lost, strict=True)]
-
-
-def _observed_on(arm: ArmValues, lost: Counter[int], samples: IntArray) -> Observed:
-    at = np.searchsorted(samples, arm.values.samples)
-    sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
-    scored[at] = arm.values.counts
-    sums[at] = np.asarray(arm.values.means) * scored[at]
-    return Observed(sums, scored, np.array([lost[sample] for sample in samples.tolist()], np.int64))
+    samples, found = np.array(sorted(known.union(*lost)), np.int64), []
+    for arm, lost_here in zip(arms, lost, strict=True):
+        at = np.searchsorted(samples, arm.values.samples)
+        sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
+        scored[at] = arm.values.counts
+        sums[at] = np.asarray(arm.values.means) * scored[at]
+        found.append(Observed(sums, scored, np.array([lost_here[sample] for sample in samples.tolist()], np.int64)))
+    return samples, found
 
 
 def _mean_on(values: SampleValues, samples: IntArray) -> float | None:

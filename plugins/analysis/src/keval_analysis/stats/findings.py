@@ -102,14 +102,9 @@ class Findings:
         if (arm, scorer) not in self._values:
             observed = self._observed[arm]
             cell = observed.cells[scorer]
-            found = ArmValues(
-                arm,
-                cell.values(),
-                cell.lost() + observed.failed,
-                cell.without_value(),
-                cell.left_out(),
-                observed.compliant[scorer].values() if observed.compliant else None,
-            )
+            lost, without, neutral = cell.without_value()
+            compliant = observed.compliant[scorer].values() if observed.compliant else None
+            found = ArmValues(arm, cell.values(), lost + observed.failed, without, neutral, compliant)
             self._values[arm, scorer] = self._with_worst(found, observed.failed, scorer)
         return self._values[arm, scorer]
 

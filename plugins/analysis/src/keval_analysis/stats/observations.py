@@ -142,7 +142,12 @@ class Observations:
         if trial.complied is False:
             self._not_compliant.add(trial.id)
         if self._cluster_key is not None:
-            self._add_to_cluster(sample, trial.sample.metadata.get(self._cluster_key))
+            # A sample without a source is a source of its own.
+            while len(self._clusters) <= sample:
+                self._clusters.append(-1 - len(self._clusters))
+            if (source := trial.sample.metadata.get(self._cluster_key)) is not None:
+                number = self._cluster_numbers.setdefault(str(source), len(self._cluster_numbers))
+                self._clusters[sample] = number
 
     def add_score(self, line: ScoreLine) -> bool:
         """Add a score, and return whether it counts."""
@@ -170,10 +175,3 @@ class Observations:
     def number(self, sample: str) -> int:
         """Return the number of a sample by its id."""
         return self._numbers.setdefault(sample, len(self._numbers))
-
-    def _add_to_cluster(self, sample: int, source: object) -> None:
-        """Note which source a sample is from; one without is a source of its own."""
-        while len(self._clusters) <= sample:
-            self._clusters.append(-1 - len(self._clusters))
-        if source is not None:
-            self._clusters[sample] = self._cluster_numbers.setdefault(str(source), len(self._cluster_numbers))

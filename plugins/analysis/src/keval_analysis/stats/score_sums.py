@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import add, mul, truediv
 from sys import intern
@@ -202,17 +202,13 @@ class Cell:
             self._sample_of.append(sample)
         self._gradings.add(trial, value)
 
-    def lost(self) -> Counter[int]:
-        """Return by sample how many trials were answered and have no value, because the scorer failed."""
-        return self._lost.without(self._trials or ())
+    def without_value(self) -> Iterator[Counter[int]]:
+        """Yield three counts of answered trials without a value, by sample.
 
-    def without_value(self) -> Counter[int]:
-        """Return by sample how many trials were answered and have no value, though the scorer did not fail."""
-        return self._without.without(self._trials or ())
-
-    def left_out(self) -> Counter[int]:
-        """Return by sample how many trials have no value because there was nothing to judge."""
-        return self._left_out.without(self._trials or ())
+        They are of those that lack it because the scorer failed, of those for which it did not fail, and of those in
+        which there was nothing to judge.
+        """
+        return (each.without(self._trials or ()) for each in (self._lost, self._without, self._left_out))
 
     def values(self) -> SampleValues:
         """Return what was found, by sample."""

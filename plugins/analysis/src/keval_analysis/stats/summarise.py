@@ -41,14 +41,6 @@ def summarise(
     return summariser.summary()
 
 
-def _review_tally(manifest: Manifest, labels: Labels) -> ReviewTally | None:
-    if not labels:
-        return None
-    from keval_analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
-
-    return ReviewTally(manifest, labels)
-
-
 def _live_models(entries: Mapping[str, AgentEntry | JudgeEntry]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the models of agents or judges that are not simulated, by label."""
     return [(label, (each.model,)) for label, each in entries.items() if each.model and not each.simulated]
@@ -102,7 +94,11 @@ class Summariser:
         self._agreement = JudgeAgreement(manifest.scorers)
         self._preferences = Preferences(compared_with(manifest))
         self._last: tuple[str, str, Judgement] | None = None
-        self._reviews = _review_tally(manifest, labels)
+        self._reviews: ReviewTally | None = None
+        if labels:
+            from keval_analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
+
+            self._reviews = ReviewTally(manifest, labels)
         self._activation: ActivationTally | None = None
 
     def add_trial(self, trial: Trial) -> None:
