@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Arm, Effect
 from keval_analysis.findings.summary import (
     ArmScore,
     ArmTrials,
     Compliance,
+    Cost,
     GateResult,
     GivenUp,
     JudgingTotal,

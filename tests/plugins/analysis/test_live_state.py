@@ -12,8 +12,7 @@ import pytest
 
 from keval import open_run
 from keval.store.run import list_runs
-from keval_analysis.follow import read_live, watch
-from keval_analysis.live_state import ErrorCount, LiveState
+from keval_analysis.live_state import ErrorCount, LiveState, read_live, watch
 from tests.conftest import Project
 
 T = TypeVar("T")

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from keval.store.run import list_runs
-from keval_analysis.follow import read_live, watch
-from keval_analysis.live_state import LiveState
+from keval_analysis.live_state import LiveState, read_live, watch
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
 from tests.end_to_end.test_resume import Model

@@ -15,7 +15,6 @@ from rich.console import Console
 from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX
 from keval.records.manifest import JudgeEntry
 from keval.records.scores import Scale
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import (
     AgentProperty,
     Arm,
@@ -32,6 +31,7 @@ from keval_analysis.findings.effects import (
 from keval_analysis.findings.summary import (
     ArmScore,
     ArmTrials,
+    Cost,
     GateResult,
     GivenUp,
     JudgingTotal,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from keval.records.models import dollars
-from keval_analysis.findings.cost import Cost
-from keval_analysis.findings.summary import ArmTrials, GivenUp, JudgingTotal, Summary, UsageTotal
+from keval_analysis.findings.summary import ArmTrials, Cost, GivenUp, JudgingTotal, Summary, UsageTotal
 from keval_report.totals import total_lines
 
 

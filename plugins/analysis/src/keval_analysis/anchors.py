@@ -14,14 +14,8 @@ from keval.errors import RunError
 from keval.records.manifest import Manifest, ScorerEntry, is_current
 from keval.store.lock import fetch_run
 from keval.store.run import Run, list_runs
-from keval_analysis.findings.anchors import AnchorFindings, JudgeDrift
-from keval_analysis.labels.anchors import (
-    anchor_digest,
-    anchor_level,
-    anchor_scores_file,
-    read_anchor_scores,
-    read_kept_anchors,
-)
+from keval_analysis.findings.anchors import ANCHOR_SCORES, AnchorFindings, JudgeDrift
+from keval_analysis.labels.anchors import anchor_digest, anchor_level, read_anchor_scores, read_kept_anchors
 from keval_analysis.stats.paired import Differences, paired_effects
 
 _EARLIER = 100
@@ -34,7 +28,7 @@ def anchor_findings(run: Run) -> tuple[AnchorFindings, ...]:
     The earlier run is the latest finished one of the same evaluation beside it in which the same model, as the same
     judge, graded anchors by the same rubric. Raises RunError.
     """
-    if not anchor_scores_file(run.path).exists():
+    if not (run.path / ANCHOR_SCORES).exists():
         return ()
     here, earlier, rubrics = _Anchored(run), _Earlier(run), run.manifest.rubrics
     graded = (each for each in run.manifest.scorers if each.rubric and rubrics[each.rubric].kind != "preference")
@@ -73,7 +67,7 @@ class _Earlier:
         yield from self._read
         for run in self._left:
             fetch_run(run.path)
-            if not anchor_scores_file(run.path).exists() or run.is_locked:
+            if not (run.path / ANCHOR_SCORES).exists() or run.is_locked:
                 continue
             with suppress(RunError):  # what is damaged is told where that run is read for its own sake
                 if run.manifest.replay is None and run.manifest.evaluation == self._evaluation:

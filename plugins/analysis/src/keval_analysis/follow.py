@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,29 +9,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
-import orjson
 
 from keval.errors import RunError
-from keval.files import open_added, open_kept, read_kept, undamaged
+from keval.files import open_kept, undamaged
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
-from keval.store.lock import fetch_run
 from keval.store.run import Run
-from keval.store.serialization import from_plain, read_score
+from keval.store.serialization import read_score
 from keval_analysis.failure_tally import FailureTally
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import OfArm
-from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
-from keval_analysis.live_state import (
-    LIVE_FILE,
-    WATCHED_FILE,
-    ErrorCount,
-    LiveState,
-    error_counts,
-    refusal_kind,
-    remove_live_files,
-)
+from keval_analysis.findings.summary import ArmTrials, Cost, JudgingTotal, Summary
+from keval_analysis.live_state import ErrorCount, error_counts, refusal_kind
 from keval_analysis.stats.observations import numbered
 from keval_analysis.stats.summarise import Summariser
 
@@ -238,6 +226,7 @@ class Reading:
         """Return how far the run has come, at a rate of so many trials per second."""
         manifest, counts = self.manifest, self._counts
         trials, judging = self._summariser.trials(), self._summariser.judging()
+        spent: list[ArmTrials | JudgingTotal] = [*trials, *judging]
         arms = [_arm(manifest, total, counts) for total in trials]
         finished = sum(arm.finished for arm in arms)
         return RunProgress(
@@ -252,7 +241,7 @@ class Reading:
             unscored=error_counts(counts.unscored),
             rate=rate,
             seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
-            cost=sum((each.cost for each in (*trials, *judging)), start=Cost()),
+            cost=sum((each.cost for each in spent), start=Cost()),
             expected_usd=_expected_usd(manifest, zip(arms, trials, strict=True), judging, counts),
         )
 
@@ -425,31 +414,3 @@ class Follower:
     def _forget(self) -> None:
         self._reading = None
         self._finished.clear()
-
-
-def watch(run: Run) -> bool:
-    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
-
-    Where the run's directory cannot be written to, the run does not hear of it. One that is mirrored is brought here.
-    """
-    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
-        os.close(open_added(run.path / WATCHED_FILE))
-        os.utime(run.path / WATCHED_FILE)
-    fetch_run(run.path)
-    if run.is_locked:
-        return True
-    with suppress(OSError):
-        remove_live_files(run.path)  # it has just ended, or was killed
-    return False
-
-
-def read_live(run: Run) -> LiveState | None:
-    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
-    path = run.path / LIVE_FILE
-    try:
-        told = orjson.loads(read_kept(path))
-    except FileNotFoundError:
-        return None
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from error
-    return from_plain(LiveState, told, path)

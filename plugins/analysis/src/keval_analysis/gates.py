@@ -15,9 +15,8 @@ from keval.records.scores import Scale, Scorer
 from keval.store.run import Run
 from keval_analysis.expectations import ExpectationCheck
 from keval_analysis.findings.anchors import ANCHOR_SCORES, JudgeDrift
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import SURE, Effect, allowed_drop
-from keval_analysis.findings.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
+from keval_analysis.findings.summary import ArmScore, ArmTrials, Cost, GateResult, GateVerdict, Summary, UsageTotal
 from keval_analysis.gate_language import DRIFT, SHARES, Function, Gate, Names, Operator, parse
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ nothing. Neither file is a part of the run; it removes both when it ends.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import warnings
 from collections import Counter
@@ -16,14 +17,19 @@ from pathlib import Path
 from typing import Literal
 
 import attrs
+import orjson
 
+from keval.errors import RunError
+from keval.files import open_added, read_kept
 from keval.records.manifest import WorkerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial, TrialKey
 from keval.redaction import Redactor
 from keval.seams.hooks import Hooks, hookimpl
 from keval.seams.live_events import EventKind, LiveEvent
-from keval.store.serialization import dump
+from keval.store.lock import fetch_run
+from keval.store.run import Run
+from keval.store.serialization import dump, from_plain
 from keval_analysis.failure_tally import FailureTally
 
 LIVE_FILE = "live.json"
@@ -126,6 +132,34 @@ _EVERY = 1.0
 """Seconds between two looks at whether anybody looks, and between two tellings."""
 _LOOKING = 6.0
 """Seconds for which one is taken to look after touching `.watched`, which is done about every 2 s."""
+
+
+def watch(run: Run) -> bool:
+    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
+
+    Where the run's directory cannot be written to, the run does not hear of it. One that is mirrored is brought here.
+    """
+    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
+        os.close(open_added(run.path / WATCHED_FILE))
+        os.utime(run.path / WATCHED_FILE)
+    fetch_run(run.path)
+    if run.is_locked:
+        return True
+    with suppress(OSError):
+        remove_live_files(run.path)  # it has just ended, or was killed
+    return False
+
+
+def read_live(run: Run) -> LiveState | None:
+    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
+    path = run.path / LIVE_FILE
+    try:
+        told = orjson.loads(read_kept(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    return from_plain(LiveState, told, path)
 
 
 @attrs.define(eq=False)

@@ -40,7 +40,7 @@ from keval.seams.hooks import Hooks
 from keval.seams.interfaces import DeclaresVolatile
 from keval.store.run import Run
 from keval.store.writer import RunWriter
-from keval_analysis.labels.anchors import anchors_file
+from keval_analysis.findings.anchors import ANCHORS
 from keval_replay.cassette import AttemptCassette, Player
 from keval_replay.frames import FrameKey
 from keval_replay.recorded_times import with_recorded_times
@@ -99,8 +99,8 @@ async def _freeze(start: RunStart, writer: RunWriter, replay: Replay, plan: Plan
 
     Returns those of the latter that hold a secret, by id.
     """
-    if (kept := anchors_file(replay.recording.run.path)).exists():
-        with replacing(anchors_file(writer.path)) as file:
+    if (kept := replay.recording.run.path / ANCHORS).exists():
+        with replacing(writer.path / ANCHORS) as file:
             file.write(read_kept(kept))
     with writer.freezing(start.redact) as write:
         renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])

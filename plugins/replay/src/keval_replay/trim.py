@@ -21,11 +21,11 @@ from keval.store.run import Run
 from keval.store.serialization import read_sample, read_score, to_json
 from keval.store.writer import RunWriter
 from keval_analysis.expectations import ExpectationCheck
-from keval_analysis.findings.anchors import ANCHOR_SCORES
+from keval_analysis.findings.anchors import ANCHOR_SCORES, ANCHORS
 from keval_analysis.findings.draws import read_draw
 from keval_analysis.findings.reviews import read_review
 from keval_analysis.gates import with_gates
-from keval_analysis.labels.anchors import anchors_file, is_anchor, read_anchor
+from keval_analysis.labels.anchors import is_anchor, read_anchor
 from keval_analysis.seal import SealCheck, sealed
 from keval_replay.frames import FrameFile, FrameKey, Frames, traffic_file
 
@@ -102,7 +102,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
         _copy_lines(run, writer, "reviews.jsonl", read_review, lambda review: review.trial in trials)
     if (run.path / "draws.jsonl").exists():
         _copy_lines(run, writer, "draws.jsonl", read_draw, lambda draw: trials >= {each.trial for each in draw.answers})
-    if (anchors := anchors_file(run.path)).exists():
+    if (anchors := run.path / ANCHORS).exists():
         _copy_lines(run, writer, anchors.name, read_anchor, lambda _: True)
     if (run.path / ANCHOR_SCORES).exists():
         _copy_lines(run, writer, ANCHOR_SCORES, read_score, lambda _: True)

@@ -15,9 +15,8 @@ from keval.cli.console import safe
 from keval.records.formats import counted, number, percent, time_span
 from keval.records.models import dollars
 from keval.records.transcript import ContentKind
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.formats import token_count
-from keval_analysis.findings.summary import ArmScore, ArmTrials, JudgingTotal, Summary
+from keval_analysis.findings.summary import ArmScore, ArmTrials, Cost, JudgingTotal, Summary
 from keval_report.server_starts import start_total
 from keval_report.words import flowed, joined, run_name, run_place
 

@@ -16,8 +16,8 @@ import orjson
 from starlette.responses import StreamingResponse
 
 from keval import Run, RunError, Summary
-from keval_analysis.follow import Follower, RunProgress, read_live, watch
-from keval_analysis.live_state import LiveState
+from keval_analysis.follow import Follower, RunProgress
+from keval_analysis.live_state import LiveState, read_live, watch
 
 _SILENCE = 15.0
 """Seconds after which a comment is sent: only so is a browser that went away noticed."""

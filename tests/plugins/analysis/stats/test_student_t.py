@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import special
 
-from keval_analysis.stats.student_t import reach_of_t
+from keval_analysis.stats.intervals import reach_of_t
 
 DEGREES = [1, 1.0001, 1.3, 2, 2.5, 3, 4.999, 5, 9.7, 14, 29, 99, 1e3, 9_999, 1e5]
 

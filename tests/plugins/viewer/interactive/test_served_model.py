@@ -13,7 +13,7 @@ from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.plugin import ConfigError, StructuredRequest, TrialError
 from keval.redaction import Redactor
-from keval_analysis.findings.cost import Cost
+from keval_analysis.findings.summary import Cost
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve

@@ -6,8 +6,9 @@ import attrs
 
 from keval.records.scores import Scored
 
+ANCHORS = "anchors.jsonl"
 ANCHOR_SCORES = "anchor_scores.jsonl"
-"""The file of a run with what judges gave to its anchors; missing if it has none."""
+"""The files of a run with its anchors, and with what judges gave to them; missing if it has none."""
 
 
 @attrs.frozen

@@ -12,9 +12,8 @@ from keval.records.manifest import Manifest
 from keval.store.run import Run
 from keval.store.serialization import dump
 from keval_analysis.composition import parts_of
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Effect
-from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary
+from keval_analysis.findings.summary import ArmTrials, Cost, JudgingTotal, Summary
 from keval_analysis.stats.contrasts import ablated
 
 Row: TypeAlias = Mapping[str, Any]

@@ -12,9 +12,8 @@ import attrs
 
 from keval.records.scores import Scale, Scored
 from keval_analysis.composition import PartChange, changed_parts
-from keval_analysis.findings.cost import Cost
 from keval_analysis.findings.effects import Arm, OfArm, Verdict
-from keval_analysis.findings.summary import ScorerScale
+from keval_analysis.findings.summary import Cost, ScorerScale
 from keval_analysis.scorer_names import named_scorers
 
 Step: TypeAlias = Literal["higher", "lower"]

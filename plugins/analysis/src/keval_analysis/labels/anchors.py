@@ -19,7 +19,7 @@ from keval.records.scores import Rubric, ScoreLine
 from keval.records.transcript import Message, Transcript
 from keval.records.trial import Sample, Trial
 from keval.store.serialization import dump, read_sample, read_score
-from keval_analysis.findings.anchors import ANCHOR_SCORES
+from keval_analysis.findings.anchors import ANCHOR_SCORES, ANCHORS
 
 _PREFIX = "/anchor/"
 """With which the id of no trial of a run begins, as the label of an agent stands first there."""
@@ -105,19 +105,9 @@ def anchor_level(anchor: Sample, rubric: str) -> float | None:
     return None if level is None else float(level)
 
 
-def anchors_file(folder: Path) -> Path:
-    """Return where the anchors of a run are, by its folder; the file is missing if it has none."""
-    return folder / "anchors.jsonl"
-
-
-def anchor_scores_file(folder: Path) -> Path:
-    """Return where the scores are that judges gave the anchors of a run."""
-    return folder / ANCHOR_SCORES
-
-
 def read_kept_anchors(folder: Path) -> list[Sample]:
     """Read the anchors of a run. Raises RunError."""
-    return [*read_lines(anchors_file(folder), read_anchor)]
+    return [*read_lines(folder / ANCHORS, read_anchor)]
 
 
 def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
@@ -125,7 +115,7 @@ def read_anchor_scores(folder: Path, trial: str = "") -> list[ScoreLine]:
 
     Raises RunError.
     """
-    every = read_lines(anchor_scores_file(folder), read_score)
+    every = read_lines(folder / ANCHOR_SCORES, read_score)
     lines = (line for line in every if trial in ("", line.trial))
     return [
         *{(line.sample, line.scorer, line.judgement and line.judgement.repetition): line for line in lines}.values()

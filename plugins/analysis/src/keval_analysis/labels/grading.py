@@ -17,14 +17,8 @@ from keval.score.backlog import Backlog
 from keval.score.scoring import ScoredTrial
 from keval.seams.interfaces import ComparingJudge
 from keval.store.serialization import read_score, sample_line, score_line
-from keval_analysis.labels.anchors import (
-    anchor_scores_file,
-    anchor_trial,
-    anchors_file,
-    read_anchor_scores,
-    read_anchors,
-    read_kept_anchors,
-)
+from keval_analysis.findings.anchors import ANCHOR_SCORES, ANCHORS
+from keval_analysis.labels.anchors import anchor_trial, read_anchor_scores, read_anchors, read_kept_anchors
 
 
 async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
@@ -33,11 +27,11 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
     A run keeps the anchors that its first plan has. Raises RunError.
     """
     folder = run.writer.path
-    if not anchors_file(folder).exists():
+    if not (folder / ANCHORS).exists():
         if not isinstance(run.plan, Plan) or not run.plan.scorers.judges or run.manifest.replay is not None:
             return
         anchors = read_anchors(path, run.plan.evaluation, run.plan.scorers)[0]
-        with replacing(anchors_file(folder)) as file:
+        with replacing(folder / ANCHORS) as file:
             file.writelines(line + b"\n" for line in run.redact.lines([*map(sample_line, anchors)]))
     kept = [line for line in read_anchor_scores(folder) if _stays(run, line, missing=missing)]
     made = {(line.trial, *line.scorer, line.judgement.repetition) for line in kept if line.judgement}
@@ -48,7 +42,7 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
             return False
         return repetition <= run.spec.repetitions.get((metric, judge), 0)
 
-    path = anchor_scores_file(folder)
+    path = folder / ANCHOR_SCORES
     with replacing(path) as earlier:
         earlier.writelines(score_line(line) + b"\n" for line in kept)
     with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as added:

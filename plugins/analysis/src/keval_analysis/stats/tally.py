@@ -12,8 +12,7 @@ from keval.records.scores import Judgement
 from keval.records.transcript import ContentKind, ToolCall
 from keval.records.trial import Trial
 from keval_analysis.failure_tally import FailureTally
-from keval_analysis.findings.cost import Cost
-from keval_analysis.findings.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, ToolUse, UsageTotal
+from keval_analysis.findings.summary import ArmTrials, Compliance, Cost, GivenUp, JudgingTotal, ToolUse, UsageTotal
 from keval_analysis.stats.cost_effectiveness import Expenses
 from keval_analysis.stats.intervals import quantile
 

@@ -30,7 +30,7 @@ from keval.seams.hooks import Hooks
 from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.replies import RepliesInJson, StructuredRequest
 from keval.seams.use_meter import RunBudget, Unbounded
-from keval_analysis.findings.cost import Cost
+from keval_analysis.findings.summary import Cost
 
 _LABEL = "model"
 
