@@ -80,7 +80,7 @@ def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None
     """
     from keval_analysis.stats.effects import changed, effects_of  # NumPy takes a tenth of a second to import
 
-    paired = _paired_agents(run, against) if agents is None else _known_agents(run, against, agents)
+    paired = _paired_agents(run, against, agents)
     shared = _Shared.of(run, against, paired)
     effects = effects_of(shared.pairs, shared.families)
     if not any(found.n for found in effects):
@@ -219,15 +219,15 @@ def _same_agents(run: Run, against: Run) -> dict[str, str]:
     return {agent: agent for agent in run.manifest.agents if agent in against.manifest.agents}
 
 
-def _paired_agents(run: Run, against: Run) -> dict[str, str]:
-    """Return the agents of one name; if there are none, the only agent of each run."""
-    ours, theirs = [*run.manifest.agents], [*against.manifest.agents]
-    same = _same_agents(run, against)
-    return {ours[0]: theirs[0]} if not same and len(ours) == len(theirs) == 1 else same
+def _paired_agents(run: Run, against: Run, agents: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the agents that are to be compared, else those of one name, or the only agent of each run.
 
-
-def _known_agents(run: Run, against: Run, agents: Mapping[str, str]) -> Mapping[str, str]:
-    """Return agents that are to be compared. Raises RunError: a run has no such agent."""
+    Raises RunError: a run has no such agent.
+    """
+    if agents is None:
+        ours, theirs = [*run.manifest.agents], [*against.manifest.agents]
+        same = _same_agents(run, against)
+        return {ours[0]: theirs[0]} if not same and len(ours) == len(theirs) == 1 else same
     for of, names in ((run, agents.keys()), (against, agents.values())):
         for name in names:
             if name not in of.manifest.agents:

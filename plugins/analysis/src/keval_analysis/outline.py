@@ -119,27 +119,28 @@ class QuestionCounts:
 
 def read_outline(run: Run) -> Outline:
     """Read the trials and scores of a run once, and keep sums and counts. Raises RunError."""
-    counts, observed = QuestionCounts(), Observations(run.manifest, numbered(run.samples.ids))
-    for trial in run.trials():
-        counts.add_trial(trial)
-        observed.add_trial(trial)
-    for line in run.scores_as_made():
-        counts.add_score(line)
-        observed.add_score(line)
-    return counts.outline(run.samples.ids, Findings(observed))
+    observed = Observations(run.manifest, numbered(run.samples.ids))
+    return _counted(run, run.trials(), observed).outline(run.samples.ids, Findings(observed))
 
 
 def summarise_with_outline(run: Run, trials: Iterable[Trial]) -> tuple[Summary, Outline]:
     """Summarise a run as `run.summary(trials)` does, and outline it, reading its scores once. Raises RunError."""
-    counts, samples = QuestionCounts(), run.samples.ids
+    samples = run.samples.ids
     summariser = Summariser(run.manifest, numbered(samples), labels=run.labels())
+    counts = _counted(run, trials, summariser)
+    return summariser.summary(), counts.outline(samples, summariser.findings())
+
+
+def _counted(run: Run, trials: Iterable[Trial], beside: Observations | Summariser) -> QuestionCounts:
+    """Count what there is of each question, and hand all that is read to what else takes it."""
+    counts = QuestionCounts()
     for trial in trials:
         counts.add_trial(trial)
-        summariser.add_trial(trial)
+        beside.add_trial(trial)
     for line in run.scores_as_made():
         counts.add_score(line)
-        summariser.add_score(line)
-    return summariser.summary(), counts.outline(samples, summariser.findings())
+        beside.add_score(line)
+    return counts
 
 
 def _values(

@@ -86,6 +86,8 @@ def kept_parts(run: Run) -> Mapping[str, Any]:
 
 def labels(run: Run) -> Labels:
     """Return all that people said of answers of a run, and which answers were drawn for that. Raises RunError."""
-    from keval_analysis.findings.draws import Labels
+    from keval_analysis.findings.draws import Labels, draws_file, questions_digest
 
-    return Labels.read(run.path, lambda: run.known_trials)
+    draws = [*draws_file(run.path).read()]
+    digest = questions_digest(run.known_trials) if draws else ""
+    return Labels([*reviews_file(run).read()], [draw for draw in draws if draw.samples == digest])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -13,7 +13,7 @@ from keval.records.trial import TrialKey
 from keval.store.serialization import read_record
 from keval_analysis.findings.added_lines import AddedLines
 from keval_analysis.findings.effects import OfArm
-from keval_analysis.findings.reviews import DrawnArm, Review, read_review, standing
+from keval_analysis.findings.reviews import DrawnArm, Review, standing
 
 
 @attrs.frozen
@@ -96,13 +96,6 @@ class Labels:
 
     reviews: Sequence[Review] = ()
     draws: Sequence[Draw] = ()
-
-    @classmethod
-    def read(cls, folder: Path, trials: Callable[[], Iterable[TrialKey]]) -> Labels:
-        """Read the labels of a run, given its folder and what returns its trials. Raises RunError."""
-        reviews, draws = AddedLines(folder / "reviews.jsonl", read_review).read(), [*draws_file(folder).read()]
-        digest = questions_digest(trials()) if draws else ""
-        return cls([*reviews], [draw for draw in draws if draw.samples == digest])
 
     def __bool__(self) -> bool:
         return bool(self.reviews or self.draws)

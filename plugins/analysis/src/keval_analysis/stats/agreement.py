@@ -81,39 +81,25 @@ def weighted_kappa(first: FloatArray, second: FloatArray) -> float | None:
 
 def panel_alpha(rows: Sequence[Row], repetitions: int) -> Found:
     """Return Krippendorff's alpha over the units that at least two judges rated."""
-    if len(rows) < 2:
-        return 0, None, "one judge"
-    units = max(map(len, rows))
-    table = _table(rows, units)
-    rated = np.flatnonzero(np.sum(~np.isnan(table), axis=0) > 1)
-    if not len(rated):
-        return 0, None, "no answer was graded by two"
-    alpha = ordinal_alpha(table[:, rated])
-    return _answers(rated, repetitions), alpha, "one level throughout" if alpha is None else None
+    return _over_units(rows, repetitions, ordinal_alpha, "two") if len(rows) > 1 else (0, None, "one judge")
 
 
 def pair_kappa(first: Row, second: Row, repetitions: int) -> Found:
     """Return Cohen's kappa with quadratic weights over the units that both judges rated."""
-    table = _table([first, second], min(len(first), len(second)))
-    graded = np.flatnonzero(~np.isnan(table).any(axis=0))
-    if not len(graded):
-        return 0, None, "no answer was graded by both"
-    kappa = weighted_kappa(*table[:, graded])
-    return _answers(graded, repetitions), kappa, "one level throughout" if kappa is None else None
+    return _over_units([first, second], repetitions, lambda both: weighted_kappa(*both), "both")
 
 
-def _table(rows: Sequence[Row], units: int) -> FloatArray:
-    """Return the levels of raters by units; NaN where a rater gave none."""
-    table = np.full((len(rows), units), np.nan)
+def _over_units(rows: Sequence[Row], repetitions: int, figure: Callable[[FloatArray], float | None], by: str) -> Found:
+    """Return a figure of the levels that raters gave the units which two of them rated, and of how many answers."""
+    table = np.full((len(rows), max(map(len, rows))), np.nan)
     for place, row in zip(table, rows, strict=True):
-        known = min(units, len(row))
-        place[:known] = row[:known]
-    return table
-
-
-def _answers(units: IntArray, repetitions: int) -> int:
-    """Return how many answers these units are of: repetitions of a judge grade the same answer."""
-    return len(np.unique(units // repetitions))
+        place[: len(row)] = row
+    rated = np.flatnonzero(np.sum(~np.isnan(table), axis=0) > 1)
+    if not len(rated):
+        return 0, None, f"no answer was graded by {by}"
+    found = figure(table[:, rated])
+    # Repetitions of a judge grade the same answer.
+    return len(np.unique(rated // repetitions)), found, "one level throughout" if found is None else None
 
 
 FEWEST = 10
@@ -396,10 +382,9 @@ def _thumbs(scorers: Iterable[ScorerEntry], answers: Iterable[_Answer]) -> Itera
         for thumb, scores in given:
             if found := scores.get(entry.scorer):
                 values[thumb].append(_mean(found))
-        up, down = values["up"], values["down"]
-        if up or down:
-            up_mean, down_mean = (_mean(each) if each else None for each in (up, down))
-            yield ThumbScores(entry.metric, entry.judge, len(up), up_mean, len(down), down_mean)
+        up, down = ((len(each), _mean(each) if each else None) for each in values.values())
+        if up[0] or down[0]:
+            yield ThumbScores(*entry.scorer, *up, *down)
 
 
 def _people_levels(answers: Iterable[_Answer], rubrics: dict[str, str]) -> Iterator[PeopleLevels]:

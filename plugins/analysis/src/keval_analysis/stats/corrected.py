@@ -97,22 +97,22 @@ def refusal(arm: Labelled, against: Labelled, span: float) -> str | None:
     """
     sides = (arm, against)
     least = min(each.count for each in sides)
+    told = f"{arm.count} and {against.count} questions are labelled, and each arm needs"
     if least < FEWEST:
-        return f"{arm.count} and {against.count} questions are labelled, and each arm needs {FEWEST}"
+        return f"{told} {FEWEST}"
     if len(np.unique(np.concatenate([each.people for each in sides]))) == 1:
         return "people gave one level throughout"
     near = any(each.commonest > NEARLY_ALL * len(each.people) for each in sides)
     two = all(len(np.unique(each.people)) <= 2 for each in sides)
     if near and two and least < FEWEST_OF_TWO:
-        told = f"{arm.count} and {against.count} questions are labelled, and each arm needs {FEWEST_OF_TWO}"
-        return f"{told} where nearly all answers are on one level"
+        return f"{told} {FEWEST_OF_TWO} where nearly all answers are on one level"
     if sum(len(each.people) - each.commonest for each in sides) < LEAST_OTHERS:
         return "people gave nearly all answers the same level"
     levels = np.unique(np.concatenate([levels for each in sides for levels in (each.people, each.judge)]))
     at_ends = len(levels) <= 2 and np.ptp(levels) >= span  # where every error is as large as can be
     if not at_ends and least < FEWEST_OF_MOST and any(each.commonest > MOST * len(each.people) for each in sides):
-        told = f"{arm.count} and {against.count} questions are labelled, and each arm needs {FEWEST_OF_MOST}"
-        return f"{told} where most answers are on one level, as these may hold none of the judge's rare large errors"
+        why = "where most answers are on one level, as these may hold none of the judge's rare large errors"
+        return f"{told} {FEWEST_OF_MOST} {why}"
     return None
 
 

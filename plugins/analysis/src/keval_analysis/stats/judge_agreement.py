@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import ScoreLine
 from keval_analysis.findings.summary import Agreement, JudgePair, JudgeSpread
+from keval_analysis.stats.variance import pooled_sd
 
 if TYPE_CHECKING:
     from keval_analysis.stats.agreement import Row
@@ -70,14 +71,10 @@ class JudgeAgreement:
 
     def _spread(self, row: Row) -> tuple[int, float | None, str | None]:
         """Return the pooled within-answer standard deviation: each answer's own mean is subtracted first."""
-        squares, freedom, answers = 0.0, 0, 0
-        for start in range(0, len(row), self._repetitions):
-            given = [level for level in row[start : start + self._repetitions] if not math.isnan(level)]
-            if len(given) > 1:
-                mean = math.fsum(given) / len(given)
-                squares += math.fsum((level - mean) ** 2 for level in given)
-                freedom += len(given) - 1
-                answers += 1
-        if not freedom:
+        answers = (row[start : start + self._repetitions] for start in range(0, len(row), self._repetitions))
+        known = ([level for level in answer if not math.isnan(level)] for answer in answers)
+        graded = [levels for levels in known if len(levels) > 1]
+        if not graded:
             return 0, None, "no answer was graded twice"
-        return answers, math.sqrt(squares / freedom), None
+        squares = [math.fsum(level * level for level in levels) for levels in graded]
+        return len(graded), pooled_sd([*map(len, graded)], [*map(math.fsum, graded)], squares), None
