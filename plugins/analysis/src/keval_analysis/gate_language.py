@@ -339,12 +339,8 @@ def names_of(evaluation: Evaluation, scorers: Scorers, scales: Mapping[Scorer, S
     # A judge that was not made may grade by any rubric.
     others = [judge for judge in evaluation.labels("judges") if judge not in made]
     known |= {(rubric.name, judge): rubric.scale for rubric in scorers.rubrics for judge in others}
-    return Names(
-        agents=evaluation.labels("agents"),
-        conditions=conditions,
-        baseline=str(data.get("baseline") or next(iter(conditions), "")),
-        scorers={**known, **scales},
-    )
+    baseline = str(data.get("baseline") or next(iter(conditions), ""))
+    return Names(evaluation.labels("agents"), conditions, baseline, {**known, **scales})
 
 
 def _metrics(data: Mapping[str, Any]) -> Iterator[str]:

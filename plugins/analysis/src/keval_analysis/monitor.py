@@ -19,12 +19,12 @@ from keval.seams.interfaces import ComparingJudge
 from keval.store.run import Run
 from keval_analysis.findings.effects import SURE
 from keval_analysis.gate_language import Names, names_of, read_effect
-from keval_analysis.sections import Until
 from keval_analysis.stats.effects import differences_of
 from keval_analysis.stats.looking import FIRST_LOOK, Looking
 from keval_analysis.stats.observations import Observations
 from keval_analysis.stats.paired import Rule
 from keval_analysis.stats.pairs import ArmValues, Families, Measure, Pair
+from keval_analysis.until import Until
 
 
 def check_until(until: Until, check: PlanCheck) -> None:

@@ -26,12 +26,9 @@ def beside(run: Run, key: TrialKey) -> Beside:
     places = index.between(key.repetition * stride, (key.repetition + 1) * stride)
     alike = [each for each in index.ranks[places.start : places.stop] if each % arms == rank % arms]
     place = alike.index(rank)
-    return Beside(
-        previous=ranking.key(alike[place - 1]) if place else None,
-        following=ranking.key(alike[place + 1]) if place + 1 < len(alike) else None,
-        place=place,
-        of=len(alike),
-    )
+    previous = ranking.key(alike[place - 1]) if place else None
+    following = ranking.key(alike[place + 1]) if place + 1 < len(alike) else None
+    return Beside(previous, following, place, len(alike))
 
 
 def trials_of(run: Run, sample: str) -> list[TrialKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,12 @@ from keval.store.run import Run
 from keval.store.serialization import from_plain
 from keval_analysis.findings.added_lines import AddedLines
 from keval_analysis.findings.effects import EXPENSES
-from keval_analysis.findings.reviews import Review, answer_digest, read_review, standing
+from keval_analysis.findings.reviews import Review, ReviewFindings, answer_digest, read_review, standing
 from keval_analysis.findings.summary import Summary
 
 if TYPE_CHECKING:
     from keval_analysis.findings.draws import Labels
+    from keval_analysis.stats.findings import Findings
 
 _REMADE = "remove it, as it is made anew from trials and scores"
 
@@ -91,3 +93,29 @@ def labels(run: Run) -> Labels:
     draws = [*draws_file(run.path).read()]
     digest = questions_digest(run.known_trials) if draws else ""
     return Labels([*reviews_file(run).read()], [draw for draw in draws if draw.samples == digest])
+
+
+def review_findings(run: Run) -> ReviewFindings | None:
+    """Return what people's reviews come to, as `run.summary().reviews`; only the answers are read that they name.
+
+    All are read where there are labels enough to correct an effect. `None` if nobody reviewed anything, and nothing was
+    drawn. Raises RunError.
+    """
+    if not (labels := run.labels()):
+        return None
+    from keval_analysis.stats.agreement import ReviewTally  # as in `summary`
+    from keval_analysis.stats.findings import Findings
+    from keval_analysis.stats.observations import Observations, numbered
+
+    tally = ReviewTally(run.manifest, labels)
+    for name in sorted({review.trial for review in run.reviews()}):
+        tally.add_trial(run.trial(name))
+        for line in run.scores_of(name):
+            tally.add_score(line)
+
+    @cache
+    def findings() -> Findings:
+        observed = Observations(run.manifest, numbered(run.samples.ids), spending=False)
+        return Findings(observed.read(run.trials(), run.scores_as_made()))
+
+    return tally.findings(findings, len(run.trial_ids(failed=False)))

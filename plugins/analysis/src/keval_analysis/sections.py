@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs.validators import ge, gt, le, optional
 
 from keval.config.evaluation import Evaluation
 from keval.errors import Problem, suggestion
@@ -18,6 +17,7 @@ from keval.records.scores import Scale, Scorer
 from keval.records.trial import Trial
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
+from keval_analysis.until import Until
 
 if TYPE_CHECKING:
     from keval.plan.check import PlanCheck
@@ -170,25 +170,6 @@ class Gates:
             from keval_analysis.gate_language import check_gates
 
             check_gates(check, unchecked, scales_of(check.evaluation, check.scorers))
-
-
-@attrs.frozen
-class Until:
-    """When a run may end before all questions are asked: its intervals then hold at every look.
-
-    `effect` is written as in gates. The run ends when the effect is `decided`, or when its 95 % interval is at most as
-    wide as `width`, in points of the scale. By default the effect is looked at after every question; with `looks`, so
-    many times, after equal numbers of questions, by bounds of O'Brien and Fleming.
-    """
-
-    effect: str
-    decided: bool = False
-    width: float | None = attrs.field(default=None, validator=optional(gt(0)))
-    looks: int | None = attrs.field(default=None, validator=optional([ge(2), le(20)]))
-
-    def __attrs_post_init__(self) -> None:
-        if self.decided == (self.width is not None):
-            raise ValueError("'until' takes `decided: true` or `width`, and not both")
 
 
 @attrs.define(eq=False)

@@ -13,7 +13,7 @@ from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval_analysis.composition import PartChange
 from keval_analysis.findings.formats import decimals_of
-from keval_analysis.history.rows import PLAY, UNFINISHED
+from keval_analysis.history.database import PLAY, UNFINISHED
 from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
 from keval_report.words import display_names, one_line, with_units
 

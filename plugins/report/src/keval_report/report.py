@@ -16,7 +16,7 @@ from keval_analysis.findings.reviews import JudgeAgreementWithPeople, ReviewFind
 from keval_analysis.findings.summary import ArmScore, Summary, ToolUse
 from keval_analysis.outline import ArmKey, Outline, read_outline
 from keval_analysis.question_comparisons import QuestionComparison, compare
-from keval_analysis.reviews import review_findings
+from keval_analysis.readings import review_findings
 from keval_report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
 from keval_report.blocks import Block, property_rows
 from keval_report.cautions import cautions

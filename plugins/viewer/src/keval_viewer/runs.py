@@ -19,7 +19,7 @@ from keval import KevalError, Run, RunError, Summary
 from keval.seams.results import mirror_of
 from keval.store.lock import fetch_run
 from keval_analysis.findings.summary import Cost
-from keval_analysis.reviews import review_findings
+from keval_analysis.readings import review_findings
 from keval_analysis.seal import SealCheck
 from keval_report.report import Report
 from keval_report.terminal.runs import Headline, ListedRun

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeAlias
 from zlib import crc32
 
+import attrs
 import click
 
 import keval
 from keval.errors import RunError
 from keval.files import open_kept
+from keval.records.manifest import Manifest
 from keval.store.run import Run
-from keval_analysis.history.rows import Row, finished_rows, left_out
+from keval.store.serialization import dump
+from keval_analysis.composition import parts_of
+from keval_analysis.findings.effects import Effect
+from keval_analysis.findings.summary import ArmTrials, Cost, JudgingTotal, Summary
+from keval_analysis.stats.contrasts import ablated
 
 FILE = "history.sqlite"
 """The name of the file in the results directory."""
@@ -29,6 +36,13 @@ _WAIT_SECONDS = 60.0
 """How long to wait for another process that writes to the file."""
 _BATCH = 50
 """Runs that are written in one transaction: others need not wait longer, and an interruption loses no more."""
+
+
+Row: TypeAlias = Mapping[str, Any]
+"""The values of a row by column. It may have more, which are not kept."""
+
+UNFINISHED, PLAY = "unfinished", "played"
+"""Why a run is left out; or else it cannot be read, and the reason says how."""
 
 
 @contextmanager
@@ -188,3 +202,102 @@ def _written(run: Run) -> str:
         except OSError:
             states.append("-")
     return " ".join(states)
+
+
+def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
+    """Return the rows of a finished run by table, or the row that says why a run is left out."""
+    try:
+        manifest, summary = run.manifest, run.written_summary()
+    except RunError as error:
+        return left_out(name, str(error))
+    if manifest.play:
+        return left_out(name, PLAY)
+    if summary is None or summary.unfinished or any(arm.missing for arm in summary.arms):
+        return left_out(name, UNFINISHED)
+    if sum(arm.trials for arm in summary.trials) != manifest.trials:  # as summaries of older versions do not say it
+        return left_out(name, UNFINISHED)
+    tables = {
+        "runs": [_run(run, manifest, summary)],
+        "arms": _arms(manifest, summary),
+        "judging": map(_used, summary.judging),
+        "scorers": _scorers(summary),
+        "scores": map(_fields, summary.arms),
+        "effects": _effects(summary.effects, [(each.kind, each.effects) for each in summary.contrasts]),
+        "expenses": _effects(summary.expenses, [(each.kind, each.expenses) for each in summary.contrasts]),
+        "gates": map(_fields, summary.gates),
+        "servers": (
+            {"condition": label, "server": name, "tools": _json(server.tools), "sha256": server.sha256}
+            for label, entry in manifest.conditions.items()
+            for name, server in entry.servers.items()
+        ),
+        "parts": (
+            {"position": position, "kind": kind, "name": name, "value": value}
+            for position, (kind, of) in enumerate(parts_of(manifest).items())
+            for name, value in of.items()
+        ),
+    }
+    return {table: [{**row, "run": name} for row in rows] for table, rows in tables.items()}
+
+
+def left_out(name: str, reason: str) -> Mapping[str, Iterable[Row]]:
+    """Return the rows of a run that is left out, by table."""
+    return {"left_out": [{"run": name, "reason": reason}]}
+
+
+def _run(run: Run, manifest: Manifest, summary: Summary) -> Row:
+    entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
+    cost = sum((entry.cost for entry in entries), Cost())
+    return {
+        **_fields(manifest),
+        "id": run.id,
+        "dataset_sha256": manifest.dataset.sha256,
+        "samples": manifest.dataset.samples,
+        "selected": _json(manifest.selection),
+        "repetitions": manifest.repetitions,
+        "failed": sum(arm.failed for arm in summary.trials),
+        "simulated": _json(manifest.simulated),
+        "replay_of": manifest.replay and manifest.replay.run,
+        "usd": cost.usd,
+        "usd_unknown": cost.unknown,
+    }
+
+
+def _arms(manifest: Manifest, summary: Summary) -> Iterator[Row]:
+    whole = {label: condition for condition, tools in ablated(manifest).items() for label in tools.values()}
+    for arm in summary.trials:
+        agent = manifest.agents.get(arm.agent)
+        yield _used(arm, model=agent and agent.model, ablation_of=whole.get(arm.condition))
+
+
+def _used(entry: ArmTrials | JudgingTotal, **more: Any) -> Row:
+    """Return what trials or judgements of an arm took."""
+    tokens = {name: getattr(entry.usage, name) for name in ("input_tokens", "output_tokens")}
+    return {**_fields(entry), **tokens, "usd": entry.cost.usd, "usd_unknown": entry.cost.unknown, **more}
+
+
+def _scorers(summary: Summary) -> Iterator[Row]:
+    properties = {each.scorer for each in summary.properties}
+    for position, entry in enumerate(summary.scorers):
+        yield {
+            **_fields(entry),
+            **_fields(entry.scale),
+            "position": position,
+            "is_primary": entry.metric in summary.primary,
+            "is_property": entry.scorer in properties,
+        }
+
+
+def _effects(effects: Iterable[Effect], contrasts: Iterable[tuple[str, Sequence[Effect]]]) -> Iterator[Row]:
+    """Yield effects, and those of contrasts, which have a kind of their own."""
+    for kind, of in ((None, effects), *contrasts):
+        for effect in of:
+            against = {"against_agent": effect.against.agent, "against_condition": effect.against.condition}
+            yield {**_fields(effect), **against, "kind": kind or effect.kind}
+
+
+def _fields(record: attrs.AttrsInstance) -> dict[str, Any]:
+    return attrs.asdict(record, recurse=False)
+
+
+def _json(value: Any) -> str:
+    return dump(value).decode()

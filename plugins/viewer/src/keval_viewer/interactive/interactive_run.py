@@ -38,7 +38,7 @@ from keval_analysis.expectations import ExpectationCheck
 from keval_analysis.findings.effects import Arm, Effect
 from keval_analysis.findings.summary import ArmScore, ArmTrials
 from keval_analysis.gates import with_gates
-from keval_analysis.reviews import review_findings
+from keval_analysis.readings import review_findings
 from keval_analysis.sections import Wanted
 from keval_analysis.stats.pairs import Kind
 from keval_analysis.stats.summarise import Summariser

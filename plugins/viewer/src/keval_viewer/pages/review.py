@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from keval import Run, ScoreLine, Trial
 from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, answer_digest
-from keval_analysis.reviews import review_findings
+from keval_analysis.readings import review_findings
 from keval_report.words import display_names
 from keval_viewer.page import (
     RUN,
