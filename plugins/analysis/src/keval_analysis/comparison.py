@@ -15,8 +15,8 @@ from keval.store.run import Run
 from keval_analysis.composition import Difference, what_differs
 from keval_analysis.findings.effects import Arm, Effect
 from keval_analysis.findings.summary import ArmScore, ScorerScale
-from keval_analysis.stats.findings import Findings
-from keval_analysis.stats.observations import Observations, numbered, unlike_pasts
+from keval_analysis.stats.findings import Findings, read_findings
+from keval_analysis.stats.observations import numbered, unlike_pasts
 from keval_analysis.stats.pairs import Families, Kind, Pair
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class _Shared:
     def between(cls, kind: Kind, run: Run, against: Run, arms: Sequence[tuple[Arm, Arm]]) -> _Shared:
         """Read two runs, of which these arms are compared. Raises RunError: they share no scorer, or cannot be read."""
         numbers = numbered(run.samples.ids, against.samples.ids)
-        now = _findings(run, numbers)
-        before = now if run.path == against.path else _findings(against, numbers)
+        now = read_findings(run, numbers)
+        before = now if run.path == against.path else read_findings(against, numbers)
         entries = shared_scorers(run, against)
         # Properties of agents are compared only where there is nothing else.
         fixed = {each.scorer for each in now.properties()} & {each.scorer for each in before.properties()}
@@ -179,12 +179,6 @@ class _Shared:
         """How effects between the runs are judged together."""
         now, before = self.findings
         return now.families(before)
-
-
-def _findings(run: Run, numbers: dict[str, int]) -> Findings:
-    """Read a run whose samples have these numbers. Raises RunError."""
-    observed = Observations(run.manifest, numbers, spending=False)
-    return Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
 
 
 def _run(found: Findings) -> RunArms:

@@ -39,12 +39,9 @@ class Pilot:
         import numpy as np  # takes a tenth of a second to import
 
         from keval_analysis.stats.effects import differences_of
-        from keval_analysis.stats.findings import Findings
-        from keval_analysis.stats.observations import Observations, numbered
+        from keval_analysis.stats.findings import read_findings
 
-        observed = Observations(run.manifest, numbered(run.samples.ids))
-        findings = Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
-        summary = run.summary()
+        findings, summary = read_findings(run), run.summary()
         sides = ((each.kind, Arm(each.agent, each.condition, run.id), each.against) for each in summary.effects)
         found = {
             (pair.arm.arm, pair.against.arm, pair.measure.scorer): np.asarray(differences_of(pair).values)

@@ -22,7 +22,6 @@ from keval_analysis.findings.summary import Summary
 
 if TYPE_CHECKING:
     from keval_analysis.findings.draws import Labels
-    from keval_analysis.stats.findings import Findings
 
 _REMADE = "remove it, as it is made anew from trials and scores"
 
@@ -104,8 +103,7 @@ def review_findings(run: Run) -> ReviewFindings | None:
     if not (labels := run.labels()):
         return None
     from keval_analysis.stats.agreement import ReviewTally  # as in `summary`
-    from keval_analysis.stats.findings import Findings
-    from keval_analysis.stats.observations import Observations, numbered
+    from keval_analysis.stats.findings import read_findings
 
     tally = ReviewTally(run.manifest, labels)
     for name in sorted({review.trial for review in run.reviews()}):
@@ -113,9 +111,5 @@ def review_findings(run: Run) -> ReviewFindings | None:
         for line in run.scores_of(name):
             tally.add_score(line)
 
-    @cache
-    def findings() -> Findings:
-        observed = Observations(run.manifest, numbered(run.samples.ids), spending=False)
-        return Findings(observed.read(run.trials(), run.scores_as_made()))
-
+    findings = cache(lambda: read_findings(run))
     return tally.findings(findings, len(run.trial_ids(failed=False)))

@@ -14,6 +14,7 @@ import attrs
 
 from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
+from keval.store.run import Run
 from keval_analysis.findings.effects import (
     EXPENSES,
     AgentProperty,
@@ -33,7 +34,7 @@ from keval_analysis.findings.summary import ArmScore
 from keval_analysis.stats.averages import averages_of
 from keval_analysis.stats.contrasts import ablated, contrasts_of
 from keval_analysis.stats.intervals import Interval, Values, mean_intervals, quantile
-from keval_analysis.stats.observations import Observations
+from keval_analysis.stats.observations import Observations, numbered
 from keval_analysis.stats.pairs import ArmValues, Families, Kind, Measure, Pair
 from keval_analysis.stats.score_sums import SampleValues, with_worst
 from keval_analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
@@ -383,6 +384,12 @@ class Findings:
             sd=_deviation(self.values(arm, entry.scorer).values),
             repetitions=repetitions(entry, self.values(arm, entry.scorer).values),
         )
+
+
+def read_findings(run: Run, numbers: dict[str, int] | None = None) -> Findings:
+    """Read what the scorers of a run found; `numbers` are those of its samples, by id. Raises RunError."""
+    observed = Observations(run.manifest, numbered(run.samples.ids) if numbers is None else numbers, spending=False)
+    return Findings(observed.read(run.trials_as_finished(), run.scores_as_made()))
 
 
 def _effects(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
