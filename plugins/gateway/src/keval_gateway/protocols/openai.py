@@ -22,7 +22,7 @@ from keval_gateway.protocols.protocol import (
     tool_choice,
 )
 
-_FAULT_TYPES = {401: "invalid_request_error", 429: "requests", 404: "invalid_request_error"}
+_FAULT_TYPES = {429: "requests"}
 _FAULT_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _KEPT = 4096
 """Responses kept for `previous_response_id`; far more than are in flight at once, and bounded."""
@@ -165,7 +165,10 @@ class OpenAIResponses(_OpenAI):
         """Read a request; an earlier response's conversation comes first when it is continued."""
         asked = body["input"]
         items = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
-        system, messages = _conversation(items, self._continued(body.get("previous_response_id")))
+        previous = body.get("previous_response_id")
+        if previous is not None and previous not in self._stored:
+            raise ModelFault(400, f"previous_response_id: no response {previous!r} is stored")
+        system, messages = _conversation(items, () if previous is None else self._stored[previous])
         choice = body.get("tool_choice")
         forced = choice["name"] if isinstance(choice, dict) else None
         form = (body.get("text") or {}).get("format") or {}
@@ -203,14 +206,6 @@ class OpenAIResponses(_OpenAI):
         finished = self.render(request, answer)
         for number, event in enumerate(_events(request, answer, finished)):
             yield frame({**event, "sequence_number": number}, event["type"])
-
-    def _continued(self, previous: str | None) -> Sequence[ChatMessage]:
-        if previous is None:
-            return ()
-        try:
-            return self._stored[previous]
-        except KeyError:
-            raise ModelFault(400, f"previous_response_id: no response {previous!r} is stored") from None
 
 
 def _functions(body: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:

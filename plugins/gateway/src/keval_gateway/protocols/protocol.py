@@ -50,7 +50,10 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
     because the conversation grows. A token is counted as four characters, rounded up. A text that is longer than the
     request's `max_tokens` is cut off there.
     """
-    reply = _limited(reply, request.max_tokens)
+    limit = request.max_tokens
+    if limit is not None and len(reply.text) > limit * _CHARACTERS:
+        cut = attrs.evolve(reply.usage or Usage(), output_tokens=limit)
+        reply = attrs.evolve(reply, text=reply.text[: limit * _CHARACTERS], usage=cut, cut="length")
     asked = request.canonical()
     said = orjson.dumps([reply.text, [[call.name, call.arguments] for call in reply.calls]])
     digest = hashlib.sha256(asked + f"\0{request.trial}\0{request.repetition}\0".encode() + said).hexdigest()[:24]
@@ -69,13 +72,6 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
         usage.reasoning_tokens or 0,
         reply.cut,
     )
-
-
-def _limited(reply: ChatReply, limit: int | None) -> ChatReply:
-    if limit is None or len(reply.text) <= limit * _CHARACTERS:
-        return reply
-    usage = attrs.evolve(reply.usage or Usage(), output_tokens=limit)
-    return attrs.evolve(reply, text=reply.text[: limit * _CHARACTERS], usage=usage, cut="length")
 
 
 def count_tokens(content: bytes) -> int:

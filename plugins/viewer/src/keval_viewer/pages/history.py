@@ -86,7 +86,12 @@ def _history(request: Request) -> Response:
 
 def _drawn(table: HistoryTable, runs: Runs) -> dict[str, Any]:
     """Return the points of each series, the oldest on the left, and the axis that all series share."""
-    axis = _axis(table)
+    # An axis that holds all points and their intervals; it is drawn upwards.
+    points = [cell.point for row in table.rows for cell in row.cells if cell.point]
+    values = [value for each in points for value in (each.value, each.ci_low, each.ci_high) if value is not None]
+    finite = filter(math.isfinite, values)
+    axis = axis_around_zero(finite) if table.trend.effects else axis_of(table.trend.scale, finite)
+    axis = attrs.evolve(axis, width=_HEIGHT)
     placed = [(_PITCH * (number + 0.5), row) for number, row in enumerate(reversed(table.rows))]
 
     def dots(number: int) -> Iterator[_Dot]:
@@ -102,15 +107,6 @@ def _drawn(table: HistoryTable, runs: Runs) -> dict[str, Any]:
         "width": _PITCH * len(placed),
         "height": _HEIGHT,
     }
-
-
-def _axis(table: HistoryTable) -> Axis:
-    """Return an axis that holds all points and their intervals; it is drawn upwards."""
-    points = [cell.point for row in table.rows for cell in row.cells if cell.point]
-    values = [value for each in points for value in (each.value, each.ci_low, each.ci_high) if value is not None]
-    finite = filter(math.isfinite, values)
-    axis = axis_around_zero(finite) if table.trend.effects else axis_of(table.trend.scale, finite)
-    return attrs.evolve(axis, width=_HEIGHT)
 
 
 def _dot(row: HistoryRow, cell: HistoryCell, x: float, axis: Axis, runs: Runs) -> _Dot:

@@ -38,7 +38,13 @@ class Columns:
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._states = _column_states(self.run)
+        self._states, manifest = {}, self.run.manifest
+        for agent, about in manifest.agents.items():
+            remembers = self.run.is_conversational(agent)
+            for condition, entry in manifest.conditions.items():
+                tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
+                column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
+                self._states[column.id] = _ColumnState(column)
         self._idle.set()
 
     @property
@@ -332,18 +338,6 @@ class _ColumnState:
         talk, self.talk, self.answered = self.talk, None, 0
         if talk is not None:
             await talk.close()
-
-
-def _column_states(run: InteractiveRun) -> dict[str, _ColumnState]:
-    """Return the state of every agent under every condition of a run, by column."""
-    manifest, found = run.manifest, dict[str, _ColumnState]()
-    for agent, about in manifest.agents.items():
-        remembers = run.is_conversational(agent)
-        for condition, entry in manifest.conditions.items():
-            tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
-            column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
-            found[column.id] = _ColumnState(column)
-    return found
 
 
 @attrs.define(eq=False)

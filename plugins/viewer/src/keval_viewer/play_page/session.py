@@ -83,12 +83,8 @@ class PlaySession:
     @property
     def latest(self) -> Row | None:
         """The question that was asked last in this run."""
-        questions = self.play.questions
-        return self.row(questions[-1]) if questions else None
-
-    def row(self, question: Question) -> Row:
-        """Return a question of the present run as it is shown."""
-        return row_of(question, self.play.run, self.play.columns, self.progress)
+        play = self.play
+        return row_of(play.questions[-1], play.run, play.columns, self.progress) if play.questions else None
 
     def found(self, run: int, id: str) -> Row | None:
         """Return a question by the number of its run, from 1, and its id, or `None`."""
