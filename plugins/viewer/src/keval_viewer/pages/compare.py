@@ -18,7 +18,6 @@ from keval_analysis.comparison import (
     ArmComparison,
     Comparison,
     RunArm,
-    SampleScores,
     arms_of,
     compare_arms,
     compare_runs,
@@ -88,15 +87,6 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
     if by not in names:
         raise HTTPException(404, f"There is no metric {by!r} that both arms have.")
     ranked = ranked_scores(found, names[by])
-    most = None if request.query_params.get("all") else _MOST
-
-    def changes(scores: Sequence[SampleScores]) -> tuple[list[tuple[SampleScores, str, str]], int]:
-        """Return the questions that are listed, each with its text and its page, and how many more there are."""
-        shown = scores[:most]
-        texts = (" ".join(arm.run.sample(each.sample).question.split()) for each in shown)
-        listed = [(each, text, sample_url(arm.run, each.sample)) for each, text in zip(shown, texts, strict=True)]
-        return listed, len(scores) - len(shown)
-
     verdicts = {effect.scorer: effect.verdict for effect in found.effects}
     return {
         "title": f"{arm_name(arm, against)} against {arm_name(against, arm)}",
@@ -104,9 +94,8 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
         "metrics": [(name, verdicts[scorer]) for name, scorer in names.items()],
         "by": by,
         "scatter": scatter(found, names[by], lambda sample: sample_url(arm.run, sample)),
-        "worse": changes(ranked.worse),
-        "better": changes(ranked.better),
-        "same": ranked.same,
+        "ranked": ranked,
+        "most": None if request.query_params.get("all") else _MOST,
         "differences": arm_differences(found),
     }
 

@@ -81,20 +81,6 @@ class Row:
     cells: Sequence[Cell]
     cost: str
 
-    @property
-    def status(self) -> str:
-        """What is going on, in words for people who do not see it."""
-        asked = [cell for cell in self.cells if cell.answer]
-        going = [cell.column.id for cell in asked if cell.state == "answering"]
-        if going:
-            there = len(asked) - len(going)
-            return f"{there} of {len(asked)} answers are there; {', '.join(going)} still answering"
-        lost = [cell.column.id for cell in asked if cell.state in ("failed", "stopped", "left_out")]
-        told = f"; no answer of {', '.join(lost)}" if lost else ""
-        if any(cell.state == "scoring" for cell in asked):
-            return f"All columns have answered, and the answers are being scored{told}"
-        return f"All answers are there and scored{told}"
-
 
 def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Progress) -> Row:
     """Return a question as it is shown, with a cell for every column that was asked or is on.

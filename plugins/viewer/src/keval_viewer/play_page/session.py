@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.records.formats import counted
 from keval.records.models import dollars
 from keval_viewer.live import Sent
 from keval_viewer.play import Answer, Column, Edit, EditableCondition, Play, PlayError, Question, QuestionInput
@@ -126,15 +125,6 @@ class PlaySession:
         lacking = sum(answer.cost is None for answer in asked)
         told = dollars(sum(known)) if known else "cost unknown"
         return f"{told}, {lacking} of {len(asked)} answers unknown" if known and lacking else told
-
-    @property
-    def allowance(self) -> str:
-        """The budget of the play in words; empty without one."""
-        budget = self.play.evaluation.budget
-        caps = [counted(budget.tokens, "token")] if budget.tokens is not None else []
-        caps += [counted(budget.trials, "answer")] if budget.trials is not None else []
-        caps += [dollars(budget.usd)] if budget.usd is not None else []
-        return ", ".join(caps)
 
     # What a person does.
 
