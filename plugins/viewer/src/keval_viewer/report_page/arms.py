@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -77,17 +78,16 @@ def _lost(arm: ArmScore) -> Iterator[str]:
 def differences(report: Report) -> Markup:
     """Render what the conditions differ in: prompt, contexts, tools and words; and the agents. Raises RunError."""
     manifest = report.run.manifest
-    agents = [
-        (label, agent, {key: value for key, value in _options(manifest, "agents", label).items() if key != "type"})
-        for label, agent in manifest.agents.items()
-    ]
     changed: dict[str, list[ServerDifference]] = {}
     for each in report.server_differences:
         changed.setdefault(each.condition, []).append(each)
     return render(
         "differences.html",
-        conditions=[*_conditions(manifest)],
-        agents=agents,
+        manifest=manifest,
+        options=partial(_options, manifest),
+        prompt=partial(_prompt, manifest),
+        lines=_lines,
+        sharing=entry_text,
         changed=changed,
         words=change_words,
         pieces=word_diff,
@@ -106,10 +106,9 @@ def arm_differences(found: ArmComparison) -> Markup:
         "arm_differences.html",
         agents=[(each, each.run.manifest.agents[each.agent]) for each in (against, arm)],
         same_agent=_agent(here, arm.agent) == _agent(there, against.agent),
-        prompt=[*_lines(before, after)],
+        prompt=_lines(before, after),
         same_prompt=before == after,
         servers=servers_between(arm.run, arm.condition, against.run, against.condition),
-        contexts=[(each, each.run.manifest.conditions[each.condition]) for each in (against, arm)],
         differences=found.differences,
         words=change_words,
         pieces=word_diff,
@@ -119,28 +118,6 @@ def arm_differences(found: ArmComparison) -> Markup:
 def _agent(manifest: Manifest, label: str) -> tuple[str, str | None, dict[str, Any]]:
     entry = manifest.agents[label]
     return entry.type, entry.model, _options(manifest, "agents", label)
-
-
-def _conditions(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield each condition: its prompt as lines that are the same as, or differ from, the baseline's, and its contexts.
-
-    `sharing` says of each server whether trials shared it. `options` are its other options, and `contexts` those of
-    each context, as written.
-    """
-    base = _prompt(manifest, manifest.baseline)
-    for label, entry in manifest.conditions.items():
-        prompt = _prompt(manifest, label)
-        options = _options(manifest, "conditions", label)
-        yield {
-            "label": label,
-            "baseline": label == manifest.baseline,
-            "same_prompt": prompt == base,
-            "prompt": [*_lines(base, prompt)],
-            "contexts": {name: _options(manifest, "contexts", name) for name in entry.contexts},
-            "tools": {name: server.tools for name, server in entry.servers.items()},
-            "sharing": {name: entry_text(server) for name, server in entry.servers.items()},
-            "options": {key: value for key, value in options.items() if key not in ("system_prompt", "contexts")},
-        }
 
 
 def _options(manifest: Manifest, section: str, label: str) -> dict[str, Any]:
@@ -154,11 +131,10 @@ def _prompt(manifest: Manifest, label: str) -> str:
     return str(_options(manifest, "conditions", label).get("system_prompt") or "")
 
 
-def _lines(before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a prompt with what happened to each: ` ` stayed, `+` added, `-` left out."""
-    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
-        if line[0] != "?":
-            yield line[0], line[2:]
+def _lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return the lines of a prompt with what happened to each: ` ` stayed, `+` added, `-` left out."""
+    compared = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [(line[0], line[2:]) for line in compared if line[0] != "?"]
 
 
 def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
