@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from keval.records.manifest import DatasetEntry, JudgeEntry, Manifest, ScorerEntry
-from keval_replay.scorer_changes import scorer_changes
+from keval_replay.replay import scorer_changes
 
 BEFORE = Manifest(
     run="a-run",

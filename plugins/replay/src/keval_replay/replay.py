@@ -25,7 +25,7 @@ from keval.execute.trial.worker import PlanWorker
 from keval.files import read_kept, replacing
 from keval.plan.plan import Plan
 from keval.records.cassettes import REPLAY_MISS, Volatile
-from keval.records.manifest import Manifest, Rates, ReplayEntry
+from keval.records.manifest import JudgeEntry, Manifest, Rates, ReplayEntry, ScorerEntry
 from keval.records.models import ModelRequest, ModelResponse, Next, Price
 from keval.records.scores import Judgement, Rubric
 from keval.records.trial import Sample, Trial, TrialKey
@@ -39,6 +39,7 @@ from keval.seams.distribution import Outbox, Worker
 from keval.seams.hooks import Hooks
 from keval.seams.interfaces import DeclaresVolatile
 from keval.store.run import Run
+from keval.store.serialization import dump
 from keval.store.writer import RunWriter
 from keval_analysis.findings.anchors import ANCHORS
 from keval_replay.cassette import AttemptCassette, Player
@@ -47,7 +48,6 @@ from keval_replay.recorded_times import with_recorded_times
 from keval_replay.recorder import Recorder
 from keval_replay.recording import Recording, traffic_frame
 from keval_replay.replay_plan import Replay
-from keval_replay.scorer_changes import scorer_changes
 
 _LABELLED = ("agents", "contexts", "conditions")
 
@@ -269,3 +269,38 @@ def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
     askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
     declared = [(role, item.label, item.plugin) for role, item in askers]
     return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}
+
+
+def scorer_changes(before: Manifest, now: Manifest) -> list[str]:
+    """Return which metrics and rubrics changed, are new or are gone, one line each, with what changed of them."""
+    told = []
+    for entry in now.scorers:
+        old = before.scorer(entry.scorer)
+        if old is None:
+            told.append(f"{_named(entry)}: it is new")
+        elif old.digest != entry.digest:
+            parts = _parts(old, entry, *(each.judges.get(entry.judge or "") for each in (before, now)))
+            told.append(f"{_named(entry)}: {', '.join(parts) or 'its version'} changed, so it scored anew")
+    gone = [entry for entry in before.scorers if now.scorer(entry.scorer) is None]
+    return [*told, *(f"{_named(entry)}: it does not score any more" for entry in gone)]
+
+
+def _named(entry: ScorerEntry) -> str:
+    return f"metric {entry.metric}" if entry.judge is None else f"rubric {entry.metric} by {entry.judge}"
+
+
+def _parts(before: ScorerEntry, now: ScorerEntry, was: JudgeEntry | None, judge: JudgeEntry | None) -> Iterator[str]:
+    """Yield what changed of a scorer, and of its judge if both runs have it."""
+    if before.rubric != now.rubric:
+        yield "its text"
+    yield from _options({**before.defaults, **before.options}, {**now.defaults, **now.options})
+    if was is not None and judge is not None:
+        yield from (f"the judge's {name}" for name in ("type", "model") if getattr(was, name) != getattr(judge, name))
+        yield from _options({**was.defaults, **was.options}, {**judge.defaults, **judge.options})
+
+
+def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *now)):
+        # As JSON has them, so that a tuple equals the list that was read.
+        if name != "model" and dump(before.get(name)) != dump(now.get(name)):
+            yield f"the option {name}"

@@ -20,8 +20,6 @@ HEIGHT = 24
 _PITCHES = ((4, 64), (6, 52), (math.inf, 40))
 """How far lanes are apart, in pixels, by how many there are at most."""
 _TICKS = 4
-_ANSWERED = ("model", "tool", "exchange")
-"""Kinds of steps that are a request and its answer."""
 
 
 @attrs.frozen
@@ -48,11 +46,6 @@ class Row:
     bar: Bar | None
     took: str
     parallel: int
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the arrow has a head at both ends."""
-        return self.step.kind in _ANSWERED and self.step.duration != 0.0
 
     @property
     def state(self) -> str:
@@ -83,11 +76,6 @@ class Track:
     lanes: Sequence[tuple[Lane, float]]
     pitch: int
     ticks: Sequence[Tick]
-
-    @property
-    def knows_tokens(self) -> bool:
-        """Whether the tokens of any step are known."""
-        return any(row.step.usage is not None for row in self.rows)
 
     @property
     def width(self) -> int:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval import ToolCall, Transcript
-from keval.records.formats import time_span
 from keval.seams.live_events import LiveEvent
 
 _BRIEF = 60
@@ -48,11 +47,6 @@ class Called:
         """The values of the arguments in a few words, as they stand in a line: `Oulu, 5`."""
         told = " ".join(", ".join(map(str, self.arguments.values())).split())
         return told if len(told) <= _BRIEF else f"{told[: _BRIEF - 1]}…"
-
-    @property
-    def took(self) -> str:
-        """How long it took, in words; empty while that is unknown."""
-        return "" if self.seconds is None else time_span(self.seconds)
 
 
 @attrs.frozen

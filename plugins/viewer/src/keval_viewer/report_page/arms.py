@@ -30,13 +30,13 @@ class _Metric:
     name: str
     scale: Scale
     axis: Axis
-    spreads: Sequence[tuple[ArmScore, Histogram | None, str]]
+    spreads: Sequence[tuple[ArmScore, Histogram | None]]
 
 
 def distributions(report: Report) -> Markup:
     """Render for each metric the histogram of each arm, over questions."""
     metrics = [*_metrics(report)]
-    drawn = [metric for metric in metrics if any(histogram for _, histogram, _ in metric.spreads)]
+    drawn = [metric for metric in metrics if any(histogram for _, histogram in metric.spreads)]
     empty = [metric.name for metric in metrics if metric not in drawn]
     return render("distributions.html", report=report, metrics=drawn, empty=empty, infinite=math.isinf)
 
@@ -60,19 +60,8 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         spreads = []
         for arm in arms:
             found = values.get((arm.agent, arm.condition), ())
-            spreads.append((arm, histogram(found, axis) if found else None, ", ".join(_lost(arm))))
+            spreads.append((arm, histogram(found, axis) if found else None))
         yield _Metric(report.names[scorer], report.scales[scorer], axis, spreads)
-
-
-def _lost(arm: ArmScore) -> Iterator[str]:
-    """Yield what is not among the scores of an arm."""
-    if arm.neutral:
-        yield f"{arm.neutral} neutral"
-    if arm.unscored:
-        kinds = ", ".join(f"{count} × {kind}" for kind, count in arm.failures.items())
-        yield f"{arm.unscored} unscored" + (f" ({kinds})" if kinds else "")
-    if arm.missing:
-        yield f"{arm.missing} missing"
 
 
 def differences(report: Report) -> Markup:
