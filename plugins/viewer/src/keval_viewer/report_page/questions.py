@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
-from keval import Message, ScoreLine, ToolCall, Trial
+from keval import Trial
 from keval.records.formats import number, signed
 from keval.records.scores import Scorer
 from keval_analysis.question_comparisons import QuestionComparison, Tile
@@ -180,14 +180,11 @@ def _figures(report: Report, scorers: Collection[Scorer]) -> Iterator[tuple[str,
 
 @attrs.frozen
 class _Answer:
-    """A trial as it is shown; `command` shows it on the terminal."""
+    """A trial as it is shown, with its scores and what judges told beside them."""
 
     trial: Trial
-    command: str
     scores: Sequence[Shown]
     remarks: JudgeRemarks
-    calls: Sequence[ToolCall]
-    turns: Sequence[tuple[Sequence[Message], Sequence[ToolCall], Sequence[Message]]]
 
 
 def answers(report: Report, index: int) -> Markup:
@@ -195,13 +192,17 @@ def answers(report: Report, index: int) -> Markup:
     question, run = report.outline.questions[index], report.run
     by_arm: dict[tuple[str, str], list[_Answer]] = {}
     for trial in sorted(map(run.trial, question.trials), key=lambda trial: trial.repetition):
-        by_arm.setdefault((trial.agent, trial.condition), []).append(_answer(report, trial, run.scores_of(trial.id)))
+        lines = run.scores_of(trial.id)
+        shown = _Answer(trial, shown_scores(run, lines), judge_remarks(lines))
+        by_arm.setdefault((trial.agent, trial.condition), []).append(shown)
     arms = [(arm, by_arm[arm]) for arm in report.arms if arm in by_arm]
     return render(
         "answers.html",
+        run=run,
         sample=run.sample(question.id),
         arms=arms,
         means=[*_means(report, index, [arm for arm, _ in arms])],
+        show_command=show_command,
     )
 
 
@@ -213,27 +214,6 @@ def _means(report: Report, index: int, arms: Sequence[tuple[str, str]]) -> Itera
         if any(value is not None for value in row):
             unit = report.scales[scorer].unit
             yield f"{name} ({unit})" if unit else name, [number(value) for value in row]
-
-
-def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer:
-    transcript = trial.transcript
-    messages = transcript.messages if transcript else ()
-    calls = transcript.tool_calls if transcript else ()
-    turns = []
-    for turn in range(len(trial.sample.asked)):
-        said = [message for message in messages if message.turn == turn and message.role != "tool"]
-        asked = [call for call in calls if call.turn == turn]
-        if said or asked:
-            turns.append((said[:1], asked, said[1:]))
-    return _Answer(
-        trial=trial,
-        command=show_command(report.run.path, trial.id),
-        scores=shown_scores(report.run, lines),
-        remarks=judge_remarks(lines),
-        calls=calls,
-        # A question and its answer are shown already.
-        turns=turns if calls or len(messages) > 2 else (),
-    )
 
 
 def reviews(report: Report) -> Markup:
