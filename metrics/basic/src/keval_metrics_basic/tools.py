@@ -117,6 +117,10 @@ def _told(call: ToolCall) -> str:
     return shown(call.name, call.arguments)
 
 
+def _made(trial: Trial) -> Sequence[ToolCall]:
+    return trial.transcript.tool_calls if trial.transcript else ()
+
+
 def unlisted(trial: Trial) -> str:
     """Say what is not known about the trial's tool calls; empty when all are listed."""
     if trial.transcript is None:
@@ -147,7 +151,7 @@ class ToolCalled:
         expected = None if alone else expected_of(self.tools, trial.sample, self.reference)
         if expected is None and not alone:
             return no_reference(trial.sample, self.reference, WANTED, "`tools` or `never`")
-        made = trial.transcript.tool_calls if trial.transcript else ()
+        made = _made(trial)
         calls, never = [_told(call) for call in made], read_calls(self.never)
         forbidden = [_told(call) for call in made if any(tool.fits(call, self.arguments) for tool in never)]
         missing = [tool for tool in expected or () if not any(tool.fits(call, self.arguments) for call in made)]
@@ -192,11 +196,11 @@ class ToolChoice:
         expected = expected_of(self.tools, trial.sample, self.reference)
         if expected is None:
             return no_reference(trial.sample, self.reference, WANTED, "`tools`")
-        unknown = unlisted(trial)
-        if trial.transcript is None or unknown:
+        if unknown := unlisted(trial):
             return Score(None, f"it is not known which tools were called first: {unknown}")
-        first = {call.name: call for call in reversed(trial.transcript.tool_calls)}
-        order = list(dict.fromkeys(call.name for call in trial.transcript.tool_calls))
+        made = _made(trial)
+        first = {call.name: call for call in reversed(made)}
+        order = list(dict.fromkeys(call.name for call in made))
         chosen = [first[name] for name in order[: self.k]]
         wanted = {tool.name: tool for tool in expected}
         found = [name for name, tool in wanted.items() if any(tool.is_of(call) for call in chosen)]
@@ -235,10 +239,9 @@ class ToolSequence:
         expected = expected_of(self.tools, trial.sample, self.reference)
         if expected is None:
             return no_reference(trial.sample, self.reference, WANTED, "`tools`")
-        unknown = unlisted(trial)
-        if trial.transcript is None or unknown:
+        if unknown := unlisted(trial):
             return Score(None, f"not all of the trial's tool calls are known: {unknown}")
-        made = trial.transcript.tool_calls
+        made = _made(trial)
         # Where no call is wanted, one that failed is one too many.
         skips = self.failed == "skip" and bool(expected)
         counted = [call for call in made if call.error is None or not skips]
@@ -328,10 +331,9 @@ class ArgumentMatch:
         expected = [tool for tool in named or () if tool.arguments is not None]
         if not expected:
             return no_reference(trial.sample, self.reference, "a list of {name, arguments}", "`tools`")
-        unknown = unlisted(trial)
-        if trial.transcript is None or unknown:
+        if unknown := unlisted(trial):
             return Score(None, f"not all of the trial's tool calls are known: {unknown}")
-        made = trial.transcript.tool_calls
+        made = _made(trial)
         pairs: list[tuple[ExpectedCall, ToolCall | None, float]] = []
         for name in dict.fromkeys(tool.name for tool in expected):
             wanted = [tool for tool in expected if tool.name == name][:_MOST_CALLS]
@@ -382,10 +384,9 @@ class NoToolErrors:
 
     def score(self, trial: Trial) -> Score:
         """Count the trial's failed tool calls, each as the agent asked for it."""
-        unknown = unlisted(trial)
-        if trial.transcript is None or unknown:
+        if unknown := unlisted(trial):
             return Score(None, f"it is not known which tool calls failed: {unknown}")
-        calls = trial.transcript.tool_calls
+        calls = _made(trial)
         failed = [call for call in calls if call.error is not None]
         details = {
             "calls": len(calls),

@@ -78,6 +78,9 @@ class Counts:
     unscored: FailureTally = attrs.field(factory=FailureTally)
 
 
+_FAULTS = ("failures", "retries", "refusals", "unscored")
+
+
 def _arm(manifest: Manifest, total: ArmTrials, counts: Counts) -> ArmProgress:
     recorded = any(entry.recording for entry in manifest.agents.values())
     count = len(manifest.agents) * len(manifest.conditions)
@@ -235,10 +238,7 @@ class Reading:
             failed=sum(arm.failed for arm in arms),
             retried=sum(arm.retried for arm in arms),
             arms=tuple(arms),
-            failures=error_counts(counts.failures),
-            retries=error_counts(counts.retries),
-            refusals=error_counts(counts.refusals),
-            unscored=error_counts(counts.unscored),
+            **{name: error_counts(getattr(counts, name)) for name in _FAULTS},
             rate=rate,
             seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
             cost=sum((each.cost for each in spent), start=Cost()),

@@ -184,11 +184,8 @@ def _result(
         kind=kind,
         agent=arm.agent if arm else None,
         condition=arm.condition if arm else None,
-        metric=gate.metric,
         judge=judge,
-        op=gate.op,
-        threshold=gate.threshold,
-        written=gate.written,
+        **{name: getattr(gate, name) for name in ("metric", "op", "threshold", "written")},
     )
 
 
@@ -308,10 +305,7 @@ def _decide(drop: Drop, scale: Scale, most: float) -> GateResult:
         decided_on="interval",
         reason=reason,
         kind="regression",
-        agent=effect.agent,
-        condition=effect.condition,
-        metric=effect.metric,
-        judge=effect.judge,
+        **{name: getattr(effect, name) for name in ("agent", "condition", "metric", "judge")},
         threshold=most,
         against=effect.against.run,
         exploratory=effect.family == "exploratory",

@@ -24,11 +24,7 @@ class Review:
 
     def notices(self, plan: Plan) -> Iterator[Problem]:
         """Yield what a user should know of a plan."""
-        yield from _warm_judges(plan)
-        yield from _idle_keys(plan)
-        if any(item.models for item in plan.scorers.judges):
-            yield from _vendor_notices(plan)
-        yield from _mixed_notices(plan)
+        yield from (*_warm_judges(plan), *_idle_keys(plan), *_vendor_notices(plan), *_mixed_notices(plan))
         if count := sum(name.startswith(PLACEHOLDER) for name in plan.samples.ids):
             told = f"{count} of {len(plan.samples)} questions are those that `keval init` wrote"
             yield Problem(str(plan.dataset.path), f"{told}; replace them by your own")
@@ -82,6 +78,8 @@ def _idle_keys(plan: Plan) -> Iterator[Problem]:
 
 def _vendor_notices(plan: Plan) -> Iterator[Problem]:
     """Yield a notice for each judge whose model is of the same vendor as an agent's."""
+    if not any(item.models for item in plan.scorers.judges):
+        return
     from keval_analysis.vendors import same_vendors  # only a judge with a model has a vendor
 
     places = {item.label: item.place for item in plan.scorers.judges}

@@ -28,6 +28,9 @@ from keval_analysis.stats.power import minimal_detectable, needed_between
 from keval_analysis.stats.score_sums import SampleValues
 from keval_analysis.stats.units import FloatArray, IntArray, evened, t_quantile
 
+_FIGURES = ("n", "difference", "stderr", "p")
+"""What effects and interactions have of a paired difference as it is."""
+
 
 @attrs.frozen
 class Observed:
@@ -186,17 +189,12 @@ def _effect(
         run=arm.arm.run,
         against=against.arm,
         kind=pair.kind,
-        n=found.n,
+        **{name: getattr(found, name) for name in (*_FIGURES, "worst_case", "d")},
         dropped=len(arm.values.samples) + len(against.values.samples) - 2 * found.n,
         mean=_mean_on(arm.values, shared),
         against_mean=_mean_on(against.values, shared),
-        difference=found.difference,
-        stderr=found.stderr,
         ci_low=found.low,
         ci_high=found.high,
-        worst_case=found.worst_case,
-        d=found.d,
-        p=found.p,
         bound_low=low,
         bound_high=high,
         neutral_low=neutral_low,
@@ -322,12 +320,9 @@ def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) ->
             baseline=pair.against.arm.condition,
             agent=pair.arm.arm.agent,
             against_agent=with_other.arm.arm.agent,
-            n=found.n,
-            difference=found.difference,
-            stderr=found.stderr,
+            **{name: getattr(found, name) for name in _FIGURES},
             ci_low=found.low,
             ci_high=found.high,
-            p=found.p,
             p_adjusted=None,
             effect=ours,
             against_effect=theirs,
