@@ -27,7 +27,7 @@ from keval_report.claims import BETTER, EXPLORATORY, WORSE
 from keval_report.contrasts import all_blocks
 from keval_report.run_claims import COSTS, SAVES, TAKES
 from keval_report.sentences import findings
-from keval_report.terminal.explanations import explanation_lines
+from keval_report.terminal.overview import explanation_lines
 
 QUESTIONS = 30
 SEED = 20261129
@@ -139,7 +139,7 @@ def statements(summary: Summary) -> Iterator[tuple[bool, str]]:
     for block in blocks:
         for claim in block.claims:
             if BETTER.holds(claim) or WORSE.holds(claim):
-                yield claim.exploratory, claim.name
+                yield EXPLORATORY.holds(claim), claim.name
     for effect in summary.expenses:
         if any(each.holds(effect) for each in (COSTS, SAVES, TAKES)):
             yield True, effect.metric  # which stands under a heading of its own

@@ -28,7 +28,7 @@ from keval.store.run import list_runs
 from keval_analysis.history.database import open_history
 from keval_analysis.history.trends import TrendChoice, trend_of
 from keval_replay.frames import FrameFile, traffic_file
-from keval_report.terminal.history import print_history
+from keval_report.history import print_history
 from keval_weather.stored import StoredPreferences
 from tests.conftest import Project
 from tests.histories import rated

@@ -227,8 +227,8 @@ def test_validate_says_how_many_servers_may_start(project: Project, options: dic
 def test_a_run_says_what_starting_servers_takes_and_took(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keval_report.server_starts._NOTABLE_SECONDS", 0.0)
-    monkeypatch.setattr("keval_report.server_starts._NOTABLE_SHARE", 0.0)
+    monkeypatch.setattr("keval_report.totals._NOTABLE_SECONDS", 0.0)
+    monkeypatch.setattr("keval_report.totals._NOTABLE_SHARE", 0.0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
 
     project, outcome = _started(tmp_path, environ, counter())

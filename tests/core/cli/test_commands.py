@@ -25,7 +25,7 @@ from keval.records.manifest import DatasetEntry
 from keval.seams import registry
 from keval_analysis.findings.effects import Arm, Effect
 from keval_analysis.findings.summary import ScorerScale
-from keval_report.terminal.runs import ListedRun, describe_runs, print_runs
+from keval_report.commands.list import ListedRun, describe_runs, print_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """

@@ -14,7 +14,7 @@ from rich.console import Console
 from keval.store.run import Run, list_runs
 from keval_analysis.history.database import open_history
 from keval_analysis.history.trends import TrendChoice, trend_of
-from keval_report.terminal.history import print_history
+from keval_report.history import print_history
 from tests.conftest import Project
 from tests.histories import edit, rated
 

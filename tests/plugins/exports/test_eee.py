@@ -22,8 +22,7 @@ from jsonschema import Draft7Validator
 from keval import Scale, open_run
 from keval_analysis.findings.effects import Repetitions
 from keval_exports.eee import Eee
-from keval_exports.eee.record import Record, model_info
-from keval_exports.eee.results import is_correct, results
+from keval_exports.eee.results import Record, is_correct, model_info, results
 from tests.conftest import Outcome, Project
 
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from keval.plugin import CrewOrder, CrewWatcher
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
 from keval_ray.crew import Assigned, RayCrew
-from keval_ray.tasks import RunTask
+from keval_ray.worker import RunTask
 
 
 @attrs.define(eq=False)

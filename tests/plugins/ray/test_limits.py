@@ -31,7 +31,7 @@ class Called:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.limiter, name)
-        return SimpleNamespace(remote=lambda *args: asyncio.ensure_future(method(*args)))
+        return SimpleNamespace(remote=lambda *args, **named: asyncio.ensure_future(method(*args, **named)))
 
 
 def workers(limiter: Limiter) -> tuple[RemoteLimits, RemoteLimits]:

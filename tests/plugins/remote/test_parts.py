@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keval_remote.copies import RunCopy
+from keval_remote.copies import Part, Parts, RunCopy, whole_name
 from keval_remote.objects import Entry, Objects
-from keval_remote.parts import Part, Parts, whole_name
 
 FIRST, SECOND, THIRD = Part(1, 0, 0, 10), Part(1, 0, 10, 25), Part(1, 0, 25, 30)
 AGAIN, AND_ON = Part(2, 0, 0, 7), Part(2, 0, 7, 9)

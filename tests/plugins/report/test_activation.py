@@ -6,7 +6,7 @@ from typing import Any
 
 from keval_analysis.findings.effects import Contrast
 from keval_analysis.findings.summary import Activation, Summary
-from keval_report.activation import activation_rows, activation_texts
+from keval_report.use import activation_rows, activation_texts
 
 
 def read(condition: str, rate: float = 0.5, agent: str = "ada", **more: Any) -> Activation:

@@ -13,7 +13,7 @@ from keval.records.manifest import ScorerEntry
 from keval_analysis.findings.effects import Arm
 from keval_analysis.stats.averages import averages_of
 from keval_analysis.stats.score_sums import SampleValues, Sums
-from keval_report.averages import winners
+from keval_report.means import winners
 from tests.conftest import Project
 
 SCORERS = (

@@ -6,6 +6,7 @@ from typing import Any
 
 from keval_analysis.findings.summary import GateResult, UnmetExpectation
 from keval_report.gates import gate_lines, unmet_lines
+from keval_report.words import fitted
 
 
 def result(gate: str, verdict: Any, value: float | None = None, **rest: Any) -> GateResult:
@@ -53,7 +54,7 @@ def test_long_gates_and_reasons_are_folded_within_the_width() -> None:
     gate = result("an agent:with a long label/and a long metric >= 0.8", "undecided", reason="so many words " * 9)
     unmet = UnmetExpectation("q", "a", "docs", 1, "contains 'x'", "\x1b[2Jno " * 30)
 
-    lines = [line.plain for line in (*gate_lines([gate], 60, "first"), *unmet_lines([unmet] * 5, 60, "first"))]
+    lines = [line.plain for line in (*gate_lines([gate], 60, "first"), *fitted(unmet_lines([unmet] * 5, "first"), 60))]
 
     assert [] == [line for line in lines if len(line) > 60 or "\x1b" in line]
     assert "2 more; `keval report RUN --json` names them under" in " ".join(lines)

@@ -40,10 +40,10 @@ from keval_analysis.findings.summary import (
     UsageTotal,
 )
 from keval_report.cautions import cautions
+from keval_report.claims import Level
 from keval_report.contrasts import all_blocks
 from keval_report.gates import gate_rows
 from keval_report.sentences import findings
-from keval_report.statement import Level
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.tables import print_tables
 from keval_report.words import display_names

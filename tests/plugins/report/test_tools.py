@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from keval_analysis.findings.summary import Summary, ToolUse
-from keval_report.terminal.tools import tool_texts
+from keval_report.use import tool_texts
 from tests.conftest import Project
 
 CONFIG = """

@@ -16,7 +16,7 @@ def exported_file(path: Path) -> Iterator[BufferedWriter]:
     """Write a file in place of an earlier one, which stays if the export fails. Raises RunError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            yield file
     except OSError as error:
         raise RunError(f"the export cannot be written: {error}; choose another folder with --to") from error
-    with replacing(path) as file:
-        yield file

@@ -56,8 +56,7 @@ class Otlp:
         metadata={"help": "Send to this OTLP/HTTP server, such as http://localhost:4318, in place of writing files."},
     )
     content: bool = attrs.field(
-        default=True,
-        metadata={"help": "Include what was said: prompts, messages, arguments, results, reasons."},
+        default=True, metadata={"help": "Include what was said: prompts, messages, arguments, results, reasons."}
     )
 
     def export(self, run: Run, to: Path) -> Exported:

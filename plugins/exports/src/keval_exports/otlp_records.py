@@ -109,15 +109,7 @@ class Trace:
             if trial.output:
                 told["gen_ai.output.messages"] = _messages([Message("assistant", trial.output)])
         status = {} if trial.failure is None else {**_ERROR, "message": trial.failure.message}
-        span = self._span(
-            part="agent",
-            name=f"invoke_agent {trial.agent}",
-            kind=_INTERNAL,
-            start=self.start,
-            end=self.end,
-            told=told,
-            status=status,
-        )
+        span = self._span("agent", f"invoke_agent {trial.agent}", (self.start, self.end), told, status=status)
         return {**span, "parentSpanId": ""}
 
     def _model_calls(self, transcript: Transcript) -> Iterator[dict[str, Any]]:
@@ -131,14 +123,8 @@ class Trace:
         for number, reply in enumerate(transcript.replies, start=1):
             before = [*ended, *transcript.replies[: number - 1]]
             start = max((moment for moment in before if moment <= reply), default=reply)
-            yield self._span(
-                part=f"model {number}",
-                name=f"chat {model}".strip(),
-                kind=_CLIENT,
-                start=self.start + start,
-                end=self.start + reply,
-                told=self._common("chat"),
-            )
+            times = self.start + start, self.start + reply
+            yield self._span(f"model {number}", f"chat {model}".strip(), times, self._common("chat"), kind=_CLIENT)
 
     def _tool_calls(self, transcript: Transcript) -> Iterator[dict[str, Any]]:
         for number, call in enumerate(transcript.tool_calls, start=1):
@@ -146,15 +132,8 @@ class Trace:
                 continue
             start = self.start + call.at
             status = {} if call.error is None else {**_ERROR, **({"message": call.error} if self.content else {})}
-            yield self._span(
-                part=f"tool {number}",
-                name=f"execute_tool {call.name}",
-                kind=_INTERNAL,
-                start=start,
-                end=start + (call.duration or 0.0),
-                told=self._called(call),
-                status=status,
-            )
+            times = start, start + (call.duration or 0.0)
+            yield self._span(f"tool {number}", f"execute_tool {call.name}", times, self._called(call), status=status)
 
     def _called(self, call: ToolCall) -> dict[str, Any]:
         told = {
@@ -183,25 +162,26 @@ class Trace:
 
     def _span(
         self,
-        *,
         part: str,
         name: str,
-        kind: int,
-        start: float,
-        end: float,
+        times: tuple[float, float],
         told: Mapping[str, Any],
-        status: Mapping[str, Any] | None = None,
+        *,
+        kind: int = _INTERNAL,
+        status: object = None,
     ) -> dict[str, Any]:
+        """Return a span; `part` is its own within the trace, and `times` are its start and its end."""
+        start, end = map(nanoseconds, times)
         return {
             "traceId": self.id,
             "spanId": self._span_id(part),
             "parentSpanId": self.root,
             "name": name,
             "kind": kind,
-            "startTimeUnixNano": nanoseconds(start),
-            "endTimeUnixNano": nanoseconds(end),
+            "startTimeUnixNano": start,
+            "endTimeUnixNano": end,
             "attributes": attributes(told),
-            "status": dict(status or {}),
+            "status": status or {},
         }
 
     def _span_id(self, part: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow
     from pandas import DataFrame
 
+Row: TypeAlias = Mapping[str, Any]
+Columns: TypeAlias = Mapping[str, str]
 TRIAL_COLUMNS: Mapping[str, str] = {
     "id": "string", "sample": "string", "agent": "string", "model": "string", "condition": "string",
     "repetition": "int64", "question": "string", "answer": "string", "output": "string", "failed": "bool",
@@ -85,9 +86,6 @@ def _json(value: Any) -> str:
     return dump(value).decode()
 
 
-_BATCH = 1_000
-
-
 def arrow(run: Run, table: str) -> pyarrow.Table:
     """Return the trials or scores of a run as a table. Raises RunError: pyarrow is not installed."""
     if table == "trials":
@@ -97,14 +95,18 @@ def arrow(run: Run, table: str) -> pyarrow.Table:
     raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
 
 
-def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pyarrow.Table:
+def _table(rows: Iterable[Row], columns: Columns) -> pyarrow.Table:
+    pyarrow, schema = _arrow_schema(columns, "tables")
+    return pyarrow.Table.from_batches([record_batch(group, schema) for group in _groups(rows)], schema)
+
+
+def _arrow_schema(columns: Columns, what: str) -> tuple[Any, pyarrow.Schema]:
+    """Return pyarrow, and columns as its schema. Raises RunError: it is not installed, which `what` needs."""
     try:
         import pyarrow  # takes a tenth of a second to import
     except ImportError as error:
-        raise RunError(f"tables need {missing_module('pyarrow')}") from error
-    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
-    batches = iter(lambda: [*islice(rows, _BATCH)], [])
-    return pyarrow.Table.from_batches([record_batch(batch, schema) for batch in batches], schema)
+        raise RunError(f"{what} need {missing_module('pyarrow')}") from error
+    return pyarrow, pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 def record_batch(rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
@@ -134,8 +136,6 @@ def pandas(run: Run, table: str) -> DataFrame:
     return rows.to_pandas()
 
 
-Row: TypeAlias = Mapping[str, Any]
-Columns: TypeAlias = Mapping[str, str]
 _MOST_ROWS = 10_000
 _MOST_CHARACTERS = 8_000_000
 """Rows, and characters in them, that are held in memory before they are written to a Parquet file."""
@@ -153,8 +153,7 @@ class Csv:
     """
 
     guard: bool = attrs.field(
-        default=True,
-        metadata={"help": "Put an apostrophe before texts that a spreadsheet would take for a formula."},
+        default=True, metadata={"help": "Put an apostrophe before texts that a spreadsheet would take for a formula."}
     )
 
     def export(self, run: Run, to: Path) -> Exported:
@@ -181,12 +180,9 @@ class Parquet:
         return _export(run, to, "parquet", self._write)
 
     def _write(self, file: IO[bytes], rows: Iterable[Row], columns: Columns) -> None:
-        try:
-            import pyarrow  # takes a tenth of a second to import
-            from pyarrow import parquet
-        except ImportError as error:
-            raise RunError(f"Parquet files need {missing_module('pyarrow')}") from error
-        schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
+        _, schema = _arrow_schema(columns, "Parquet files")
+        from pyarrow import parquet
+
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for group in _groups(rows):
                 writer.write_batch(record_batch(group, schema))

@@ -24,8 +24,7 @@ from keval.seams.distribution import CrewOrder, CrewWatcher, Job, JobOutbox, Pac
 from keval.seams.live_events import LiveEvent
 from keval_ray.cluster import Demand, actor as new_actor, here
 from keval_ray.limiter import Limiter
-from keval_ray.tasks import Batch, BringUp, RunTask, ScoreTask, Task, TaskError, Usage
-from keval_ray.worker import RayWorker
+from keval_ray.worker import Batch, BringUp, RayWorker, RunTask, ScoreTask, Task, TaskError, Usage
 
 _LOOKING = 2.0
 """Seconds between two looks at whether the cluster has place for more workers."""
@@ -73,11 +72,7 @@ class RayCrew:
             RunLimits.of(order.manifest)
         )
         crew = cls(order, watcher, limiter)
-        watching = [
-            asyncio.create_task(crew._keep_places(demand)),
-            asyncio.create_task(crew._tell_endpoints()),
-            asyncio.create_task(crew._keep_events()),
-        ]
+        watching = [*map(asyncio.create_task, (crew._keep_places(demand), crew._tell_endpoints(), crew._keep_events()))]
         try:
             await crew._settled.wait()
             if not crew._up:

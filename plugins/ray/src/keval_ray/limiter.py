@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -15,23 +15,10 @@ from keval.execute.limits import RunLimits
 from keval.records.models import Endpoint
 from keval.seams.distribution import Ending, Load, Standing
 
-T = TypeVar("T")
-
 Change: TypeAlias = tuple[str, int | None, bool, str | None]
 """A model, how many requests it is given at once, whether its endpoint is down, and why it does not answer."""
 Where: TypeAlias = tuple[str, tuple[str, ...]]
 """Which endpoint: the model as `provider/name`, and the `place` of the endpoint."""
-
-
-@attrs.frozen
-class EndedRequest:
-    """How a request to an endpoint ended; see `keval.seams.distribution.Load`."""
-
-    endpoint: Where
-    ending: Ending
-    asker: str = ""
-    message: str = ""
-    probe: bool = False
 
 
 class Limiter:
@@ -58,14 +45,14 @@ class Limiter:
             await self.forget(worker)
         return probe
 
-    async def leave(self, worker: str, ended: EndedRequest) -> Standing:
-        """Note how a request ended."""
-        endpoint, probe = ended.endpoint, ended.probe
+    async def leave(
+        self, worker: str, endpoint: Where, ending: Ending, asker: str = "", message: str = "", *, probe: bool = False
+    ) -> Standing:
+        """Note how a request ended; see `keval.seams.distribution.Load`."""
         if not self._requests[worker][endpoint, probe]:
             return Standing()
         self._requests[worker][endpoint, probe] -= 1
-        load = self._load(endpoint)
-        return await load.leave(ended.ending, f"{worker} {ended.asker}", ended.message, probe=probe)
+        return await self._load(endpoint).leave(ending, f"{worker} {asker}", message, probe=probe)
 
     async def take(self, worker: str, name: str, most: int) -> None:
         """Wait for a place of this name."""
@@ -131,12 +118,8 @@ class RemoteLimits:
     @asynccontextmanager
     async def place(self, name: str, most: int) -> AsyncIterator[None]:
         """Wait for a place and hold it."""
-        asked = asyncio.ensure_future(_answer(self.limiter.take.remote(self.worker, name, most)))
-        try:
-            await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            asked.add_done_callback(lambda _: self.limiter.give.remote(self.worker, name, most))
-            raise
+        taken = self.limiter.take.remote(self.worker, name, most)
+        await _answer(taken, lambda _: self.limiter.give.remote(self.worker, name, most))
         try:
             yield
         finally:
@@ -167,20 +150,14 @@ class RemoteLoad:
 
     async def admit(self) -> bool:
         """Admit a request once it may be sent."""
-        asked = asyncio.ensure_future(_answer(self.limiter.admit.remote(self.worker, self.endpoint)))
-        try:
-            told: bool | str = await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            asked.add_done_callback(self._give_back)
-            raise
+        told: bool | str = await _answer(self.limiter.admit.remote(self.worker, self.endpoint), self._give_back)
         if isinstance(told, str):
             raise OutageError(told)
         return told
 
     async def leave(self, ending: Ending, asker: str, message: str = "", *, probe: bool = False) -> Standing:
         """Note how a request ended; what follows from that is waited for only where it may be sent again."""
-        ended = EndedRequest(self.endpoint, ending, asker, message, probe)
-        told = self.limiter.leave.remote(self.worker, ended)
+        told = self.limiter.leave.remote(self.worker, self.endpoint, ending, asker, message, probe=probe)
         if ending in ("answered", "unusable", "untold"):
             return Standing()
         standing: Standing = await told
@@ -192,9 +169,18 @@ class RemoteLoad:
 
     def _give_back(self, asked: asyncio.Future[Any]) -> None:
         if not asked.cancelled() and asked.exception() is None and isinstance(probe := asked.result(), bool):
-            self.limiter.leave.remote(self.worker, EndedRequest(self.endpoint, "untold", probe=probe))
+            self.limiter.leave.remote(self.worker, self.endpoint, "untold", probe=probe)
 
 
-async def _answer(reference: Awaitable[T]) -> T:
-    """Return what an actor answered."""
-    return await reference
+async def _answer(reference: Awaitable[Any], give_back: Callable[[asyncio.Future[Any]], object]) -> Any:
+    """Return what the limiter answered; if this is cancelled, what it gives is given back when the answer comes."""
+
+    async def answered() -> Any:
+        return await reference
+
+    asked = asyncio.ensure_future(answered())
+    try:
+        return await asyncio.shield(asked)
+    except asyncio.CancelledError:
+        asked.add_done_callback(give_back)
+        raise

@@ -10,18 +10,76 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
-from typing import Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TextIO, TypeAlias
 
+import attrs
 import ray
 
+from keval import Sample
 from keval.errors import ConfigError, OutageError, PreflightError
 from keval.execute.limits import RunLimits
-from keval.seams.distribution import CrewOrder, PackedScores, PackedTrial
+from keval.records.trial import TrialKey
+from keval.seams.distribution import CrewOrder, PackedScores, PackedTrial, WantedScore
 from keval.seams.live_events import LiveEvent
 from keval_ray.limiter import RemoteLimits
-from keval_ray.tasks import Batch, BringUp, RunTask, Task, TaskError, Usage
 from keval_remote.crew.worker import CrewWorker, open_worker
+
+
+@attrs.frozen
+class RunTask:
+    """A trial to run."""
+
+    key: TrialKey
+    sample: Sample
+
+
+@attrs.frozen
+class ScoreTask:
+    """Scores to make of a trial, given as its line, perhaps against another one."""
+
+    line: bytes
+    sample: Sample
+    wanted: Sequence[WantedScore]
+    against: bytes | None = None
+
+
+Task: TypeAlias = RunTask | ScoreTask
+
+
+@attrs.frozen
+class TaskError:
+    """Why a task has no result: an endpoint was given up, or a defect. Secrets are replaced in the message."""
+
+    kind: Literal["outage", "defect"]
+    message: str
+
+
+@attrs.frozen
+class Usage:
+    """What the process of a worker has used: seconds of CPU, also of programs that ended, and its largest memory."""
+
+    cpu_seconds: float
+    memory_bytes: int
+
+
+@attrs.frozen
+class Batch:
+    """What a worker has done since it was asked before; results are by the number of their task."""
+
+    results: Mapping[int, PackedTrial | PackedScores | TaskError]
+    events: Sequence[LiveEvent]
+    warnings: Sequence[str]
+    usage: Usage
+
+
+@attrs.frozen
+class BringUp:
+    """What came of bringing a worker up: on which node it is, or what is wrong."""
+
+    node: str
+    problems: Sequence[str] = ()
+
 
 _ray: Any = ray  # much of it is not typed
 _MOST_EVENTS = 10_000

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import attrs
 
-from keval_remote.copies import RECORDING, Copied, Layout, RunCopy, tail
+from keval.errors import ConfigError
+from keval_remote.copies import FOLDER, RECORDING, Copied, Layout, Part, RunCopy, tail, whole_name
 from keval_remote.lease import Lease
 from keval_remote.objects import UnreachableError
-from keval_remote.parts import FOLDER, Part, whole_name
-from keval_remote.settings import Settings
 
 _LOG = logging.getLogger(__name__)
 _ORDER = (".scores.*.jsonl", "summary.json", "scores.jsonl", "trials.jsonl", f"{RECORDING}/*")
@@ -35,6 +34,37 @@ _AT_ONCE = 8
 _LONGEST_PAUSE = 60.0
 _LOOKS = 1.0
 """Seconds between two looks at the files."""
+
+
+@attrs.frozen
+class Settings:
+    """How results are mirrored: times in seconds, sizes in bytes."""
+
+    part_seconds: float = 10.0
+    part_bytes: int = 8 << 20
+    lease_seconds: float = 60.0
+    end_seconds: float = 60.0
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Settings:
+        """Read `KEVAL_REMOTE_…` of an environment. Raises ConfigError."""
+        usual = cls()
+        return cls(
+            part_seconds=_number(environ, "KEVAL_REMOTE_PART_SECONDS", usual.part_seconds),
+            part_bytes=int(_number(environ, "KEVAL_REMOTE_PART_MB", usual.part_bytes / (1 << 20)) * (1 << 20)),
+            lease_seconds=_number(environ, "KEVAL_REMOTE_LEASE_SECONDS", usual.lease_seconds),
+            end_seconds=_number(environ, "KEVAL_REMOTE_END_SECONDS", usual.end_seconds),
+        )
+
+
+def _number(environ: Mapping[str, str], name: str, usual: float) -> float:
+    try:
+        found = float(environ.get(name) or usual)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e9:
+        raise ConfigError(f"{name} is {environ[name]!r}; give a number greater than 0")
+    return found
 
 
 class _Stamp(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -19,9 +21,8 @@ from keval.files import read_kept, replacing
 from keval.seams.results import MARKER
 from keval_remote.copies import LEASE, RunCopy, State
 from keval_remote.lease import HeldError, Lease, newest
-from keval_remote.mirror import Mirror
+from keval_remote.mirror import Mirror, Settings
 from keval_remote.objects import Objects, UnreachableError
-from keval_remote.settings import Settings, cache_folder
 
 _LOG = logging.getLogger(__name__)
 _LISTED = ("manifest.json", "summary.json")
@@ -237,3 +238,11 @@ def _set_aside(results: Path, run: Path) -> None:
     aside.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     run.rename(aside)
+
+
+def cache_folder(url: str) -> Path:
+    """Return the folder for the results at a URL, under `KEVAL_CACHE`, else under the user's folder for caches."""
+    cache = os.environ.get("KEVAL_CACHE")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keval"
+    slug = re.sub(r"[^\w.]+", "-", url)[:60].strip("-")
+    return (Path(cache) if cache else usual) / f"{slug}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"

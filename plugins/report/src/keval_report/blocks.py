@@ -9,15 +9,13 @@ from typing import Literal, TypeVar
 import attrs
 
 from keval.records.formats import number, percent, short_number
-from keval.records.scores import Scorer
-from keval_analysis.findings.effects import Effect, WinRate
+from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.formats import expense, expense_interval, percent_interval, times_as_much
 from keval_analysis.findings.reviews import CorrectedEffect
 from keval_analysis.findings.summary import ArmScore, ScorerScale, Summary
 from keval_report import claims as say
-from keval_report.claims import Claim, least_seen, said
+from keval_report.claims import Claim, Level, Statement, least_seen, said
 from keval_report.run_claims import COSTS, SAVES, TAKES
-from keval_report.statement import Level, Statement
 from keval_report.totals import lost_scores
 from keval_report.words import display_names, one_line, with_units
 
@@ -49,36 +47,43 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
     conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
     agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
-    listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
-    arms = {summary.run: summary.arms}
+    of_conditions = (_of_one(summary, effects, level, "condition", "agent") for effects in conditions.values())
+    return (
+        *(_with_win_rates(block, summary, *pair) for block, *pair in of_conditions),
+        *(_of_one(summary, effects, level, "agent", "condition")[0] for effects in agents.values()),
+    )
+
+
+def _of_one(
+    summary: Summary,
+    effects: Sequence[Effect],
+    level: Level,
+    kind: Literal["agent", "condition"],
+    within: Literal["agent", "condition"],
+) -> tuple[Block, str, str]:
+    """Return the block of one condition or agent, which `kind` says, its name, and what it is held against.
+
+    Its claims are told `within` agents, or within conditions.
+    """
+    name, against = getattr(effects[0], kind), getattr(effects[0].against, kind)
+    under = {getattr(effect, within) for effect in effects}
+    several = len({entry.agent for entry in summary.trials} if kind == "condition" else under) > 1
+    alone = f", {one_line(min(under))}" if len(under) == 1 and (several or kind == "agent") else ""
     labelled = summary.reviews.corrected if summary.reviews else ()
-    found = []
-    for condition, effects in conditions.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent, labelled)
-        title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
-        alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
-        spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
-        costs = ((one_line(each.agent) if len(listed) > 1 else "", each) for each in spent)
-        block = with_costs(block_of(title + alone, claims, level), costs)
-        baseline, scorers = effects[0].against.condition, display_names(each.scorer for each in summary.scorers)
-        compared = ((each, (each.condition, each.against)) for each in summary.win_rates)
-        rates = [each for each, pair in compared if pair[0] == condition or pair == (baseline, condition)]
-        found.append(_with_win_rates(block, rates, baseline, scorers))
-    for agent, effects in agents.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition, labelled)
-        under = {effect.condition for effect in effects}
-        alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
-        title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
-        spent = [each for each in summary.expenses if each.kind == "agent" and each.agent == agent]
-        costs = ((one_line(each.condition) if len(under) > 1 else "", each) for each in spent)
-        block = with_costs(block_of(title, claims, level), costs)
-        found.append(attrs.evolve(block, about="condition"))
-    return tuple(found)
+    arms = {summary.run: summary.arms}
+    claims = claims_of(effects, summary.scorers, arms, lambda effect: str(getattr(effect, within)), labelled)
+    spent = [each for each in summary.expenses if each.kind == kind and getattr(each, kind) == name]
+    costs = ((one_line(getattr(each, within)) if several else "", each) for each in spent)
+    block = with_costs(block_of(f"{one_line(name)} against {one_line(against)}{alone}", claims, level), costs)
+    return attrs.evolve(block, about=within), name, against
 
 
-def _with_win_rates(block: Block, rates: Iterable[WinRate], baseline: str, names: Mapping[Scorer, str]) -> Block:
+def _with_win_rates(block: Block, summary: Summary, of_block: str, baseline: str) -> Block:
     """Return a block with how often the answers of its condition were preferred, or those of the baseline to them."""
     told: list[tuple[str, str]] = []
+    names = display_names(each.scorer for each in summary.scorers)
+    compared = ((each, (each.condition, each.against)) for each in summary.win_rates)
+    rates = [each for each, pair in compared if pair[0] == of_block or pair == (baseline, of_block)]
     arms = grouped(rates, lambda each: (each.scorer, each.condition, each.against))
     for (scorer, condition, against), of in arms.items():
         whose = f" of {one_line(condition)}" if condition == baseline else ""
@@ -241,7 +246,7 @@ def _sorted(claims: Sequence[Claim]) -> list[Claim]:
 
     def order(group: Sequence[Claim]) -> tuple[bool, int, float]:
         first = min(map(rank, group))
-        return group[0].exploratory, first, -max(claim.size for claim in group if rank(claim) == first)
+        return say.EXPLORATORY.holds(group[0]), first, -max(claim.size for claim in group if rank(claim) == first)
 
     return [claim for group in sorted(grouped(claims, _name).values(), key=order) for claim in group]
 

@@ -1,4 +1,4 @@
-"""What a report may say of effects on scores, and when: each statement with the condition under which it is printed.
+"""What a report may say, and when: each statement with the condition under which it is printed.
 
 Terminal, Markdown and page say nothing of an effect that is not here or in `keval_report.run_claims`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -15,7 +16,32 @@ from keval.records.scores import SMALL_SHARE, Scale, named_band
 from keval_analysis.findings.effects import SURE, Effect, is_flat
 from keval_analysis.findings.formats import decimals
 from keval_analysis.findings.reviews import CorrectedEffect
-from keval_report.statement import Level, Statement
+
+About = TypeVar("About")
+
+Level: TypeAlias = Literal["first", "explained"]
+"""How much a report says: what one decides by, or everything, with the sentences that explain it."""
+
+
+@attrs.frozen
+class Statement(Generic[About]):
+    """A sentence, or a part of one, with `{}` for what it is about, and the condition under which it may be printed.
+
+    `when` has the condition in words, and `holds` tests it. A short report says it only if its `level` is `first`.
+    """
+
+    says: str
+    when: str
+    holds: Callable[[About], bool]
+    level: Level = "explained"
+
+    def at_first(self, says: str) -> Statement[About]:
+        """Return what a short report says under the same condition."""
+        return attrs.evolve(self, says=says, level="first")
+
+    def of_each(self, says: str, when: str = "") -> Statement[Sequence[About]]:
+        """Return a sentence about several of which this holds; `when` tells its condition in words of its own."""
+        return Statement(says, when or self.when, lambda several: bool(several) and all(map(self.holds, several)))
 
 
 @attrs.frozen
@@ -77,11 +103,6 @@ class Claim:
         if self.scale.margin is None:
             return f"{percent(SMALL_SHARE)} of the scale"
         return f"{short_number(self.scale.margin, 2)}{self.unit}"
-
-    @property
-    def exploratory(self) -> bool:
-        """Whether the config names primary metrics, and this is another."""
-        return self.effect.family == "exploratory"
 
     @property
     def neutral_bounds(self) -> str:
@@ -174,11 +195,6 @@ def _includes_0(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and low <= 0 <= high
 
 
-def _all(holds: Callable[[Claim], bool]) -> Callable[[Sequence[Claim]], bool]:
-    """Return the condition that each of some claims is so, and that there is one at least."""
-    return lambda claims: bool(claims) and all(map(holds, claims))
-
-
 def _none_is_sure(claims: Sequence[Claim]) -> bool:
     return not any(map(_is_sure, claims))
 
@@ -249,7 +265,7 @@ COULD_SEE = Statement[Claim](
     "it cannot tell, and the difference is below the metric's margin; at the level of the family",
     lambda claim: _cannot_tell(claim) and claim.effect.mde is not None and _is_small(claim),
 )
-NOT_SHARED = Statement[Claim]("nothing to compare", NOTHING_SHARED.when, NOTHING_SHARED.holds, "first")
+NOT_SHARED = NOTHING_SHARED.at_first("nothing to compare")
 HANGS_ON_LOST = Statement[Claim](
     "cannot tell, as lost scores could decide",
     f"the p that is adjusted in its family is at most {SURE:g}, but not if every lost or neutral score had been the"
@@ -257,9 +273,9 @@ HANGS_ON_LOST = Statement[Claim](
     _hangs_on_lost,
     "first",
 )
-SMALLER = Statement[Claim]("cannot tell differences of less than", COULD_SEE.when, COULD_SEE.holds, "first")
-AMONG_MANY = Statement[Claim]("cannot tell among so many comparisons", ADJUSTED.when, ADJUSTED.holds, "first")
-MORE_QUESTIONS = Statement[Claim]("cannot tell; questions needed to see {margin}", NEEDED.when, NEEDED.holds, "first")
+SMALLER = COULD_SEE.at_first("cannot tell differences of less than")
+AMONG_MANY = ADJUSTED.at_first("cannot tell among so many comparisons")
+MORE_QUESTIONS = NEEDED.at_first("cannot tell; questions needed to see {margin}")
 FEW_QUESTIONS = Statement[Claim](
     "cannot tell from so few questions",
     f"it cannot tell, and fewer than {FEW} questions are compared, or too few for an interval that holds at every look",
@@ -268,9 +284,7 @@ FEW_QUESTIONS = Statement[Claim](
     ),
     "first",
 )
-ONE_SOURCE = Statement[Claim](
-    "cannot tell from questions of a single source", NO_INTERVAL.when, NO_INTERVAL.holds, "first"
-)
+ONE_SOURCE = NO_INTERVAL.at_first("cannot tell from questions of a single source")
 RESTS_ON_OTHERS = Statement[Claim](
     "sure only if no other question changes by more than these do",
     f"the verdict is sure, of no more than {2 * FEW} questions, and one that changed by the whole scale could undo it",
@@ -279,7 +293,9 @@ RESTS_ON_OTHERS = Statement[Claim](
     ),
 )
 EXPLORATORY = Statement[Claim](
-    "exploratory", "the config names primary metrics, and this is none", lambda claim: claim.exploratory
+    "exploratory",
+    "the config names primary metrics, and this is none",
+    lambda claim: claim.effect.family == "exploratory",
 )
 WITHOUT_LOST = Statement[Claim](
     "without the trials that count as the worst score, as they have none",
@@ -311,9 +327,7 @@ LOST_COULD_DECIDE = Statement[Claim](
     lambda claim: _hangs_on_lost(claim) and claim.effect.bound_low is not None,
     "first",
 )
-ONE_COULD_DECIDE = Statement[Claim](
-    "{metrics}: a single question more could change the verdict", RESTS_ON_OTHERS.when, RESTS_ON_OTHERS.holds, "first"
-)
+ONE_COULD_DECIDE = RESTS_ON_OTHERS.at_first("{metrics}: a single question more could change the verdict")
 CORRECTED = Statement[Claim](
     "corrected by {} labels",
     "people labelled enough answers of both arms, drawn at random and blind",
@@ -333,56 +347,47 @@ NEUTRAL_BOUNDS = Statement[Claim](
     lambda claim: claim.effect.neutral_low is not None,
 )
 
-IMPROVES = Statement[Sequence[Claim]]("{subject} {metrics}.", BETTER.when, _all(BETTER.holds))
-GOT_WORSE = Statement[Sequence[Claim]]("{metric} {changed} by {amounts}.", WORSE.when, _all(WORSE.holds))
-NOT_DECIDED = Statement[Sequence[Claim]](
-    "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL.holds)
-)
-EQUIVALENT = Statement[Sequence[Claim]](
-    "{between}: no difference as large as {margin} in {metrics}.", NO_DIFFERENCE.when, _all(NO_DIFFERENCE.holds)
-)
-NOT_CHANGED = Statement[Sequence[Claim]](
-    "{between}, {metrics} did not change ({questions}).", UNCHANGED.when, _all(UNCHANGED.holds)
-)
+IMPROVES = BETTER.of_each("{subject} {metrics}.")
+GOT_WORSE = WORSE.of_each("{metric} {changed} by {amounts}.")
+NOT_DECIDED = CANNOT_TELL.of_each("This run does not decide {whether} {metrics}.")
+EQUIVALENT = NO_DIFFERENCE.of_each("{between}: no difference as large as {margin} in {metrics}.")
+NOT_CHANGED = UNCHANGED.of_each("{between}, {metrics} did not change ({questions}).")
 TOO_FEW = Statement[Sequence[Claim]](
     "{between}: {metrics}; too few questions for an interval.",
     "questions differ, and there is no interval",
-    _all(_lacks_interval),
+    lambda claims: bool(claims) and all(map(_lacks_interval, claims)),
 )
-INCOMPARABLE = Statement[Sequence[Claim]](
+INCOMPARABLE = NOTHING_SHARED.of_each(
     "{between}: no comparison is possible, because no question has a score in both arms.",
     "no metric has a question that is scored in both arms",
-    _all(NOTHING_SHARED.holds),
 )
-SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM.holds))
-IS_THAN = Statement[Sequence[Claim]]("{agent} is {traits} than {against} ({where}).", _SURE_WORDS, _all(_is_sure))
+SO_FAR = INTERIM.of_each("{between}, so far: {metrics}.")
+IS_THAN = Statement[Sequence[Claim]](
+    "{agent} is {traits} than {against} ({where}).",
+    _SURE_WORDS,
+    lambda claims: bool(claims) and all(map(_is_sure, claims)),
+)
 NO_CLEAR_DIFFERENCE = Statement[Sequence[Claim]](
     "No clear difference between {agent} and {against} ({where}).", "no difference is sure", _none_is_sure
 )
-INFORMATION_HELPS = Statement[Sequence[Claim]](
+INFORMATION_HELPS = WORSE.of_each(
     "{metrics}. The information in the {where} helps, beyond the effect of {beside}.",
     "the placebo is surely worse on these metrics",
-    _all(WORSE.holds),
 )
-INFORMATION_HARMS = Statement[Sequence[Claim]](
+INFORMATION_HARMS = BETTER.of_each(
     "{metrics}. The placebo scores better on these metrics, so the information in the {where} does harm.",
     "the placebo is surely better on these metrics",
-    _all(BETTER.holds),
 )
-NO_CLEAR_INFORMATION = Statement[Sequence[Claim]](
-    "{metrics}. This run shows no clear difference between {real} and its placebo{whose}.",
-    NO_CLEAR_DIFFERENCE.when,
-    NO_CLEAR_DIFFERENCE.holds,
+NO_CLEAR_INFORMATION = attrs.evolve(
+    NO_CLEAR_DIFFERENCE, says="{metrics}. This run shows no clear difference between {real} and its placebo{whose}."
 )
-PARTS_MISSED = Statement[Sequence[Claim]](
+PARTS_MISSED = WORSE.of_each(
     "Leaving out these {parts} of {of} makes scores worse: {costs}.",
     "scores without the tool, section or skill are surely worse",
-    _all(WORSE.holds),
 )
-PARTS_IN_THE_WAY = Statement[Sequence[Claim]](
+PARTS_IN_THE_WAY = BETTER.of_each(
     "Leaving out these {parts} of {of} makes scores better: {gains}.",
     "scores without the tool, section or skill are surely better",
-    _all(BETTER.holds),
 )
 PARTS_OPEN = Statement[Sequence[Claim]](
     "this run cannot tell what leaving out these {parts} changes",

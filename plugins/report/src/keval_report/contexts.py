@@ -1,9 +1,9 @@
-"""What the contexts of conditions differ in: servers, tools, their words, instructions, results."""
+"""What contexts offer, with estimates of tokens, and what those of conditions differ in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,12 +11,14 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections
+from keval.cli.console import print_sections, safe
+from keval.cli.messages import foreign
 from keval.errors import RunError
-from keval.records.formats import percent
+from keval.records.formats import counted, percent
 from keval.records.manifest import AnswersEntry, ServerEntry
-from keval.records.servers import ServerListing, ToolListing
+from keval.records.servers import ContextToolListings, ServerListing, Sharing, ToolListing
 from keval.store.run import Run
+from keval_analysis.findings.summary import Summary
 from keval_analysis.listings import ListingChange, listing_changes, renamed_by
 from keval_analysis.stats.contrasts import contrasts_of
 from keval_report.words import folded, one_line
@@ -179,10 +181,10 @@ def print_server_differences(found: Iterable[ServerDifference], console: Console
         server = one_line(each.server)
         told = f"{server} is {each.kind}" if each.kind != "changed" else f"{server} against {_against(each)}"
         console.print(Text(f"{one_line(each.condition)}: {told}", "bold"), soft_wrap=True)
-        print_sections([_lines(each, console.width)], console)
+        print_sections([_difference_lines(each, console.width)], console)
 
 
-def _lines(each: ServerDifference, width: int) -> Iterator[Text]:
+def _difference_lines(each: ServerDifference, width: int) -> Iterator[Text]:
     if each.tools:
         yield from (Text(line) for line in folded(f"tools: {', '.join(map(one_line, each.tools))}", width, indent=2))
     yield from (Text(line) for words in each.calls for line in folded(words, width, indent=2))
@@ -302,3 +304,180 @@ def definition_tokens(definition: Mapping[str, Any]) -> int:
 def instruction_tokens(listing: ToolListing) -> int:
     """Return about how many tokens the instructions of a server take."""
     return estimated_tokens(listing.instructions or "")
+
+
+def sharing_text(sharing: Sharing | None) -> str:
+    """Return whether trials share a server, and why; `None` is what shows when it starts."""
+    if sharing is None:
+        return "shared if every tool is read-only by its hint, which shows when it starts"
+    told = f"{'shared by trials' if sharing.shared else 'one for each trial'} ({sharing.why})"
+    return told if sharing.verified else f"{told}; whether it isolates trials is not verified"
+
+
+def entry_text(entry: ServerEntry) -> str | None:
+    """Return the same of a server of a run; `None` if the run does not say."""
+    if entry.shared is None:
+        return None
+    return sharing_text(Sharing(entry.shared, entry.sharing or "unknown", entry.isolation_verified is not False))
+
+
+def sharing_lines(summary: Summary) -> Iterator[Text]:
+    """Yield a line for each server of a run; one that several conditions have in the same way has one line."""
+    told: dict[tuple[str, Sharing], list[str]] = {}
+    for condition, servers in summary.servers.items():
+        for name, sharing in servers.items():
+            told.setdefault((name, sharing), []).append(condition)
+    names = [name for name, _ in told]
+    for (name, sharing), conditions in told.items():
+        where = f" of {', '.join(conditions)}" if names.count(name) > 1 else ""
+        yield safe(f"server {name}{where}: {sharing_text(sharing)}", "dim" if sharing.verified else "yellow")
+
+
+_HINTS = {
+    "readOnlyHint": ("read-only", "writes"),
+    "destructiveHint": ("may destroy", "destroys nothing"),
+    "idempotentHint": ("may be repeated", "counts each call"),
+    "openWorldHint": ("reaches out", "closed world"),
+}
+"""MCP's hints on what a tool does, in words: where one is true, and where it is false."""
+_WIDEST_KIND = 40
+
+
+def describe_tool_listings(contexts: Sequence[ContextToolListings]) -> dict[str, Any]:
+    """Describe what contexts offer as plain data, with definitions as the server wrote them."""
+    return {
+        "contexts": [
+            {
+                "context": each.label,
+                "type": each.type,
+                "from": each.origin,
+                "interventions": list(each.interventions),
+                "servers": [_described_server(listing, each) for listing in each.tool_listings],
+            }
+            for each in contexts
+        ]
+    }
+
+
+def _described_server(listing: ToolListing, context: ContextToolListings) -> dict[str, Any]:
+    tools = [{**definition, "estimated_tokens": definition_tokens(definition)} for definition in listing.definitions]
+    told: dict[str, Any] = {
+        "server": listing.server,
+        "tools": tools or [{"name": name} for name in listing.tools],
+        "instructions": listing.instructions,
+        "sha256": listing.digest,
+        "estimated_tokens": _tokens(listing) if tools else None,
+    }
+    if (original := ServerListing.original(listing)) is not None:
+        told["original"] = {
+            "tools": list(original.tools),
+            "instructions": original.instructions,
+            "sha256": listing.original_digest,
+        }
+        told["changes"] = [attrs.asdict(change) for change in _changes(listing, context)]
+    if listing.sharing is not None:
+        told["sharing"] = attrs.asdict(listing.sharing)
+    return told
+
+
+def print_tool_listings(contexts: Sequence[ContextToolListings], console: Console) -> None:
+    """Print what contexts offer."""
+    for position, each in enumerate(contexts):
+        if position:
+            console.print()
+        title = Text(one_line(each.label), "bold").append(f"  {one_line(each.type)}", "dim")
+        title.append(f"  from {one_line(each.origin)}" if each.origin else "", "dim")
+        console.print(title if each.tool_listings else title.append("  no MCP server", "dim"), soft_wrap=True)
+        for listing in each.tool_listings:
+            print_sections([_listing_lines(listing, each, console.width)], console)
+    if any(listing.definitions for each in contexts for listing in each.tool_listings):
+        console.print()
+        told = "Tokens are estimates, of name, description and parameters as JSON: models differ in how they count."
+        console.print(Text(told, "dim"), soft_wrap=True)
+
+
+def _listing_lines(listing: ToolListing, context: ContextToolListings, width: int) -> Iterator[Text]:
+    tokens = f", about {_tokens(listing):,} tokens" if listing.definitions else ""
+    yield Text(f"  server {one_line(listing.server)}: {counted(len(listing.tools), 'tool')}{tokens}")
+    if listing.sharing is not None:
+        yield from _folded(sharing_text(listing.sharing), width, 4)
+    if listing.instructions:
+        yield Text(f"    instructions: about {instruction_tokens(listing):,} tokens")
+        yield from _block(listing.instructions, width, 6)
+    if not listing.definitions:
+        yield from _folded(f"{', '.join(map(one_line, listing.tools))} (their definitions are not known)", width, 4)
+    for definition in listing.definitions:
+        yield from _tool(definition, width)
+    if context.interventions:
+        yield Text("    changed by interventions:")
+        for told in call_words(context.interventions):
+            yield from _folded(told, width, 6, style="")
+        for change in _changes(listing, context):
+            yield from change_lines(change, width, indent=6)
+
+
+def _changes(listing: ToolListing, context: ContextToolListings) -> list[ListingChange]:
+    """Return what interventions change of what the server says."""
+    before, after = ServerListing.original(listing), ServerListing.offered(listing)
+    if before is None or after is None:
+        return []
+    return listing_changes(before, after, renamed_by(context.interventions))
+
+
+def _tool(definition: Mapping[str, Any], width: int) -> Iterator[Text]:
+    told = [f"about {definition_tokens(definition):,} tokens", *_hints(definition)]
+    for line in folded(f"{one_line(str(definition['name']))}: {', '.join(told)}", width, indent=4, hanging=6):
+        yield Text(line)
+    yield from _block(str(definition.get("description") or "no description"), width, 6)
+    for name, kind, words in _parameters(definition):
+        yield from _folded(f"{one_line(name)} ({kind}){': ' if words else ''}{words}", width, 8)
+
+
+def _hints(definition: Mapping[str, Any]) -> Iterator[str]:
+    told = definition.get("annotations")
+    for name, (yes, no) in _HINTS.items():
+        if isinstance(told, Mapping) and isinstance(value := told.get(name), bool):
+            yield yes if value else no
+    if definition.get("outputSchema"):
+        yield "has an output schema"
+
+
+def _parameters(definition: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the kind and the description of each parameter."""
+    schema = definition.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    required = schema.get("required", ()) if isinstance(schema, Mapping) else ()
+    for name, told in properties.items() if isinstance(properties, Mapping) else ():
+        part = told if isinstance(told, Mapping) else {}
+        kind = _kind(part) + ("" if name in required else ", optional")
+        yield name, kind, one_line(str(part.get("description") or ""))
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Return in a few words what a JSON Schema allows."""
+    if isinstance(choices := schema.get("enum"), list):
+        told = " | ".join(map(repr, choices))
+    elif isinstance(several := schema.get("anyOf") or schema.get("oneOf"), list):
+        told = " | ".join(_kind(part) for part in several if isinstance(part, Mapping))
+    elif isinstance(kind := schema.get("type"), list):
+        told = " | ".join(map(str, kind))
+    elif kind == "array" and isinstance(items := schema.get("items"), Mapping):
+        told = f"array of {_kind(items)}"
+    else:
+        told = str(kind or "any")
+    told = one_line(told)
+    return told if len(told) <= _WIDEST_KIND else f"{told[: _WIDEST_KIND - 1]}…"
+
+
+def _tokens(listing: ToolListing) -> int:
+    return instruction_tokens(listing) + sum(map(definition_tokens, listing.definitions))
+
+
+def _block(text: str, width: int, indent: int) -> Iterator[Text]:
+    """Yield a text of others with its own lines."""
+    for line in foreign(text.strip()).splitlines():
+        yield from _folded(line, width, indent)
+
+
+def _folded(text: str, width: int, indent: int, style: str = "dim") -> Iterator[Text]:
+    yield from (Text(line, style) for line in folded(foreign(text), width, indent=indent, hanging=indent))

@@ -12,9 +12,8 @@ from keval_analysis.findings.effects import Contrast, Effect
 from keval_analysis.findings.summary import Summary
 from keval_report import claims as say
 from keval_report.blocks import Block, block_of, blocks, claims_of, grouped, with_costs
-from keval_report.claims import Claim
+from keval_report.claims import Claim, Level
 from keval_report.contexts import call_words, intervention_words
-from keval_report.statement import Level
 from keval_report.words import joined, one_line, shortened, with_interval
 
 _MOST = 3
@@ -220,28 +219,21 @@ def _turned(claims: Sequence[Claim]) -> str:
 
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
     """Yield which parts of a condition are missed, which are in the way, the first most, and which are neither."""
-    parts = f"{part_noun(group)}s"
-    costs = [*_sizes(_absent(summary, group, say.WORSE.holds), "worse")]
-    if costs:
-        yield say.PARTS_MISSED.says.format(parts=parts, of=one_line(of), costs="; ".join(costs))
-    gains = [*_sizes(_absent(summary, group, say.BETTER.holds), "better")]
-    if gains:
-        yield say.PARTS_IN_THE_WAY.says.format(parts=parts, of=one_line(of), gains="; ".join(gains))
+    telling = False
+    for statement, sure in ((say.PARTS_MISSED, say.WORSE), (say.PARTS_IN_THE_WAY, say.BETTER)):
+        absent = _absent(summary, group, sure.holds)
+        if told := "; ".join(f"without {_left_out(part)} {_sizes(of)} {sure.says}" for part, of in absent if of):
+            telling = True
+            yield statement.says.format(parts=f"{part_noun(group)}s", of=one_line(of), costs=told, gains=told)
     if idle := _idle(summary, group):
         every = f"any {part_noun(group)} of {one_line(of)} ({', '.join(idle)})"
-        yield say.PARTS_NOT_MISSED.says.format(parts=joined(shortened(idle, 8), "or") if costs or gains else every)
+        yield say.PARTS_NOT_MISSED.says.format(parts=joined(shortened(idle, 8), "or") if telling else every)
 
 
-def _sizes(absent: Iterable[tuple[Contrast, list[Claim]]], direction: str) -> Iterator[str]:
-    for each, claims in absent:
-        if not claims:
-            continue
-        told = ", ".join(
-            f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
-            f" {interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}"
-            for claim in claims[:_MOST]
-        )
-        yield f"without {_left_out(each)} {told} {direction}"
+def _sizes(claims: Sequence[Claim]) -> str:
+    sizes = ((claim, number(abs(claim.effect.difference or 0.0))) for claim in claims[:_MOST])
+    ends = {id(claim): interval(claim.effect.ci_low, claim.effect.ci_high, signs=True) for claim in claims}
+    return ", ".join(f"{_metric(claim)} by {size} {ends[id(claim)]}" for claim, size in sizes)
 
 
 def _metric(claim: Claim) -> str:

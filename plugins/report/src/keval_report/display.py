@@ -15,13 +15,13 @@ from keval.store.serialization import to_plain
 from keval_analysis.claims import unverified_claims
 from keval_analysis.findings.summary import Summary
 from keval_analysis.seal import SealCheck
+from keval_report.claims import Level
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
-from keval_report.statement import Level
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.progress import EventLog, Progress
 from keval_report.totals import remedy
-from keval_report.words import joined, run_place
+from keval_report.words import fitted, joined, run_place
 
 
 def progress(trials: int, done: int = 0, *, quiet: bool = False) -> Progress:
@@ -83,7 +83,8 @@ def show_end(
         )
     if (as_json or quiet) and code == FAILED_GATE:
         verdicts = gate_lines(summary.gates, messages.width, "explained", decided_on(summary.replay))
-        print_sections([(*verdicts, *unmet_lines(summary.unmet, messages.width, "explained"))], messages)
+        told = fitted((*verdicts, *unmet_lines(summary.unmet, "explained")), messages.width)
+        print_sections([told], messages)
     if quiet and not summary.were_all_made():
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)

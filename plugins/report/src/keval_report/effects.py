@@ -12,8 +12,7 @@ from rich.text import Text
 from keval.records.formats import number, percent, short_number, signed
 from keval_analysis.findings.formats import aligned, decimals, interval_of
 from keval_report.blocks import Block
-from keval_report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
-from keval_report.statement import Level
+from keval_report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, Level, word
 from keval_report.words import flowed, folded, padded
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -290,7 +289,7 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
     explored = False
     for row in rows:
         claim = row.claim
-        if claim.exploratory and not explored:
+        if EXPLORATORY.holds(claim) and not explored:
             explored = True
             yield Text(f"{' ' * _GAP}{EXPLORATORY.says}:", "dim")
         if layout.stacked and claim.name != last:

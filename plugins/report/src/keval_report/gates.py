@@ -12,7 +12,7 @@ from rich.text import Text
 from keval.records.formats import counted, number, percent, short_number, signed
 from keval_analysis.findings.summary import GateResult, GateVerdict, UnmetExpectation
 from keval_analysis.gate_language import SHARES
-from keval_report.statement import Level
+from keval_report.claims import Level
 from keval_report.words import LABEL, folded, one_line, padded
 
 _ORDER = ("failed", "undecided", "held")
@@ -90,10 +90,9 @@ def _lines(gate: str, verdict: str, detail: str, column: int, room: int) -> Iter
         yield line
 
 
-def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, level: Level) -> list[Text]:
+def unmet_lines(unmet: Sequence[UnmetExpectation], level: Level) -> list[Text]:
     """Return lines for each of the first expectations that were not met, and one for the others."""
-    told = unmet_texts(unmet, _MOST_UNMET[level])
-    return [Text(line) for each in told for line in folded(one_line(each), width, indent=LABEL)]
+    return [Text(f"{' ' * LABEL}{one_line(each)}") for each in unmet_texts(unmet, _MOST_UNMET[level])]
 
 
 def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:

@@ -1,21 +1,31 @@
-"""The words of a history: points with their intervals, and what runs changed in a few words."""
+"""The history of evaluations: in words, in the terminal and for programs, and in full what one run changed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 import attrs
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
+from keval.cli.console import print_sections, safe
 from keval.records.formats import counted, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
-from keval_analysis.composition import PartChange
+from keval.store.run import Run
+from keval.store.serialization import to_plain
+from keval_analysis.composition import Difference, PartChange, what_differs
 from keval_analysis.findings.formats import decimals_of
 from keval_analysis.history.database import PLAY, UNFINISHED
 from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
-from keval_report.words import display_names, one_line, with_units
+from keval_report.contexts import ServerDifference, print_server_differences, servers_between
+from keval_report.means import column_parts
+from keval_report.terminal.comparison import difference_lines
+from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, tabbed, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
 """What the arrows of steps mean."""
@@ -165,3 +175,181 @@ def _versions(changes: Sequence[PartChange]) -> Iterator[str]:
             yield one_line(f"{each.name} {each.before or 'none'} → {each.now or 'none'}")
     if len(others) > 1:
         yield f"versions of {len(others)} other packages"
+
+
+_STYLES = {"better": "green", "worse": "red", "": ""}
+_GAP = 3
+_HEADS = ("run", "questions")
+_TITLES = 3
+"""Lines above the points of a column: agent, condition, and what it is held against."""
+
+
+def describe_history(trends: Iterable[Trend], root: Path) -> list[dict[str, Any]]:
+    """Describe trends as plain data."""
+    return [
+        {
+            **picked(trend, "evaluation", "metric", "judge"),
+            "scale": to_plain(trend.scale),
+            "of": "effects" if trend.effects else "means",
+            "runs": [_described(run, root) for run in trend.runs],
+        }
+        for trend in trends
+    ]
+
+
+def _described(run: TrendRun, root: Path) -> dict[str, Any]:
+    fields = to_plain(attrs.evolve(run, points={}))
+    return {
+        "run": fields.pop("id"),
+        "path": str(root / fields.pop("run")),
+        **fields,
+        "before": run.before and str(root / run.before),
+        "points": [{**to_plain(series), **to_plain(point)} for series, point in run.points.items()],
+    }
+
+
+def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
+    """Yield a line for each point, for programs, newest run first: 23 fields with tabs between; unknown ones are empty.
+
+    The fields are evaluation, run, started, samples, repetitions, metric, judge, agent, condition, the agent and the
+    condition that it is held against, n, value, ci_low, ci_high, verdict, step, gates that failed, dollars, the run
+    before, whether that asked the same questions (yes, no), what changed, and path.
+    """
+    for trend in trends:
+        for run in trend.runs:
+            of_run: list[object] = [trend.evaluation, run.id, run.started, run.samples, run.repetitions]
+            rest: list[object] = [run.gates["failed"] if run.gates else None, run.cost.usd]
+            rest += [Path(run.before).name, "yes" if run.asks_the_same else "no"] if run.before else [None, None]
+            rest += ["; ".join(change_texts(run.changes)), root / run.run]
+            for series, point in run.points.items():
+                against = series.against
+                arm: list[object] = [trend.metric, trend.judge, series.agent, series.condition]
+                arm += [against.agent, against.condition] if against else [None, None]
+                arm += [point.n, point.value, point.ci_low, point.ci_high, point.verdict, point.step]
+                yield tabbed([*of_run, *arm, *rest])
+
+
+def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:
+    """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
+    arrows = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
+    tables = [history_table(trend) for trend in trends]
+    simulated = all(table.simulated for table in tables)
+    sections = [
+        [_simulated(console.width)] if simulated else [],
+        *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in tables),
+        _notes(tables, arrows, root),
+    ]
+    print_sections([fitted(section, console.width) for section in sections], console)
+
+
+def _simulated(width: int) -> Text:
+    return Text("SIMULATED MODEL: shows that keval works, not what a model can do"[:width], "bold yellow")
+
+
+def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
+    """Yield what is shown, and that models were simulated unless that was `told`."""
+    what = f"{'difference' if table.trend.effects else 'mean'} and 95 % interval"
+    yield Text(f"{one_line(table.trend.evaluation)}: {table.metric}, {what}", "bold")
+    if table.simulated and not told:
+        yield _simulated(width)
+
+
+def _table(table: HistoryTable, arrows: Mapping[str, str], width: int) -> Iterator[Text]:
+    """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
+    heads = [[row.run.id, f"{row.run.samples or '–'} × {row.run.repetitions}"] for row in table.rows]
+    sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
+    columns = [[*titles] for titles in table.titles]
+    for cells in (row.cells for row in table.rows):
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell.text + (arrows[cell.point.step] if cell.point and cell.point.step else ""))
+    widths = [max(map(cell_len, column)) for column in columns]
+    first = sum(sizes) + _GAP * len(sizes)
+
+    def line(at: int, head: Sequence[str], part: Sequence[int], style: str = "") -> Text:
+        text = Text("".join(padded(cell, size + _GAP) for cell, size in zip(head, sizes, strict=True)))
+        for place in part:
+            verdict = table.rows[at - _TITLES].cells[place].verdict if at >= _TITLES else ""
+            text.append(padded(columns[place][at], widths[place] + _GAP), _STYLES[verdict])
+        text.stylize(style)
+        text.rstrip()
+        return text
+
+    for position, part in enumerate(column_parts(widths, width - first, gap=_GAP)):
+        yield from [Text()] if position else []
+        titles = [at for at in range(_TITLES) if any(columns[place][at] for place in part)]
+        for at in titles:
+            yield line(at, _HEADS if at == titles[-1] else ("", ""), part, "dim" if at else "bold")
+        for at, head in enumerate(heads):
+            yield line(at + _TITLES, head, part)
+            yield from [_below(table, at, width)] if position == 0 else []
+
+
+def _below(table: HistoryTable, at: int, width: int) -> Text:
+    """Return in one line what is special about a run, and what it changed against the run before it."""
+    row = table.rows[at]
+    below = table.rows[at + 1].run.run if at + 1 < len(table.rows) else None
+    told = "; ".join(row.changes) or "nothing changed"
+    if row.run.before is None:
+        told = "the first run"
+    elif row.run.before != below:
+        told = f"against {Path(row.run.before).name}: {told}"
+    line = Text(f"  {'   '.join(filter(None, (', '.join(row.remarks), told)))}", "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path) -> Iterator[Text]:
+    runs = [run for table in tables for run in table.trend.runs]
+    told = []
+    if any(point.step for run in runs for point in run.points.values()):
+        told.append(f"{arrows['higher'].strip()} {arrows['lower'].strip()} {STEPS}")
+    if unshown := sum(table.trend.unshown for table in tables):
+        told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
+    if len(tables) == 1 and (others := tables[0].others):
+        told.append(f"other metrics: {', '.join(others.values())}")
+    if run := next((run for run in runs if run.before), None):
+        before, now = (run_name(root / str(name)) for name in (run.before, run.run))
+        told.append(f"question by question: keval compare {before} {now}")
+        told.append(f"what changed, in full: keval history --changes {now}")
+    yield from (Text(text, "dim") for text in told)
+
+
+@attrs.frozen
+class RunChanges:
+    """What a run differs in from another one: in its parts, and in what the servers of their conditions offered."""
+
+    now: Run
+    before: Run
+    differences: tuple[Difference, ...]
+    servers: tuple[ServerDifference, ...]
+
+
+def run_changes(now: Run, before: Run) -> RunChanges:
+    """Return what a run differs in from another one. Raises RunError: one of them cannot be read."""
+    shared = [label for label in now.manifest.conditions if label in before.manifest.conditions]
+    found = (each for label in shared for each in servers_between(now, label, before, label))
+    servers = tuple(attrs.evolve(each, against=before.id) for each in found)
+    return RunChanges(now, before, tuple(what_differs(now.manifest, before.manifest, {})), servers)
+
+
+def describe_changes(found: RunChanges) -> dict[str, Any]:
+    """Describe what a run differs in as plain data."""
+    return {
+        "run": found.now.id,
+        "against": found.before.id,
+        "changes": to_plain(found.differences),
+        "servers": to_plain(found.servers),
+    }
+
+
+def print_changes(found: RunChanges, console: Console) -> None:
+    """Print what a run differs in, with the texts of tools that differ."""
+    console.print(safe(f"{found.now.id} against {found.before.id}", "bold"), soft_wrap=True)
+    width = console.width
+    print_sections([fitted(difference_lines(found.differences, width), width)], console)
+    if found.servers:
+        console.print()
+        print_server_differences(found.servers, console)
+    console.print()
+    compare = f"keval compare {run_name(found.before.path)} {run_name(found.now.path)}"
+    print_sections([fitted([Text(f"question by question: {compare}", "dim")], width)], console)

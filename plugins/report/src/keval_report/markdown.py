@@ -9,29 +9,16 @@ from itertools import chain
 from keval.records.formats import number, signed
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import Summary
-from keval_report.activation import HEADS, activation_rows, reading_sentences
+from keval_report import reviews as people
 from keval_report.blocks import Block
 from keval_report.cautions import cautions
 from keval_report.claims import Claim
 from keval_report.contexts import difference_texts
 from keval_report.contrasts import all_blocks
 from keval_report.effects import verdict_words
-from keval_report.gates import gate_rows, unmet_texts
-from keval_report.origin import decided_on, origin_label
 from keval_report.report import Report
-from keval_report.reviews import (
-    AGREEMENT_HEADS,
-    agreement_cells,
-    anchor_lines,
-    bias_texts,
-    correction_texts,
-    people_text,
-    reviewed_text,
-    warnings,
-)
-from keval_report.sentences import sentences
-from keval_report.terminal.tools import tool_texts
 from keval_report.totals import totals
+from keval_report.use import tool_texts
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
@@ -74,15 +61,15 @@ def markdown(report: Report) -> str:
     summary = report.summary
     short = all_blocks(summary, "first")
     took = escaped(" · ".join(totals(summary)), _SENTENCE)
-    first = (_head(summary, short), _gates(summary), _effects(summary, short), [took])
+    first = (_head(report, short), _gates(report), _effects(summary, short), [took])
     folded = (
-        ("What was found, in sentences", [_items(sentences(summary))]),
+        ("What was found, in sentences", [_items(report.sentences)]),
         ("All effects", _effects(summary, report.blocks)),
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
-        ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in anchor_lines(summary))),
+        ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in people.anchor_lines(summary))),
         ("Use of tools", _pairs(tool_texts(summary))),
-        ("Instructions and skills", _texts(summary)),
+        ("Instructions and skills", _texts(report)),
         *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),
         ("What was changed", _pairs(difference_texts(report.run))),
         ("How it was made", _made(report)),
@@ -124,30 +111,31 @@ def _cut(blocks: Iterable[str]) -> str:
     return text.rstrip() + "\n"
 
 
-def _head(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
+def _head(report: Report, blocks: Sequence[Block]) -> Iterator[str]:
+    summary = report.summary
     yield f"## keval: {escaped(summary.evaluation)}"
     if summary.simulated:
         names = ", ".join(map(escaped, summary.simulated))
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
-    if origin := origin_label(summary):
-        yield f"**{escaped(origin)}**"
+    if report.origin:
+        yield f"**{escaped(report.origin)}**"
     if told := cautions(summary, blocks):
         yield "\n".join(f"- **caution**: {escaped(text, _SENTENCE)}" for text in told)
 
 
-def _gates(summary: Summary) -> Iterator[str]:
-    if not summary.gates:
+def _gates(report: Report) -> Iterator[str]:
+    if not report.gates:
         return
     rows = [
         (row.verdict if row.verdict == "held" else f"**{row.verdict}**", escaped(row.gate), escaped(row.detail))
-        for row in gate_rows(summary.gates)
+        for row in report.gates
     ]
     yield _table(("verdict", "gate", "found"), rows)
-    if told := decided_on(summary.replay):
-        yield f"*{escaped(told)}*"
-    if unmet := unmet_texts(summary.unmet):
+    if report.decided_on:
+        yield f"*{escaped(report.decided_on)}*"
+    if report.unmet:
         yield "Expectations that were not met:"
-        yield "\n".join(f"- {escaped(text)}" for text in unmet)
+        yield "\n".join(f"- {escaped(text)}" for text in report.unmet)
 
 
 def _effects(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:
@@ -211,20 +199,21 @@ def _reviews(summary: Summary) -> Iterator[str]:
     found = summary.reviews
     if found is None:
         return
-    yield escaped(reviewed_text(found), _SENTENCE)
+    yield escaped(people.reviewed_text(found), _SENTENCE)
     if found.judges:
-        rows = [(escaped(each.metric), escaped(each.judge), *agreement_cells(each)) for each in found.judges]
-        yield _table(("rubric", "judge", *AGREEMENT_HEADS), rows)
-    people = (f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people)
-    if told := _items([*people, *bias_texts(found), *correction_texts(found), *warnings(found)]):
+        rows = [(escaped(each.metric), escaped(each.judge), *people.agreement_cells(each)) for each in found.judges]
+        yield _table(("rubric", "judge", *people.AGREEMENT_HEADS), rows)
+    alpha = (f"people with each other, Krippendorff's alpha: {people.people_text(each)}" for each in found.people)
+    judges = (*people.bias_texts(found), *people.correction_texts(found))
+    if told := _items([*alpha, *judges, *people.warnings(found)]):
         yield told
 
 
-def _texts(summary: Summary) -> Iterator[str]:
+def _texts(report: Report) -> Iterator[str]:
     """Yield how often texts that contexts gave were read."""
-    if summary.activations:
-        yield _table(HEADS, [[escaped(cell) for cell in row] for row in activation_rows(summary)])
-        yield _items(reading_sentences(summary))
+    if report.summary.activations:
+        yield _table(report.text_heads, [[escaped(cell) for cell in row] for row in report.texts])
+        yield _items(report.text_sentences)
 
 
 def _made(report: Report) -> Iterator[str]:

@@ -12,33 +12,23 @@ from keval.store.run import Run
 from keval_analysis.claims import UnverifiedClaim, unverified_claims
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.formats import EXPENSE_UNITS
-from keval_analysis.findings.reviews import JudgeAgreementWithPeople, ReviewFindings
-from keval_analysis.findings.summary import ArmScore, Summary, ToolUse
+from keval_analysis.findings.reviews import ReviewFindings
+from keval_analysis.findings.summary import Summary, ToolUse
 from keval_analysis.outline import ArmKey, Outline, read_outline
 from keval_analysis.question_comparisons import QuestionComparison, compare
 from keval_analysis.readings import review_findings
-from keval_report.activation import HEADS as TEXT_HEADS, activation_rows, reading_sentences
+from keval_report import reviews as people
 from keval_report.blocks import Block, property_rows
 from keval_report.cautions import cautions
 from keval_report.contexts import ServerDifference, server_differences
 from keval_report.contrasts import all_blocks
 from keval_report.gates import GateRow, gate_rows, unmet_texts
+from keval_report.means import PlainTable, plain_table
 from keval_report.origin import decided_on, origin_label
 from keval_report.parts import part_lines
-from keval_report.plain_table import PlainTable, plain_table
-from keval_report.reviews import (
-    AGREEMENT_HEADS,
-    agreement_cells,
-    anchor_lines,
-    bias_texts,
-    correction_texts,
-    judging_lines,
-    reviewed_text,
-    warnings,
-)
 from keval_report.sentences import sentences
-from keval_report.terminal.tools import HEADS, tool_cells, used_tools
 from keval_report.totals import PARETO, cost_effectiveness
+from keval_report.use import TEXT_HEADS, TOOL_HEADS, activation_rows, reading_sentences, tool_cells, used_tools
 from keval_report.words import display_names, rubric_name
 
 
@@ -53,15 +43,9 @@ class ReviewTexts:
     reviewed: str
     warnings: Sequence[str]
     by_arm: Sequence[str]
-    heads: Sequence[str] = AGREEMENT_HEADS
-
-    def cells(self, agreement: JudgeAgreementWithPeople) -> Sequence[str]:
-        """Return the cells of one judge and rubric, below `heads`."""
-        return agreement_cells(agreement)
-
-    def rubric(self, metric: str) -> str:
-        """Return what to call a rubric."""
-        return rubric_name(metric)
+    heads: Sequence[str] = people.AGREEMENT_HEADS
+    cells = staticmethod(people.agreement_cells)
+    rubric = staticmethod(rubric_name)
 
 
 @attrs.frozen(slots=False)
@@ -74,9 +58,11 @@ class Report:
     run: Run
     summary: Summary
     known: Outline | None = None
-    tool_heads: Sequence[str] = HEADS
+    tool_heads: Sequence[str] = TOOL_HEADS
     text_heads: Sequence[str] = TEXT_HEADS
     pareto: str = PARETO
+    tool_cells = staticmethod(tool_cells)
+    cost_effectiveness = staticmethod(cost_effectiveness)
 
     @cached_property
     def outline(self) -> Outline:
@@ -167,20 +153,12 @@ class Report:
     @property
     def judging(self) -> Sequence[str]:
         """How far judges agree with each other, with themselves, and with anchors, a line each."""
-        return [*judging_lines(self.summary), *anchor_lines(self.summary)]
-
-    def cost_effectiveness(self, arm: ArmScore, *, short: bool = False) -> str:
-        """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
-        return cost_effectiveness(arm, short=short)
+        return [*people.judging_lines(self.summary), *people.anchor_lines(self.summary)]
 
     @property
     def tools(self) -> Mapping[str, Sequence[ToolUse]]:
         """How the trials of each condition used each tool."""
         return used_tools(self.summary)
-
-    def tool_cells(self, use: ToolUse) -> Sequence[str]:
-        """Return the cells of one tool, below `tool_heads`."""
-        return tool_cells(use)
 
     @property
     def texts(self) -> Sequence[Sequence[str]]:
@@ -205,11 +183,7 @@ class Report:
     @property
     def reviews(self) -> ReviewTexts | None:
         """What is said of the run's reviews as they are now; `None` without any."""
-        found = review_findings(self.run)
-        return (
-            None
-            if found is None
-            else ReviewTexts(
-                found, reviewed_text(found), [*warnings(found)], [*bias_texts(found), *correction_texts(found)]
-            )
-        )
+        if (found := review_findings(self.run)) is None:
+            return None
+        by_arm = [*people.bias_texts(found), *people.correction_texts(found)]
+        return ReviewTexts(found, people.reviewed_text(found), [*people.warnings(found)], by_arm)

@@ -12,8 +12,7 @@ from keval_analysis.findings.anchors import JudgeDrift
 from keval_analysis.findings.effects import SURE, AverageDifference, Effect, Interaction, Ratio
 from keval_analysis.findings.summary import ScoreByReading, Summary
 from keval_report import claims
-from keval_report.claims import INTERIM
-from keval_report.statement import Statement
+from keval_report.claims import INTERIM, Statement
 from keval_report.words import joined
 
 

@@ -7,8 +7,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.text import Text
 
 from keval.cli.messages import foreign
 from keval.records.formats import counted, interval, short_number, signed
@@ -98,6 +100,15 @@ def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None
         yield line
 
 
+def fitted(lines: Iterable[Text], width: int) -> Iterator[Text]:
+    """Yield lines; one that is too long is folded at spaces, further in from its second line on."""
+    for line in lines:
+        text = line.plain
+        indent = len(text) - len(text.lstrip())
+        kept = [line] if line.cell_len <= width else folded(text, width, indent=indent)
+        yield from (Text(part, line.style) if isinstance(part, str) else part for part in kept)
+
+
 def flowed(parts: Iterable[str], width: int) -> Iterator[str]:
     """Yield lines of as many parts as fit, with a gap between; a part that is longer than a line is folded."""
     line, gap = "", "   "
@@ -170,6 +181,11 @@ def run_place(run: Path) -> str:
     """Return where a run is: its path, or its URL if it is mirrored."""
     mirror = mirror_of(run.parent.parent)
     return str(run) if mirror is None else mirror.url(run)
+
+
+def picked(record: object, *names: str) -> dict[str, Any]:
+    """Return fields of a record by their names."""
+    return {name: getattr(record, name) for name in names}
 
 
 def run_name(run: Path) -> str:

@@ -25,7 +25,7 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
     model request; where a context is changed by the config, also what was before. No agent is started.
     """
     from keval_mcp.served_context import read_tool_listings
-    from keval_report.terminal.tools import describe_tool_listings, print_tool_listings
+    from keval_report.contexts import describe_tool_listings, print_tool_listings
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)

@@ -21,8 +21,8 @@ from keval.store.lock import fetch_run
 from keval_analysis.findings.summary import Cost
 from keval_analysis.readings import review_findings
 from keval_analysis.seal import SealCheck
+from keval_report.commands.list import Headline, ListedRun
 from keval_report.report import Report
-from keval_report.terminal.runs import Headline, ListedRun
 from keval_report.totals import total_cost
 
 T = TypeVar("T")

@@ -14,9 +14,8 @@ import attrs
 import orjson
 
 from keval import Run, RunError, Summary, Trial
-from keval.plugin import Exported, dump, replacing
-from keval_exports.eee.record import Record
-from keval_exports.eee.results import aggregate, results
+from keval.plugin import Exported, dump
+from keval_exports.eee.results import Record, aggregate, results
 from keval_exports.eee.rows import row, trial_part
 from keval_exports.files import exported_file
 
@@ -55,18 +54,15 @@ class Eee:
         told = {agent: record for agent, record in records.items() if found[agent]}
         if not told:
             raise RunError(f"{run.path} has no score with a value, so there is nothing to export; see `keval report`")
-        try:
-            with ExitStack() as stack:
-                opened = {agent: exported_file(to / record.rows_path) for agent, record in told.items()}
-                rows = {agent: _Rows(stack.enter_context(file)) for agent, file in opened.items()}
-                _write_rows(run, told, rows, threshold)
-            for agent, record in told.items():
-                digest = rows[agent].digest.hexdigest()
-                data = aggregate(manifest, record, found[agent], rows=rows[agent].count, checksum=digest)
-                with replacing(to / record.aggregate_path) as file:
-                    file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
-        except OSError as error:
-            raise RunError(f"the export cannot be written: {error}; choose another folder with --to") from error
+        with ExitStack() as stack:
+            opened = {agent: exported_file(to / record.rows_path) for agent, record in told.items()}
+            rows = {agent: _Rows(stack.enter_context(file)) for agent, file in opened.items()}
+            _write_rows(run, told, rows, threshold)
+        for agent, record in told.items():
+            digest = rows[agent].digest.hexdigest()
+            data = aggregate(manifest, record, found[agent], rows=rows[agent].count, checksum=digest)
+            with exported_file(to / record.aggregate_path) as file:
+                file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
         files = [to / path for record in told.values() for path in (record.aggregate_path, record.rows_path)]
         return Exported(tuple(files), tuple(_left_out(summary, told)))
 

@@ -11,8 +11,7 @@ import attrs
 
 from keval import Message, Sample, ScoreLine, ToolCall, Trial, Usage
 from keval.plugin import ScorerEntry
-from keval_exports.eee.record import SCHEMA_VERSION, Record, as_text, as_texts
-from keval_exports.eee.results import is_correct, result_id
+from keval_exports.eee.results import SCHEMA_VERSION, Record, as_text, as_texts, is_correct, result_id
 
 
 def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
@@ -61,13 +60,7 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
 
 
 def row(
-    part: Mapping[str, Any],
-    line: ScoreLine,
-    value: float,
-    scorer: ScorerEntry,
-    threshold: float,
-    *,
-    simulated: bool,
+    part: Mapping[str, Any], line: ScoreLine, value: float, scorer: ScorerEntry, threshold: float, *, simulated: bool
 ) -> dict[str, Any]:
     """Complete a trial's part with one of its scores; `simulated` is the judge, if there is one."""
     judgement = line.judgement

@@ -13,7 +13,7 @@ from keval.errors import RunError
 from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
-    from keval_report.statement import Level
+    from keval_report.claims import Level
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:

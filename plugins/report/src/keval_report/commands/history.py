@@ -86,8 +86,7 @@ def command(
         evaluations_of,
         trend_of,
     )
-    from keval_report.history import left_out_texts
-    from keval_report.terminal.history import describe_history, history_rows, print_history
+    from keval_report.history import describe_history, history_rows, left_out_texts, print_history
 
     if changes:
         _print_changes(changes, output_dir, as_json=as_json)
@@ -127,7 +126,7 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
     from keval.cli.console import data_console, print_json
     from keval_analysis.history.database import key_of, open_history
     from keval_analysis.history.trends import run_before
-    from keval_report.terminal.history_changes import describe_changes, print_changes, run_changes
+    from keval_report.history import describe_changes, print_changes, run_changes
 
     if len(named) > 2:
         raise click.UsageError("--changes tells of one run, or of two; name no more")

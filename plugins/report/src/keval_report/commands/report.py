@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 import click
@@ -24,21 +23,9 @@ from keval_analysis.outline import Outline, summarise_with_outline
 from keval_analysis.readings import kept_parts
 from keval_analysis.seal import SealCheck
 from keval_report.display import finish
-from keval_report.terminal.plain_table import print_plain_table
-
-if TYPE_CHECKING:  # for most reports the terminal's is enough
-    from keval_report.report import Report
+from keval_report.means import print_plain_table
 
 _STDOUT = Path("-")
-
-
-@runtime_checkable
-class RendersReport(Protocol):
-    """An exporter that renders a report that it is handed, whose gates may be decided anew."""
-
-    def render(self, report: Report) -> Iterator[str]:
-        """Yield one text, such as a page, in parts. Raises RunError: the run is damaged."""
-        ...
 
 
 @click.command("report")
@@ -114,9 +101,10 @@ def _page(run: Run, summary: Summary, outline: Outline | None) -> Iterator[str]:
 
     component = registry.find("keval.exporters", "html")
     exporter = registry.load(component)()
-    if not isinstance(exporter, RendersReport):
+    if not hasattr(exporter, "render"):
         raise PluginError(f"{component.target} of {component.distribution} makes no page: it has no method render()")
-    return exporter.render(Report(run, summary, outline))
+    page: Iterator[str] = exporter.render(Report(run, summary, outline))
+    return page
 
 
 def _markdown(run: Run, summary: Summary) -> str:

@@ -84,7 +84,7 @@ def command(
 def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
     """Draw answers, keep the draw in the run, and print it with what further labels would bring."""
     from keval_analysis.labels.drawing import draw_answers, plan_labels  # imports NumPy, which `--help` does not need
-    from keval_report.terminal.draws import print_draw
+    from keval_report.reviews import print_draw
 
     scorer = _scorer(run, metric)
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,18 +19,7 @@ from keval_analysis.seal import SealCheck
 from keval_report.contexts import describe_differences, print_differences
 from keval_report.display import tell_changed
 from keval_report.reviews import print_reviews
-from keval_report.terminal.trials import (
-    describe_failed,
-    describe_sides,
-    describe_unscored,
-    describe_worst,
-    print_failed,
-    print_sides,
-    print_unscored,
-    print_worst,
-    side_by_side,
-    worst_trials,
-)
+from keval_report.terminal import trials as lists
 from keval_report.transcripts import Bands, describe_traffic, print_run, print_traffic, print_trial, traffic_of
 
 _POSITIVE = click.IntRange(min=1)
@@ -86,36 +75,36 @@ def command(
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
     if limit is not None and not (failed or unscored or worst is not None or reviews):
         raise click.UsageError("--limit goes with --failed, --unscored, --worst or --reviews")
-    found = find_run(run, output_dir)
+    found, console = find_run(run, output_dir), data_console()
     if trial is not None and request:
         _show_request(found, trial)
     elif trial is not None and traffic:
         passed = traffic_of(found, trial)
-        print_json(describe_traffic(passed)) if as_json else print_traffic(passed, data_console())
+        print_json(describe_traffic(passed)) if as_json else print_traffic(passed, console)
     elif trial is not None:
         _show_trial(found, trial, as_json=as_json, full=full)
     elif sample is not None:
-        view = side_by_side(found, sample, repetition or 1)
-        print_json(describe_sides(view)) if as_json else print_sides(view, _bands(found), data_console())
+        view = lists.side_by_side(found, sample, repetition or 1)
+        print_json(lists.describe_sides(view)) if as_json else lists.print_sides(view, _bands(found), console)
     elif contexts:
-        print_json(describe_differences(found)) if as_json else print_differences(found, data_console())
+        print_json(describe_differences(found)) if as_json else print_differences(found, console)
     elif failed:
         trials = found.trials()
-        _print_array(describe_failed(trials, limit)) if as_json else print_failed(trials, limit, data_console())
+        _print_array(lists.describe_failed(trials, limit)) if as_json else lists.print_failed(trials, limit, console)
     elif unscored:
-        scores = found.scores()
-        _print_array(describe_unscored(scores, limit)) if as_json else print_unscored(scores, limit, data_console())
+        lines = found.scores()
+        _print_array(lists.describe_unscored(lines, limit)) if as_json else lists.print_unscored(lines, limit, console)
     elif reviews:
         said = found.reviews()
-        _print_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, data_console())
+        _print_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, console)
     elif worst is not None:
-        ranked = worst_trials(found, worst, limit or _WORST)
-        print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())
+        ranked = lists.worst_trials(found, worst, limit or _WORST)
+        print_json(lists.describe_worst(ranked)) if as_json else lists.print_worst(ranked, _bands(found), console)
     elif as_json:
         print_json(to_plain(found.manifest))
     else:
         check = SealCheck(found)
-        print_run(check.run.manifest, check.run.trials(), data_console())
+        print_run(check.run.manifest, check.run.trials(), console)
         tell_changed(check)
 
 

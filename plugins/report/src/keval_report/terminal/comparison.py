@@ -20,13 +20,13 @@ from keval_analysis.composition import Difference
 from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import Summary
 from keval_replay.run_diff import Change, DifferentItem, RunDiff
-from keval_report.averages import mean_lines
 from keval_report.blocks import Block, block_of, blocks, claims_of
+from keval_report.claims import Level
 from keval_report.effects import effect_lines
+from keval_report.means import mean_lines
 from keval_report.origin import replay_label
-from keval_report.statement import Level
 from keval_report.terminal.overview import headline
-from keval_report.words import changed_parts, changed_words, display_names, folded, one_line, padded
+from keval_report.words import changed_parts, changed_words, display_names, fitted, folded, one_line, padded
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
@@ -79,7 +79,8 @@ def print_arms(summary: Summary, console: Console, *, questions: int | None, lev
     """Print the effects and the means of one run, and nothing else."""
     width, plot = console.width, not console.options.ascii_only
     effects = effect_lines(blocks(summary, level), width, plot=plot)
-    print_sections([headline(summary, questions, width), effects, mean_lines(summary, width)], console)
+    sections = (headline(summary, questions, width), effects, mean_lines(summary, width))
+    print_sections([fitted(section, width) for section in sections], console)
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console, level: Level = "first") -> None:
@@ -93,7 +94,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console, level
             effect_lines([comparison_block(each, level)], width, plot=not console.options.ascii_only),
             _changes(each, width),
         ]
-        print_sections(sections, console)
+        print_sections([fitted(section, width) for section in sections], console)
 
 
 def _run(of: Summary | RunArms) -> dict[str, Any]:
@@ -104,25 +105,23 @@ def _run(of: Summary | RunArms) -> dict[str, Any]:
 def _differences(found: Comparison, width: int) -> Iterator[Text]:
     """Yield the two runs, and what differs besides their answers."""
     now, before = found.runs
-    yield from (Text(line, "bold") for line in folded(f"{one_line(now.run)} against {one_line(before.run)}", width))
+    yield Text(f"{one_line(now.run)} against {one_line(before.run)}", "bold")
     marks = []
     for what, tested, graded_only in (("MODEL", "a model", False), ("JUDGE", "the answers", True)):
         if simulated := [run.run for run in found.runs if run.simulated and run.graded_only == graded_only]:
             marks.append(f"SIMULATED {what} in {', '.join(simulated)}: the figures test keval, not {tested}")
     marks += [one_line(f"{run.run}: {replay_label(run.replay)}") for run in found.runs if run.replay is not None]
-    yield from (Text(line, "bold yellow") for told in marks for line in folded(told, width))
+    yield from (Text(told, "bold yellow") for told in marks)
     if others := [f"{agent} with {other}" for agent, other in found.agents.items() if agent != other]:
         told = one_line(f"agents of other names are compared, question by question: {', '.join(others)}")
-        yield from (Text(line, "yellow") for line in folded(told, width))
+        yield Text(told, "yellow")
     yield from difference_lines(found.differences, width)
 
 
 def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[Text]:
     """Yield what else differs between two runs; what changed alike shares a row."""
     if not differences:
-        yield from map(
-            Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)
-        )
+        yield Text("nothing else differs: neither dataset, models, prompts, tools nor versions")
         return
     yield Text("other differences, before → now:")
     labels: dict[str, list[str]] = {}
@@ -134,7 +133,7 @@ def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[
         fits = cell_len(name) <= column
         lines = list(folded(told, width - column - 4, hanging=0))
         if not fits:
-            yield from map(Text, folded(name, width, indent=2))
+            yield Text(f"  {name}")
         for row, line in enumerate(lines):
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,30 +13,32 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections
+from keval.cli.console import print_sections, safe
 from keval.cli.messages import foreign
 from keval.errors import RunError
 from keval.files import read_kept
-from keval.records.formats import counted
+from keval.records.formats import counted, interval, number, signed
 from keval.seams import registry
 from keval_analysis.claims import UnverifiedClaim
 from keval_analysis.findings.summary import Summary
-from keval_report.activation import activation_texts
-from keval_report.averages import mean_lines
-from keval_report.blocks import PROPERTIES, Block, property_rows
+from keval_report import words
+from keval_report.blocks import PROPERTIES, Block, grouped, property_rows
 from keval_report.cautions import cautions
-from keval_report.claims import WORSE
+from keval_report.claims import EXPLORATORY, WORSE, Level
+from keval_report.contexts import sharing_lines
 from keval_report.contrasts import all_blocks, part_noun
 from keval_report.effects import effect_lines
 from keval_report.gates import gate_lines, unmet_lines
+from keval_report.means import average_lines, mean_lines
 from keval_report.origin import decided_on, origin_label, replay_sentences
 from keval_report.parts import part_lines
+from keval_report.reviews import anchor_lines, claim_lines, judging_lines, review_lines
+from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval_report.sentences import findings
-from keval_report.statement import Level
-from keval_report.terminal.explanations import explanation_lines
 from keval_report.terminal.tables import print_tables
-from keval_report.totals import loss_texts, remedy, total_lines
-from keval_report.words import LABEL, flowed, folded, labelled, one_line, padded, run_name
+from keval_report.totals import compliance_lines, loss_texts, remedy, total_lines
+from keval_report.use import activation_sentences, activation_texts, reading_sentences, tool_lines
+from keval_report.words import LABEL, fitted, flowed, folded, labelled, one_line, padded
 
 _MOST_KINDS = 3
 """Kinds of failures that a first report names; the command beside them lists all."""
@@ -72,28 +75,28 @@ def print_report(
     lost = loss_texts(summary, run, under_way=under_way, most=None if explained else _MOST_KINDS)
     sections: list[Iterable[Text]] = [
         (*headline(summary, questions, width), *(Text(line, "yellow") for line in labelled("caution", told, width))),
-        (Text(line) for sentence in said for line in folded(one_line(sentence), width)),
+        fitted((Text(one_line(sentence)) for sentence in said), width),
         effect_lines(found, width, plot=not console.options.ascii_only),
-        () if compared else mean_lines(summary, width),
+        () if compared else fitted(mean_lines(summary, width), width),
         _property_lines(summary, width) if explained else (),
-        _folded(explanation_lines(summary, claims, width), width) if explained else (),
+        fitted(explanation_lines(summary, claims, width), width) if explained else (),
     ]
     print_sections(sections, console)
     if tables:
         print_tables(summary, console)
     console.print()
     ending = (
-        *(() if explained else _properties(summary, width)),
+        *(() if explained else _properties(summary)),
         *total_lines(summary, width),
         *(Text(line, "dim") for line in labelled("runs", chosen, width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
         *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
-        *unmet_lines(summary.unmet, width, level),
+        *unmet_lines(summary.unmet, level),
         *_next(summary, found, run, width, under_way=under_way, explained=explained),
     )
-    print_sections([ending], console)
+    print_sections([fitted(ending, width)], console)
 
 
 _MOST_RUNS = 200
@@ -127,7 +130,7 @@ def _next(
     summary: Summary, found: Sequence[Block], run: Path, width: int, *, under_way: bool, explained: bool
 ) -> Iterator[Text]:
     """Yield the command to go on with, and those that show more."""
-    name, claims = run_name(run), [claim for block in found for claim in block.claims]
+    name, claims = words.run_name(run), [claim for block in found for claim in block.claims]
     worse = [claim.effect for claim in claims if WORSE.holds(claim)]
     metrics = [effect.metric for effect in worse if effect.family != "exploratory"]
     metrics += [gate.metric or "" for gate in summary.gates if gate.verdict == "failed" and gate.kind in _OF_SCORES]
@@ -154,16 +157,7 @@ def _command(label: str, why: str, command: Sequence[str], width: int) -> Iterat
     yield from (Text(line, "dim") for line in lines)
 
 
-def _folded(lines: Iterable[Text], width: int) -> Iterator[Text]:
-    """Yield lines, those that are too long on several, further in."""
-    for line in lines:
-        text = line.plain
-        indent = len(text) - len(text.lstrip())
-        kept = [text] if line.cell_len <= width else folded(text, width, indent=indent)
-        yield from (Text(part, line.style) for part in kept)
-
-
-def _properties(summary: Summary, width: int) -> Iterator[Text]:
+def _properties(summary: Summary) -> Iterator[Text]:
     """Yield the values that metrics give agents whatever they answer, in one line."""
     rows = [*property_rows(summary)]
     agents = dict.fromkeys(agent for _, agent, _, _ in rows)
@@ -172,7 +166,7 @@ def _properties(summary: Summary, width: int) -> Iterator[Text]:
     parts = [f"{name} {', '.join(values.get((name, agent), '–') for agent in agents)}" for name in names]
     if parts:
         told = f"{PROPERTIES} ({', '.join(agents)}): {'; '.join(parts)}"
-        yield from (Text(line, "dim") for line in folded(told, width))
+        yield Text(told, "dim")
 
 
 def _property_lines(summary: Summary, width: int) -> Iterator[Text]:
@@ -180,7 +174,7 @@ def _property_lines(summary: Summary, width: int) -> Iterator[Text]:
     rows = list(property_rows(summary))
     if not rows:
         return
-    yield from (Text(line, "bold") for line in folded(PROPERTIES, width, hanging=2))
+    yield Text(PROPERTIES, "bold")
     metric, agent = (min(max(cell_len(row[column]) for row in rows), width // 3) for column in (0, 1))
     before = ""
     for name, whose, value, derivation in rows:
@@ -220,3 +214,116 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
             text.stylize("bold", 0, len(parts[0]))
         text.highlight_regex(r"SIMULATED (MODEL|JUDGE)|REPLAY\b|PLAY\b", "bold yellow")
         yield text
+
+
+_DUST = 1e-12
+"""A variance below this is rounding."""
+
+
+def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
+    """Yield the lines, each as long as it is; `claims` are those that judges could not verify."""
+    yield from _interactions(summary)
+    power = summary.family_power
+    if power is not None and PRIMARY_WOULD.holds(summary):
+        seen = (number(100 * each, 0) for each in (power.power, power.primary_power))
+        yield Text(PRIMARY_WOULD.says.format(power.comparisons, *seen), "dim")
+    yield from _advice(summary)
+    yield from _neutral(summary)
+    yield from tool_lines(summary)
+    yield from map(safe, activation_sentences(summary))
+    yield from map(safe, reading_sentences(summary))
+    yield from compliance_lines(summary)
+    yield from _per_protocol(summary)
+    yield from map(safe, judging_lines(summary))
+    yield from map(safe, anchor_lines(summary))
+    yield from claim_lines(claims, width)
+    yield from map(safe, review_lines(summary))
+    yield from map(safe, average_lines(summary))
+    yield from sharing_lines(summary)
+
+
+def _interactions(summary: Summary) -> Iterator[Text]:
+    """Yield for which agent a condition does more than for another, where that is sure."""
+    names = words.display_names(entry.scorer for entry in summary.scorers)
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    told: dict[str, list[str]] = {}
+    for found in summary.interactions:
+        about = Difference(found, scales[found.scorer].better, summary.unfinished)
+        first = ((found.difference or 0.0) > 0) == (about.better == "higher")
+        more, less = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)
+        ends = (found.ci_low, found.ci_high) if first else (found.ci_high, found.ci_low)
+        apart = [None if each is None else each if first else -each for each in (found.difference or 0.0, *ends)]
+        by = f"{names[found.scorer]} by {words.with_interval(*apart)} (n={found.n})"
+        if DOES_MORE.holds(about):
+            heading = DOES_MORE.says.format(condition=found.condition, more=more, less=less)
+        elif DIFFERS_BY_AGENT.holds(about):
+            heading = DIFFERS_BY_AGENT.says.format(condition=found.condition)
+            by += f": {found.agent} {signed(found.effect)}, {found.against_agent} {signed(found.against_effect)}"
+        else:
+            continue
+        told.setdefault(f"{EXPLORATORY.says}: {heading}", []).append(by)
+    for heading, metrics in told.items():
+        yield safe(f"{heading}: {'; '.join(metrics)}")
+
+
+def _advice(summary: Summary) -> Iterator[Text]:
+    """Yield the advice that most metrics have, on what would make the intervals narrower, with the first's reason."""
+    names = words.display_names(entry.scorer for entry in summary.scorers)
+    known = [
+        entry
+        for entry in summary.variance
+        if max(entry.question or 0.0, entry.repetition or 0.0, entry.judging or 0.0) > _DUST
+    ]
+    for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
+        first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
+        whose = (
+            f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)" if len(known) > 1 else ""
+        )
+        yield safe(f"{first.advice.removesuffix('.')}{whose}.")
+
+
+def _neutral(summary: Summary) -> Iterator[Text]:
+    """Yield how many scores of each metric are neutral in each arm."""
+    names = words.display_names(entry.scorer for entry in summary.scorers)
+    told: list[str] = []
+    whole: list[str] = []
+    for name, entries in grouped(summary.arms, lambda entry: names[entry.scorer]).items():
+        counts = [(entry.neutral, entry.scored + entry.neutral + entry.unscored) for entry in entries]
+        if not any(neutral for neutral, _ in counts):
+            continue
+        if all(neutral == of for neutral, of in counts):
+            whole.append(name)
+        elif len(totals := {of for _, of in counts}) == 1:
+            told.append(f"{name} {', '.join(str(neutral) for neutral, _ in counts)} of {totals.pop()}")
+        else:
+            told.append(f"{name} {', '.join(f'{neutral} of {of}' for neutral, of in counts)}")
+    of_arms = bool(told)
+    told += [f"all of {', '.join(whole)}"] if whole else []
+    if told:
+        use = "included in" if summary.neutral == "count" else "excluded from"
+        labels = dict.fromkeys(f"{entry.agent} {entry.condition}" for entry in summary.arms)
+        where = f" ({', '.join(labels)})" if of_arms and len(labels) > 1 else ""
+        yield safe(f"neutral scores (nothing to judge), {use} the means{where}: {'; '.join(told)}", "dim")
+
+
+def _per_protocol(summary: Summary) -> Iterator[Text]:
+    """Yield the effects among the trials that complied, beside those of all trials."""
+    names = words.display_names(entry.scorer for entry in summary.scorers)
+    several = len({entry.agent for entry in summary.trials}) > 1
+    told: dict[str, list[str]] = {}
+    for effect in summary.effects:
+        found = effect.per_protocol
+        if effect.kind != "condition" or found is None or found.difference is None or effect.difference is None:
+            continue
+        whose = f" ({effect.agent})" if several else ""
+        ends = interval(found.ci_low, found.ci_high, signs=True)
+        told.setdefault(effect.condition, []).append(
+            f"{names[effect.scorer]}{whose} {signed(found.difference)} {ends} n={found.n}"
+            f" in place of {signed(effect.difference)}"
+        )
+    for condition, metrics in told.items():
+        yield safe(
+            f"{condition}: the rows above include all trials (intention to treat). With only the trials that used tools"
+            f" as required (per protocol; biased, because these trials are not a random sample): {'; '.join(metrics)}",
+            "yellow",
+        )

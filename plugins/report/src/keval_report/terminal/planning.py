@@ -19,8 +19,8 @@ from keval.records.servers import Sharing
 from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval_analysis.sections import Gates
 from keval_report.blocks import grouped
-from keval_report.server_starts import LESS
-from keval_report.terminal.tools import sharing_text
+from keval_report.contexts import sharing_text
+from keval_report.totals import LESS
 
 _NOTABLE_STARTS = 50
 """How many starts of a server are told with what takes less."""

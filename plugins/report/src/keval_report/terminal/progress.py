@@ -20,7 +20,8 @@ from keval.records.scores import ScoreLine
 from keval.records.trial import Failure, Trial
 from keval.seams.hooks import hookimpl
 from keval_analysis.findings.summary import Summary
-from keval_report.server_starts import start_notice
+from keval_report.totals import start_notice
+from keval_report.words import picked
 
 _LONG = 20.0
 """Seconds without a finished trial or score after which a heartbeat says so."""
@@ -174,8 +175,7 @@ class EventLog:
             "run_started",
             run=manifest.run,
             directory=str(directory),
-            evaluation=manifest.evaluation,
-            trials=manifest.trials,
+            **picked(manifest, "evaluation", "trials"),
             agents=list(manifest.agents),
             conditions=list(manifest.conditions),
             simulated=list(manifest.simulated),
@@ -187,8 +187,7 @@ class EventLog:
         log_event(
             "trial_finished",
             trial=trial.id,
-            agent=trial.agent,
-            condition=trial.condition,
+            **picked(trial, "agent", "condition"),
             sample=trial.sample.id,
             repetition=trial.repetition,
             seconds=trial.transcript.duration if trial.transcript else None,
@@ -210,11 +209,9 @@ class EventLog:
     def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
         told = [
             {
-                "metric": line.metric,
-                "judge": line.judge,
+                **picked(line, "metric", "judge"),
                 "judge_repetition": line.judgement.repetition if line.judgement else None,
-                "value": line.score.value,
-                "neutral": line.score.neutral,
+                **picked(line.score, "value", "neutral"),
                 "failure": _failure(line.failure),
             }
             for line in scores

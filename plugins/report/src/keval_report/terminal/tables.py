@@ -18,8 +18,8 @@ from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
 from keval_report.reviews import confusion_tables
-from keval_report.terminal.tools import tool_tables
 from keval_report.totals import PARETO, cost_effectiveness
+from keval_report.use import tool_tables
 from keval_report.words import vendor_and_name
 
 _CELL = 18

@@ -26,6 +26,7 @@ from keval.store.serialization import score_line, to_plain, trial_line
 from keval_analysis.scorer_names import named_scorers
 from keval_report.origin import replay_label
 from keval_report.transcripts import Bands, call_lines, claims, read_pieces, verdict, whose
+from keval_report.words import picked
 
 
 def describe_failed(trials: Iterable[Trial], limit: int | None) -> Iterator[dict[str, Any]]:
@@ -34,9 +35,7 @@ def describe_failed(trials: Iterable[Trial], limit: int | None) -> Iterator[dict
         yield {
             "trial": trial.id,
             "sample": trial.sample.id,
-            "agent": trial.agent,
-            "condition": trial.condition,
-            "repetition": trial.repetition,
+            **picked(trial, "agent", "condition", "repetition"),
             "failure": attrs.asdict(trial.failure) if trial.failure else None,
             "attempts_before": len(trial.attempts),
         }
@@ -250,13 +249,11 @@ def describe_sides(view: SideBySide) -> dict[str, Any]:
     """Describe the sides as plain data, with trials and scores as the run's files have them."""
     return {
         "sample": to_plain(view.sample),
-        "repetition": view.repetition,
-        "repetitions": view.repetitions,
+        **picked(view, "repetition", "repetitions"),
         "replay": to_plain(view.replay) if view.replay else None,
         "arms": [
             {
-                "agent": side.agent,
-                "condition": side.condition,
+                **picked(side, "agent", "condition"),
                 "trial": orjson.loads(trial_line(side.trial)) if side.trial else None,
                 "scores": [orjson.loads(score_line(line)) for line in side.scores],
             }

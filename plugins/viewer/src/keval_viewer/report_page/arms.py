@@ -14,9 +14,8 @@ from markupsafe import Markup
 from keval import Manifest, Scale
 from keval_analysis.comparison import ArmComparison
 from keval_analysis.findings.summary import ArmScore
-from keval_report.contexts import ServerDifference, change_words, servers_between
+from keval_report.contexts import ServerDifference, change_words, entry_text, servers_between
 from keval_report.report import Report
-from keval_report.terminal.tools import entry_text
 from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogram, render
 
 

@@ -21,7 +21,7 @@ from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval_analysis.findings.formats import chance, expense, expense_interval
 from keval_analysis.question_comparisons import Tile
-from keval_report.end_state import given_words, kept_words, verdict_word
+from keval_report.transcripts import given_words, kept_words, verdict_word
 from keval_report.words import one_line, witnesses
 from keval_viewer.markdown import formatted
 
