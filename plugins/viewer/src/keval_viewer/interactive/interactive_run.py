@@ -43,7 +43,7 @@ from keval_analysis.sections import Wanted
 from keval_analysis.stats.pairs import Kind
 from keval_analysis.stats.summarise import Summariser
 from keval_viewer.feed import Feed
-from keval_viewer.interactive.conversation import TrialConversation
+from keval_viewer.interactive.session import TrialConversation
 
 
 @attrs.frozen

@@ -16,8 +16,8 @@ from keval.errors import suggestion
 from keval.records.trial import TrialKey
 from keval.seams.live_events import LiveEvent
 from keval_viewer.feed import Feed
-from keval_viewer.interactive.conversation import STOPPED, TrialConversation
 from keval_viewer.interactive.interactive_run import InteractiveRun
+from keval_viewer.interactive.session import STOPPED, TrialConversation
 from keval_viewer.play.records import Answer, AnswerState, Column, PlayError, Question, QuestionInput
 
 
