@@ -22,10 +22,6 @@ _KNOWN = PLACEHOLDERS - {"question", "session"}
 """Questions and the session's id pass by the protocol."""
 
 
-def _processes() -> int:
-    return 2 * (os.cpu_count() or 1)
-
-
 @attrs.define
 class Acp:
     """Runs every trial in a coding agent of its own, which is asked by the Agent Client Protocol.
@@ -59,7 +55,7 @@ class Acp:
     settings: Mapping[str, str] = attrs.field(factory=dict)
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     reads: programs.FolderConventions = attrs.field(factory=programs.FolderConventions)
-    max_processes: int = attrs.field(factory=_processes, validator=ge(1))
+    max_processes: int = attrs.field(factory=lambda: 2 * (os.cpu_count() or 1), validator=ge(1))
     folder: Path = Path()
     words: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
     """The command."""

@@ -58,9 +58,8 @@ def check(
     if Path(target).is_file() or Path(target).suffix in (".yaml", ".yml"):
         evaluation = select(load(Path(target)), selection)
         learn_config(redactor(), evaluation)
-        given: dict[str, Any] = {
-            key: n for key, n in (("samples", samples), ("repetitions", repetitions)) if n is not None
-        }
+        counts = {"samples": samples, "repetitions": repetitions}
+        given: dict[str, Any] = {key: n for key, n in counts.items() if n is not None}
         caps: dict[str, Any] = dict(budget)
         settings = settings_of(evaluation)
         settings = attrs.evolve(settings, **given, budget=attrs.evolve(settings.budget, **caps))

@@ -100,7 +100,12 @@ class _Search:
             if entry.model is not None and not entry.simulated:
                 names["model", label] = _of_model(entry.model.rpartition("/")[2])
         text = "\n".join(known)
-        kept = {key: name for key, name in names.items() if not _is_ordinary(*key) and not name.search(text)}
+        kept = {
+            (kind, label): name
+            for (kind, label), name in names.items()
+            # A short label, and a condition's that is a word, such as `docs`, may stand anywhere.
+            if len(label) >= _SHORTEST_NAME and not (kind == "condition" and label.isalpha()) and not name.search(text)
+        }
         return cls(
             run,
             Recording.open(run) if manifest.recording is not None else None,
@@ -231,11 +236,6 @@ def _needles(answer: str) -> tuple[str, ...]:
 def _long_sentences(text: str) -> list[str]:
     found = [_words(part.of(text)) for part in statements(text)]
     return [words for words in found if len(words.split()) >= _SENTENCE]
-
-
-def _is_ordinary(kind: Kind, label: str) -> bool:
-    """Return whether a label may stand anywhere: it is short, or a condition's that is a word, such as `docs`."""
-    return len(label) < _SHORTEST_NAME or (kind == "condition" and label.isalpha())
 
 
 def _pattern(name: str) -> re.Pattern[str]:

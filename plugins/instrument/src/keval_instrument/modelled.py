@@ -105,9 +105,9 @@ class Modelled:
                     self.rejected["a reply that cannot be read"] += 1
                 return
         for way, condition in _WAYS.items():
-            version = reply.get(way)
-            text = version.get("text") if isinstance(version, dict) else None
-            change = version.get("change") if isinstance(version, dict) else None
+            given = reply.get(way)
+            version = given if isinstance(given, dict) else {}
+            text, change = version.get("text"), version.get("change")
             fault = self._fault(condition, golden, text)
             if fault is not None:
                 self.rejected[f"{condition}: {fault}"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -167,9 +167,5 @@ def _request(path: Path) -> DatasetRequest:
     return DatasetRequest(path, ("id", "answer"), KNOWN_KEYS[1:])
 
 
-def _read(reader: Any, path: Path) -> Any:
-    return _through(reader.read(_request(path)))
-
-
-def _through(records: Any) -> Iterator[_Record]:
-    yield from records
+def _read(reader: Any, path: Path) -> Generator[_Record, None, None]:
+    yield from reader.read(_request(path))

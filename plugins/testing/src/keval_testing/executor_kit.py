@@ -80,7 +80,9 @@ class _Check:
         if not self.subject.found:
             if [line.score for line in here.scores()] != [line.score for line in there.scores()]:
                 self.subject.broken("same scores", "the scores differ from those of the executor local")
-            await self._check_limits()
+            run = await self._run("slow", self.subject.new(), delay=0.1)
+            if run is not None and (most := _most_at_once([*run.trials()])) > _AT_ONCE:
+                self.subject.broken("limits", f"{most} trials ran at once, and {_AT_ONCE} may")
         await self._check_cancellation()
 
     async def _run(self, name: str, executor: Any, *, delay: float = 0.0, samples: int = _SAMPLES) -> Run | None:
@@ -122,11 +124,6 @@ class _Check:
             if expected[name] != found[name]:
                 told = f"{name} is {excerpt(found[name])} instead of {excerpt(expected[name])}"
                 self.subject.broken("same trials", told)
-
-    async def _check_limits(self) -> None:
-        run = await self._run("slow", self.subject.new(), delay=0.1)
-        if run is not None and (most := _most_at_once([*run.trials()])) > _AT_ONCE:
-            self.subject.broken("limits", f"{most} trials ran at once, and {_AT_ONCE} may")
 
     async def _check_cancellation(self) -> None:
         task = asyncio.create_task(self._run("cancelled", self.subject.new(), delay=3600.0))

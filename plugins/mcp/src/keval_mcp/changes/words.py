@@ -63,7 +63,8 @@ class Words:
             end, before = start + len(token), token
         made = "".join((*pieces, text[end:]))
         for original, scrambled in self._wholes(text, made):
-            if self._is_telling(scrambled):
+            telling = 2 <= len(scrambled) <= _LONGEST and not scrambled.isdigit()
+            if telling and scrambled.lower() not in self.known:
                 self._back.setdefault(scrambled, original)
         return made
 
@@ -152,9 +153,6 @@ class Words:
     def _draw(self, kind: str, word: str, number: int) -> bytes:
         """Return 64 bytes that depend on nothing but the key, the word and the number."""
         return hashlib.blake2b(f"{kind}\0{number}\0{word}".encode("utf-8", "replace"), key=self.key).digest()
-
-    def _is_telling(self, made: str) -> bool:
-        return 2 <= len(made) <= _LONGEST and not made.isdigit() and made.lower() not in self.known
 
     @staticmethod
     def _wholes(text: str, made: str) -> Iterator[tuple[str, str]]:

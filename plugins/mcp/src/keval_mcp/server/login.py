@@ -31,7 +31,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from keval.errors import PreflightError
 from keval.processes import supervised
 from keval_clients.network import check_variables
-from keval_mcp.server.options import Auth, expiry, find_command
+from keval_mcp.server.options import Auth, expiry, find_command, shown_url
 from keval_mcp.server.streams import bound
 from keval_mcp.server.transports import RENEWABLE
 
@@ -288,12 +288,7 @@ async def _answer(client: httpx2.AsyncClient, asked: httpx2.Request) -> httpx2.R
             return await client.send(asked)
     except (TimeoutError, httpx2.HTTPError) as error:
         said = str(error) or f"it takes more than {SECONDS:g} s"
-        raise TokenError(f"{_shown(asked.url)} cannot be asked: {said}") from error
-
-
-def _shown(url: httpx2.URL) -> str:
-    parts = urlsplit(str(url))
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        raise TokenError(f"{shown_url(str(asked.url))} cannot be asked: {said}") from error
 
 
 @attrs.define

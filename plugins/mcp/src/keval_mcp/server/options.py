@@ -102,6 +102,12 @@ def expiry(token: str) -> float | None:
     return float(until) if isinstance(until, int | float) and not isinstance(until, bool) else None
 
 
+def shown_url(url: str) -> str:
+    """Return a URL without what may be secret in it: a user, a password, a query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def is_url(text: str) -> bool:
     """Return whether a text is a URL of HTTP."""
     try:

@@ -63,7 +63,7 @@ class WatchedStream(ObjectReceiveStream[T]):
             if (refusal := _refusal_of(message)) is not None:
                 return cast(T, refusal)
             if isinstance(message, ValueError):
-                self._junk.first = self._junk.first or _written(message)
+                self._junk.first = self._junk.first or repr(str(_input(message) or message)[:_LONGEST])
                 self._junk.count += 1
             return message
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -72,11 +72,6 @@ class WatchedStream(ObjectReceiveStream[T]):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def _written(error: ValueError) -> str:
-    """Return the line that could not be read as a message, quoted."""
-    return repr(str(_input(error) or error)[:_LONGEST])
 
 
 def _input(error: ValueError) -> str | bytes | None:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import anyio
 import attrs
@@ -26,6 +25,7 @@ from keval.errors import ServerLostError
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
 from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
@@ -296,10 +296,7 @@ def explain(error: BaseException) -> str:
 
 def place_of(server: McpServer | ServerSpec) -> str:
     """Return where a server is reached, without what may be secret in its URL."""
-    if server.url is None:
-        return ""
-    parts = urlsplit(server.url)
-    return f"at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} "
+    return "" if server.url is None else f"at {shown_url(server.url)} "
 
 
 def _messages(error: BaseException) -> Iterator[str]:

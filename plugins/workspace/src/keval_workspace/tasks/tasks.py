@@ -174,10 +174,9 @@ def read_checks(entries: Sequence[Any], path: KeyPath, base: Path) -> tuple[tupl
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         at = (*path, index)
-        try:
-            check = _read(entry, at, base)
-        except _WrongError as wrong:
-            errors += wrong.errors
+        check = _read(entry, at, base)
+        if isinstance(check, list):
+            errors += check
             continue
         if check.name in found:
             errors.append(FieldError((*at, "name"), f"another check is named {check.name!r}; rename one"))
@@ -185,44 +184,37 @@ def read_checks(entries: Sequence[Any], path: KeyPath, base: Path) -> tuple[tupl
     return tuple(found.values()), errors
 
 
-class _WrongError(Exception):
-    def __init__(self, *errors: FieldError) -> None:
-        super().__init__(*errors)
-        self.errors = errors
-
-
-def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck:
+def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck | list[FieldError]:
+    """Return a check, or what is wrong with it."""
     kinds = [component.name for component in registry.components("keval.checks")]
     example = "such as `{name: tests pass, command: make test}`"
     if not isinstance(entry, Mapping):
-        raise _WrongError(FieldError(path, f"expected a check, {example}, got {entry!r:.100}"))
+        return [FieldError(path, f"expected a check, {example}, got {entry!r:.100}")]
     name = entry.get("name")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         told = f"the check has no name; add `name:`, by which its score is known, {example}"
-        raise _WrongError(FieldError(path, told))
+        return [FieldError(path, told)]
     if name == ALL_CHECKS:
-        raise _WrongError(
-            FieldError((*path, "name"), f"{CHECK_PREFIX}{ALL_CHECKS} is the score of all checks; rename this one")
-        )
+        return [FieldError((*path, "name"), f"{CHECK_PREFIX}{ALL_CHECKS} is the score of all checks; rename this one")]
     given = [key for key in entry if key != "name"]
     for key in given:
         if key not in kinds:
             told = f"no check of the kind {key!r}{suggestion(str(key), kinds, 'kinds')}"
-            raise _WrongError(FieldError((*path, key), told, at_key=True))
+            return [FieldError((*path, key), told, at_key=True)]
     if len(given) != 1:
         told = f"the check {name!r} is of {len(given)} kinds; give it one of {', '.join(kinds)}"
-        raise _WrongError(FieldError(path, told))
+        return [FieldError(path, told)]
     kind, options = given[0], entry[given[0]]
     try:
         target = registry.load(registry.find("keval.checks", kind))
     except PluginError as error:
-        raise _WrongError(FieldError((*path, kind), str(error))) from error
+        return [FieldError((*path, kind), str(error))]
     short = getattr(target, "short_option", None)
     if not isinstance(options, Mapping) and short is not None:
         options = {short: options}
     check, errors = structure(target, options, (*path, kind), base)
     if check is None:
-        raise _WrongError(*errors)
+        return errors
     return NamedCheck(name, kind, check)
 
 
