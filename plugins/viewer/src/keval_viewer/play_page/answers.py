@@ -10,9 +10,8 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.records.formats import counted, number
+from keval.records.formats import number
 from keval.records.manifest import ScorerEntry
-from keval.records.models import dollars
 from keval_report.words import display_names, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.play_page.progress import Doing, Progress, Said, Step, steps_of
@@ -74,12 +73,11 @@ class Cell:
 
 @attrs.frozen
 class Row:
-    """A question with its answers. `cost` is what they and their judgements cost, in words."""
+    """A question with its answers."""
 
     question: Question
     run: Run
     cells: Sequence[Cell]
-    cost: str
 
 
 def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Progress) -> Row:
@@ -114,7 +112,7 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
         shown = [_cell(column, answer, graded.get(answer.trial, ()), telling, progress) for answer in answers]
         last = shown[-1] if shown else Cell(column)
         cells.append(attrs.evolve(last, earlier=shown[:-1]))
-    return Row(question, run, cells, _cost(question.answers))
+    return Row(question, run, cells)
 
 
 def _cell(column: Column, answer: Answer, grades: Sequence[Grade], telling: set[str], progress: Progress) -> Cell:
@@ -164,16 +162,3 @@ def _grade(name: str, line: ScoreLine, entry: ScorerEntry) -> Grade:
         share = min(1.0, max(0.0, (score.value - scale.low) / (scale.high - scale.low)))
     state: GradeState = "neutral" if score.neutral else "scored"
     return Grade(name, state, number(score.value), band_of(score, scale), score.reason, share, line)
-
-
-def _cost(answers: Iterable[Answer]) -> str:
-    """Return in words what answers and their judgements cost, as far as that is known."""
-    asked = [answer for answer in answers if answer.record is not None]
-    known = [answer.cost for answer in asked if answer.cost is not None]
-    judged = sum(answer.judging_cost or 0.0 for answer in asked)
-    if not known:
-        return "cost unknown" if asked else ""
-    told = dollars(sum(known))
-    told += f" and {dollars(judged)} for judges" if judged else ""
-    unknown = len(asked) - len(known)
-    return f"{told}, of {counted(unknown, 'answer')} unknown" if unknown else told
