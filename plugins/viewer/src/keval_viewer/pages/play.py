@@ -19,7 +19,8 @@ from keval import KevalError, Sample
 from keval.errors import ConfigError
 from keval_viewer.live import event_stream
 from keval_viewer.page import Page, rendered
-from keval_viewer.play import Edit, EditableCondition, PlayError, QuestionInput
+from keval_viewer.play import Edit, PlayError, QuestionInput
+from keval_viewer.play.records import EditableCondition
 from keval_viewer.play_page.session import PlaySession
 from keval_viewer.report_page.arms import word_diff
 

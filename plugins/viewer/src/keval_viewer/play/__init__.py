@@ -6,29 +6,6 @@ written to a run directory.
 """
 
 from keval_viewer.play.play import Play
-from keval_viewer.play.records import (
-    Answer,
-    AnswerState,
-    Column,
-    Edit,
-    EditableCondition,
-    KeptSample,
-    PlayError,
-    Question,
-    QuestionInput,
-    Standings,
-)
+from keval_viewer.play.records import Answer, Column, Edit, PlayError, Question, QuestionInput, Standings
 
-__all__ = [
-    "Answer",
-    "AnswerState",
-    "Column",
-    "Edit",
-    "EditableCondition",
-    "KeptSample",
-    "Play",
-    "PlayError",
-    "Question",
-    "QuestionInput",
-    "Standings",
-]
+__all__ = ["Answer", "Column", "Edit", "Play", "PlayError", "Question", "QuestionInput", "Standings"]

@@ -11,7 +11,8 @@ import attrs
 from keval import KevalError, Run
 from keval.records.models import dollars
 from keval_viewer.live import Sent
-from keval_viewer.play import Answer, Column, Edit, EditableCondition, Play, PlayError, Question, QuestionInput
+from keval_viewer.play import Answer, Column, Edit, Play, PlayError, Question, QuestionInput
+from keval_viewer.play.records import EditableCondition
 from keval_viewer.play_page.answers import Row, row_of
 from keval_viewer.play_page.progress import Progress
 from keval_viewer.play_page.standings import Table, table_of
