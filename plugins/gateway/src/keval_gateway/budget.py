@@ -235,7 +235,7 @@ class RunBudget:
 
     def _count(self, group: Group, told: Sequence[_Told], price: Price | None, *, typical: bool) -> None:
         """Count all attempts at a trial or judgement. If one is unknown, it used at least what is estimated."""
-        tokens = [(_tokens(each), each.usage.least) for each, _ in told]
+        tokens = [(0 if each.model_calls == 0 else each.usage.total, each.usage.least) for each, _ in told]
         costs = [(_billionths(usd), _billionths(price.at_least(each.usage)) if price else 0) for each, usd in told]
         impossible = next((each.usage.impossible for each, _ in told if each.usage.impossible), None)
         for resource, amounts in ((self._tokens, tokens), (self._usd, costs)):
@@ -243,10 +243,6 @@ class RunBudget:
             is_known = all(amount is not None for amount, _ in amounts)
             resource.count(group, at_least if is_known else None, at_least, typical=typical)
             resource.impossible = resource.impossible or impossible
-
-
-def _tokens(asked: Transcript | Judgement) -> int | None:
-    return 0 if asked.model_calls == 0 else asked.usage.total
 
 
 def _billionths(usd: float | None) -> int | None:

@@ -313,9 +313,5 @@ def _tools(label: str, context: OpenedContext) -> Iterator[OfferedTool]:
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
+    known = [*costs]
+    return None if None in known else sum(filter(None, known), 0.0)
