@@ -76,10 +76,9 @@ def differences_of(pair: Pair) -> Differences:
 
 def _differences(measure: Measure, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
     """Return the differences of two arms on the samples that both have, and these samples."""
-    shared, ours, theirs = _shared(arm, against)
-    left, right = np.asarray(arm.means)[ours], np.asarray(against.means)[theirs]
+    shared, before, now = _paired(arm, against)
     clusters = None if measure.clusters is None else np.asarray(measure.clusters)[shared]
-    return Differences(left - right, clusters, measure.span, _size(measure, left, right)), shared
+    return Differences(now - before, clusters, measure.span, _size(measure, now, before)), shared
 
 
 def _size(measure: Measure, *means: Sequence[float] | FloatArray) -> float:
@@ -89,10 +88,11 @@ def _size(measure: Measure, *means: Sequence[float] | FloatArray) -> float:
     return max(float(np.max(np.abs(each), initial=0.0)) for each in means)
 
 
-def _shared(arm: SampleValues, against: SampleValues) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the samples that two arms have, and the places that they have in each."""
-    ours, theirs = (np.asarray(each.samples, np.int64) for each in (arm, against))
-    return np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+def _paired(arm: SampleValues, against: SampleValues) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the samples that two arms have values for, with the means of `against` and of `arm`."""
+    both = (np.asarray(each.samples, np.int64) for each in (arm, against))
+    shared, here, there = np.intersect1d(*both, assume_unique=True, return_indices=True)
+    return shared, np.asarray(against.means)[there], np.asarray(arm.means)[here]
 
 
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
@@ -165,7 +165,7 @@ def _logarithms(pair: Pair) -> Differences | None:
 
     `None` if the pair needs no ratio, or there is none, as a mean is not above 0.
     """
-    shared, before, now = _paired(pair.arm, pair.against)
+    shared, before, now = _paired(pair.arm.values, pair.against.values)
     if not pair.measure.has_ratio or not len(now) or min(now.min(), before.min()) <= 0:
         return None
     clusters = None if pair.measure.clusters is None else np.asarray(pair.measure.clusters)[shared]
@@ -338,20 +338,14 @@ def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) ->
 
 def changed(pair: Pair) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample whose mean differs between two arms, with the mean of `against` and of `arm`."""
-    shared, before, now = _paired(pair.arm, pair.against)
+    shared, before, now = _paired(pair.arm.values, pair.against.values)
     differs = evened(now - before, _size(pair.measure, now, before)) != 0
     yield from zip(*(each[differs].tolist() for each in (shared, before, now)), strict=True)
 
 
 def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample that has a score in two arms, with the mean of `against` and of `arm`."""
-    yield from zip(*(each.tolist() for each in _paired(arm, against)), strict=True)
-
-
-def _paired(arm: ArmValues, against: ArmValues) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the samples that have a score in two arms, with the means of `against` and of `arm`."""
-    shared, here, there = _shared(arm.values, against.values)
-    return shared, np.asarray(against.values.means)[there], np.asarray(arm.values.means)[here]
+    yield from zip(*(each.tolist() for each in _paired(arm.values, against.values)), strict=True)
 
 
 def _verdict(found: Effect, scale: Scale) -> Verdict:
@@ -406,6 +400,5 @@ def _mean_on(values: SampleValues, samples: IntArray) -> float | None:
 
 
 def _difference(arm: SampleValues, against: SampleValues) -> SampleValues:
-    shared, ours, theirs = _shared(arm, against)
-    means = np.asarray(arm.means)[ours] - np.asarray(against.means)[theirs]
-    return attrs.evolve(arm, samples=array("q", shared), means=array("d", means))
+    shared, before, now = _paired(arm, against)
+    return attrs.evolve(arm, samples=array("q", shared), means=array("d", now - before))
