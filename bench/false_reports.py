@@ -1,6 +1,6 @@
 """How often a whole report says something false, on planted data in which no arm differs from another.
 
-Prints the table of `docs/statistics.md`. A report is read as it is printed: its sentences, its rows, its cautions and
+Prints the figures of `docs/statistics.md`. A report is read as it is printed: its sentences, its rows, its cautions and
 the lines of `--explain`. It is false if anything in it outside *exploratory* says that an arm is better or worse than
 another, does more, is highest, or costs more. Beside it stands how often something exploratory says so.
 `false_reports.py 2000` draws each cell so often, as for the documentation.
