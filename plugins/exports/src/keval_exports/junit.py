@@ -125,15 +125,8 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
     elif failed:
         named = "\n".join(f"{_scorer(line)}: {line.failure.message}" for line in failed if line.failure)
         kinds = {f"{line.failure.stage}: {line.failure.kind}": None for line in failed if line.failure}
-        parts.append(
-            element(
-                "error",
-                named,
-                escape=True,
-                type=", ".join(kinds),
-                message=f"{len(failed)} scores failed" if len(failed) > 1 else "1 score failed",
-            )
-        )
+        message = f"{len(failed)} scores failed" if len(failed) > 1 else "1 score failed"
+        parts.append(element("error", named, escape=True, type=", ".join(kinds), message=message))
     elif not valued:
         reasons = "\n".join(f"{_scorer(line)}: {line.score.reason}" for line in scores)
         parts.append(element("skipped", reasons, escape=True, message="no scorer gave a value"))
@@ -141,13 +134,9 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
     again = "rerunError" if trial.failure is not None else "flakyError"
     parts += [_error(attempt.failure, again) for attempt in trial.attempts]
     parts.append(element("system-out", "\n".join(_told(trial, scores)), escape=True))
-    xml = element(
-        "testcase",
-        "".join(parts),
-        name=f"{trial.sample.id} [{trial.repetition}]",
-        classname=f"{manifest.evaluation}.{trial.agent}.{trial.condition}",
-        time=None if duration is None else _seconds(duration),
-    )
+    name, where = f"{trial.sample.id} [{trial.repetition}]", f"{manifest.evaluation}.{trial.agent}.{trial.condition}"
+    time = None if duration is None else _seconds(duration)
+    xml = element("testcase", "".join(parts), name=name, classname=where, time=time)
     return _Case(xml, duration or 0.0, "errors" if not passed else None if valued else "skipped")
 
 

@@ -92,9 +92,7 @@ class Trace:
             "error.type": trial.failure and trial.failure.kind,
             "keval.trial": trial.id,
             "keval.sample": trial.sample.id,
-            "keval.condition": trial.condition,
-            "keval.repetition": trial.repetition,
-            "keval.complied": trial.complied,
+            **_own(trial, "condition", "repetition", "complied"),
             "keval.truncated": trial.truncated or None,
             "keval.discarded_attempts": len(trial.attempts) or None,
             "keval.simulated": (trial.model in self.manifest.simulated) or None,
@@ -143,9 +141,7 @@ class Trace:
             "gen_ai.tool.type": "function",
             "mcp.method.name": None if call.server is None else "tools/call",
             "error.type": None if call.error is None else "tool_error",
-            "keval.server": call.server,
-            "keval.executions": call.executions,
-            "keval.turn": call.turn,
+            **_own(call, "server", "executions", "turn"),
         }
         if self.content:
             told["gen_ai.tool.call.arguments"] = dump(call.arguments).decode()
@@ -203,12 +199,7 @@ def score_record(manifest: Manifest, trace: Trace, line: ScoreLine) -> dict[str,
         "gen_ai.evaluation.score.value": None if score.value is None else float(score.value),
         "gen_ai.evaluation.score.label": _label(score, scale),
         "error.type": line.failure and line.failure.kind,
-        "keval.trial": line.trial,
-        "keval.sample": line.sample,
-        "keval.agent": line.agent,
-        "keval.condition": line.condition,
-        "keval.repetition": line.repetition,
-        "keval.judge": line.judge,
+        **_own(line, "trial", "sample", "agent", "condition", "repetition", "judge"),
         "keval.judge.model": judge and judge.model,
         "keval.judge.repetition": judgement and judgement.repetition,
         "keval.scale.low": scale and float(scale.low),
@@ -235,6 +226,11 @@ def _label(score: Score, scale: Scale | None) -> str | None:
     if score.neutral:
         return "neutral"
     return named_band(scale.bands, score.value) if scale is not None else None
+
+
+def _own(record: object, *names: str) -> dict[str, Any]:
+    """Return fields of a record as attributes that the conventions do not know: `keval.` and the field's name."""
+    return {f"keval.{name}": getattr(record, name) for name in names}
 
 
 def _messages(messages: Iterable[Message]) -> str:

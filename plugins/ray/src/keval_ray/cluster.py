@@ -163,9 +163,8 @@ async def _check_nodes(manifest: Manifest) -> None:
         problems.update(dict.fromkeys(f"the node {address}: {each}" for each in differing))
     if problems:
         *others, last = problems
-        raise PreflightError(
-            [*others, f"{last}; install the same versions everywhere, as one image for all nodes does"]
-        )
+        remedy = "install the same versions everywhere, as one image for all nodes does"
+        raise PreflightError([*others, f"{last}; {remedy}"])
 
 
 async def _asked(probe: Any, node: str, names: list[str]) -> Mapping[str, str | None] | str:

@@ -164,12 +164,8 @@ class RayWorker:
     async def _live(self, name: str, order: CrewOrder, limiter: Any, up: asyncio.Future[None]) -> None:
         """Hold what was brought up until the worker is to end; both in one task, as MCP sessions need."""
         try:
-            opened = open_worker(
-                order.manifest,
-                sample_ids=order.sample_ids,
-                scoring=order.scoring,
-                limits=RemoteLimits(limiter, name, RunLimits.of(order.manifest)),
-            )
+            limits = RemoteLimits(limiter, name, RunLimits.of(order.manifest))
+            opened = open_worker(order.manifest, sample_ids=order.sample_ids, scoring=order.scoring, limits=limits)
             async with opened as self._worker:
                 sys.stdout = _Redacting(sys.stdout, self._worker)
                 sys.stderr = _Redacting(sys.stderr, self._worker)

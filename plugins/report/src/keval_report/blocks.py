@@ -47,24 +47,17 @@ def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
     conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
     agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
-    of_conditions = (_of_one(summary, effects, level, "condition", "agent") for effects in conditions.values())
+    of_conditions = (_of_one(summary, effects, level) for effects in conditions.values())
     return (
         *(_with_win_rates(block, summary, *pair) for block, *pair in of_conditions),
-        *(_of_one(summary, effects, level, "agent", "condition")[0] for effects in agents.values()),
+        *(_of_one(summary, effects, level)[0] for effects in agents.values()),
     )
 
 
-def _of_one(
-    summary: Summary,
-    effects: Sequence[Effect],
-    level: Level,
-    kind: Literal["agent", "condition"],
-    within: Literal["agent", "condition"],
-) -> tuple[Block, str, str]:
-    """Return the block of one condition or agent, which `kind` says, its name, and what it is held against.
-
-    Its claims are told `within` agents, or within conditions.
-    """
+def _of_one(summary: Summary, effects: Sequence[Effect], level: Level) -> tuple[Block, str, str]:
+    """Return the block of one condition by agents, or of one agent by conditions, its name, and that of the other."""
+    kind = effects[0].kind
+    within: Literal["agent", "condition"] = "condition" if kind == "agent" else "agent"
     name, against = getattr(effects[0], kind), getattr(effects[0].against, kind)
     under = {getattr(effect, within) for effect in effects}
     several = len({entry.agent for entry in summary.trials} if kind == "condition" else under) > 1

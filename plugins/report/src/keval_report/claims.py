@@ -419,20 +419,11 @@ def word(claim: Claim) -> str:
 def said(statement: Statement[Claim], claim: Claim) -> str:
     """Return what a statement says of a claim: its margin, or how many questions there are."""
     every = "the only question" if claim.effect.n == 1 else f"all {claim.effect.n:,} questions"
-    return statement.says.format(
-        f"{short_number(claim.scale.least, 2)}{claim.unit}", questions=every, margin=claim.margin
-    )
+    least = f"{short_number(claim.scale.least, 2)}{claim.unit}"
+    return statement.says.format(least, questions=every, margin=claim.margin)
 
 
 _VERDICTS = (
-    UNCHANGED,
-    BETTER,
-    WORSE,
-    INTERIM,
-    NO_DIFFERENCE,
-    CANNOT_TELL,
-    ONE_QUESTION,
-    NO_INTERVAL,
-    TOO_EARLY,
-    NOTHING_SHARED,
+    *(UNCHANGED, BETTER, WORSE, INTERIM, NO_DIFFERENCE, CANNOT_TELL),
+    *(ONE_QUESTION, NO_INTERVAL, TOO_EARLY, NOTHING_SHARED),
 )

@@ -39,9 +39,8 @@ def change_words(change: ListingChange) -> str:
         case "parameter":
             return f"{parameter} of {tool} has a different description ({_sizes(change)})"
         case "instructions":
-            return (
-                f"the server's instructions are {'hidden' if change.after is None else 'replaced'} ({_sizes(change)})"
-            )
+            told = "hidden" if change.after is None else "replaced"
+            return f"the server's instructions are {told} ({_sizes(change)})"
         case "definition":
             return f"{parameter} of {tool} {'is removed' if change.after is None else 'differs'}"
 

@@ -199,12 +199,8 @@ def _difference(summary: Summary, contrast: Contrast) -> str:
         ]
         parts += [f"{statement.says} in {', '.join(shortened(told, _MOST))}"] if told else []
     clear = say.IS_THAN if parts else say.NO_CLEAR_DIFFERENCE
-    return clear.says.format(
-        agent=one_line(contrast.condition),
-        against=one_line(contrast.against),
-        traits=" and ".join(parts),
-        where="; ".join(_words(contrast.changes)),
-    )
+    sides = {"agent": one_line(contrast.condition), "against": one_line(contrast.against)}
+    return clear.says.format(**sides, traits=" and ".join(parts), where="; ".join(_words(contrast.changes)))
 
 
 def _turned(claims: Sequence[Claim]) -> str:

@@ -36,12 +36,8 @@ class Axis:
         known = [0.0, *values]
         low, high = min(known), max(known)
         step = _step(max(high, -low) or 1.0)
-        return cls(
-            math.floor(low / step + 1e-9) * step,
-            math.ceil(high / step - 1e-9) * step or (0.0 if low else step),
-            width,
-            percent,
-        )
+        first, last = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+        return cls(first, last or (0.0 if low else step), width, percent)
 
     def column(self, value: float) -> int:
         """Return the character, from 0, that a value is at; what is beyond an end is at the end."""
@@ -245,9 +241,8 @@ def _span(claim: Claim) -> tuple[float, float, str]:
 def _points(claim: Claim, *, percent: bool) -> tuple[float | None, float | None, float | None]:
     """Return the lower end, the difference and the upper end, as shares of the scale if that is asked for."""
     effect, length = claim.effect, claim.scale.high - claim.scale.low if percent else 1.0
-    low, value, high = (
-        None if point is None else point / length for point in (effect.ci_low, effect.difference, effect.ci_high)
-    )
+    points = (effect.ci_low, effect.difference, effect.ci_high)
+    low, value, high = (None if point is None else point / length for point in points)
     return low, value, high
 
 

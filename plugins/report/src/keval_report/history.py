@@ -89,22 +89,13 @@ def history_table(trend: Trend) -> HistoryTable:
     less = ", less is better" if trend.scale.better == "lower" else ""
     simulated = all(run.simulated for run in trend.runs)
     places = decimals_of(point.value for run in trend.runs for point in run.points.values())
-    return HistoryTable(
-        trend,
-        with_units(names[trend.scorer], trend.scale) + less,
-        {entry.scorer: names[entry.scorer] for entry in trend.others},
-        tuple(map(_titles, trend.series)),
-        tuple(
-            HistoryRow(
-                run,
-                tuple(_cell(run.points.get(series), run, trend, places) for series in trend.series),
-                tuple(_remarks(run, simulated=simulated)),
-                tuple(change_texts(run.changes)),
-            )
-            for run in trend.runs
-        ),
-        simulated,
-    )
+    rows = []
+    for run in trend.runs:
+        cells = tuple(_cell(run.points.get(series), run, trend, places) for series in trend.series)
+        rows.append(HistoryRow(run, cells, tuple(_remarks(run, simulated=simulated)), tuple(change_texts(run.changes))))
+    metric = with_units(names[trend.scorer], trend.scale) + less
+    others = {entry.scorer: names[entry.scorer] for entry in trend.others}
+    return HistoryTable(trend, metric, others, tuple(map(_titles, trend.series)), tuple(rows), simulated)
 
 
 def _titles(series: TrendSeries) -> tuple[str, str, str]:

@@ -218,17 +218,11 @@ def _texts(report: Report) -> Iterator[str]:
 
 def _made(report: Report) -> Iterator[str]:
     manifest = report.run.manifest
-    agents = ", ".join(
-        f"{label} ({agent.type}, {agent.model or 'no model'})" for label, agent in manifest.agents.items()
-    )
-    told = [
-        f"run {manifest.run}",
-        f"{manifest.dataset.samples} questions"
-        + ("" if manifest.play else f", sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}"),
-        agents,
-        f"keval {manifest.versions.get('keval', 'of unknown version')}",
-    ]
-    yield escaped("; ".join(told), _SENTENCE)
+    agents = (f"{label} ({agent.type}, {agent.model or 'no model'})" for label, agent in manifest.agents.items())
+    digest = "" if manifest.play else f", sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}"
+    questions = f"{manifest.dataset.samples} questions{digest}"
+    version = f"keval {manifest.versions.get('keval', 'of unknown version')}"
+    yield escaped("; ".join([f"run {manifest.run}", questions, ", ".join(agents), version]), _SENTENCE)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -173,21 +173,14 @@ def plain_table(summary: Summary) -> PlainTable:
     arms = tuple([arm for group in by_condition.values() for arm in group])
     scores = {(entry.agent, entry.condition, *entry.scorer): entry for entry in summary.arms}
     names = display_names(entry.scorer for entry in summary.scorers)
-    rows = {
-        entry.scorer: PlainRow(
-            with_units(names[entry.scorer], entry.scale), _cells([scores.get((*arm, *entry.scorer)) for arm in arms])
-        )
-        for entry in summary.scorers
-    }
-    categories = grouped(summary.scorers, lambda entry: entry.category)
+    rows = {}
+    for entry in summary.scorers:
+        cells = _cells([scores.get((*arm, *entry.scorer)) for arm in arms])
+        rows[entry.scorer] = PlainRow(with_units(names[entry.scorer], entry.scale), cells)
+    by_category = grouped(summary.scorers, lambda entry: entry.category)
+    categories = tuple([(name, tuple([rows[entry.scorer] for entry in of])) for name, of in by_category.items()])
     by, ranked_by = _ranked_by(summary)
-    return PlainTable(
-        arms,
-        tuple([(name, tuple([rows[entry.scorer] for entry in of])) for name, of in categories.items()]),
-        _ranking(summary, arms, by) if len(arms) > 1 else (),
-        by,
-        ranked_by,
-    )
+    return PlainTable(arms, categories, _ranking(summary, arms, by) if len(arms) > 1 else (), by, ranked_by)
 
 
 def _cells(entries: Sequence[ArmScore | None]) -> tuple[str, ...]:

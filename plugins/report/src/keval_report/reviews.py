@@ -191,10 +191,8 @@ def reviewed_text(found: ReviewFindings) -> str:
 def warnings(found: ReviewFindings) -> Iterator[str]:
     """Yield what makes figures about reviews less than they seem."""
     if found.outdated:
-        yield (
-            f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because the trials"
-            " were run again and have new answers."
-        )
+        told = f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because"
+        yield f"{told} the trials were run again and have new answers."
     if found.drawn:
         drawn = (
             f"{arm.agent} {arm.condition} {arm.reviewed} of {arm.drawn}"
@@ -288,9 +286,8 @@ def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console
     for trial, group in groupby(shown, key=lambda review: review.trial):
         console.print(safe(trial, "bold"), soft_wrap=True)
         for review in group:
-            what = (
-                f"{review.metric} {review.level}" if review.kind == "level" else f"{review.kind} {review.thumb or ''}"
-            )
+            of_level = review.kind == "level"
+            what = f"{review.metric} {review.level}" if of_level else f"{review.kind} {review.thumb or ''}"
             told = f": {review.note}" if review.note else ""
             how = f"{review.at}{', blind' if review.blind else ''}"
             line = Text.assemble("  ", safe(what.strip()), safe(told), safe(f"  {review.reviewer}, {how}", "dim"))
@@ -312,10 +309,8 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
         why = f" (of {count} asked for: no question is left)"
     console.print(safe(f"{told}{why}, seed {draw.seed}", "bold"), soft_wrap=True)
     whose = f"the levels that {draw.judge} gave for {rubric_name(draw.metric)}"
-    console.print(
-        safe(f"{draw.drawn} of {draw.questions} questions are drawn now, all equally likely, spread over {whose}"),
-        soft_wrap=True,
-    )
+    told = f"{draw.drawn} of {draw.questions} questions are drawn now, all equally likely, spread over {whose}"
+    console.print(safe(told), soft_wrap=True)
     folder = run.path.parent.parent
     where = "" if str(folder) == "results" else f" -o {shlex.quote(str(folder))}"
     console.print(safe(f"to label the answers: keval view{where}, then the run, Review, and this draw"), soft_wrap=True)
@@ -337,14 +332,8 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
         console.print(safe(f"–: {reason}", "dim"), soft_wrap=True)
     if any(plan.is_assumed and any(width.narrow is not None for width in plan.widths) for plan in plans):
         high, low = (number(each, 1) for each in CORRELATIONS)
-        console.print(
-            safe(
-                "from … to …: too few labels say how well judge and people agree; if their differences correlate with"
-                f" {high}, and with {low}",
-                "dim",
-            ),
-            soft_wrap=True,
-        )
+        told = "from … to …: too few labels say how well judge and people agree; if their differences correlate with"
+        console.print(safe(f"{told} {high}, and with {low}", "dim"), soft_wrap=True)
 
 
 def _reach(width: ExpectedWidth) -> str:

@@ -210,13 +210,8 @@ def unrun_text(summary: Summary, *, under_way: bool) -> str:
     return f"{summary.stopped}." if summary.stopped else ""
 
 
-_NOUNS: dict[ContentKind, str] = {
-    "image": "image",
-    "audio": "sound",
-    "resource_link": "link",
-    "resource": "resource",
-    "structured": "structured result",
-}
+_NOUNS: Mapping[str, str] = {"audio": "sound", "resource_link": "link", "structured": "structured result"}
+"""Kinds of content that are told in other words than their own."""
 
 
 def remark_sentences(summary: Summary) -> Iterator[str]:
@@ -231,7 +226,7 @@ def remark_sentences(summary: Summary) -> Iterator[str]:
     for arm in summary.trials:
         dropped[arm.agent].update(arm.dropped)
     for agent, kinds in dropped.items():
-        if told := joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()]):
+        if told := joined([counted(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items()]):
             yield f"{told} that tools returned did not reach the model ({agent})."
     for arm in summary.trials:
         if arm.truncated:

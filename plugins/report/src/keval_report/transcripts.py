@@ -36,9 +36,8 @@ Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 
 def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> None:
     """Print what a run was made of, and its trials, one per line."""
-    console.print(
-        Text.assemble(safe(manifest.evaluation, "bold"), safe(f" {manifest.run}, started {manifest.started}"))
-    )
+    began = safe(f" {manifest.run}, started {manifest.started}")
+    console.print(Text.assemble(safe(manifest.evaluation, "bold"), began))
     for sentence in replay_sentences(manifest.replay):
         console.print(safe(f"  {sentence}", "yellow"), soft_wrap=True)
     for label, agent in manifest.agents.items():

@@ -17,14 +17,8 @@ from keval_report.transcripts import way_words
 from keval_report.words import display_names, one_line
 
 TEXT_HEADS = (
-    "text",
-    "agent",
-    "condition",
-    "given by",
-    "read in trials",
-    "of trials, 95 %",
-    "model call",
-    "returned by",
+    *("text", "agent", "condition", "given by"),
+    *("read in trials", "of trials, 95 %", "model call", "returned by"),
 )
 """The heads of a table of texts."""
 _BY_KEVAL = ("read_skill", "system prompt")

@@ -102,18 +102,13 @@ def model_info(model: str | None, plugin: str, label: str, *, simulated: bool) -
     """
     platform, _, name = (model or "").partition("/")
     told = {"developer": _developer(platform, name), "inference_platform": platform} if model else {}
+    unknown = dict.fromkeys(("deployment_type", "model_availability"), "unknown")
+    details = {**unknown, "simulated": simulated, "model": None if model else "unknown"}
     return {
         "name": f"{name or label}{' (simulated)' if simulated else '' if model else ' (model unknown)'}",
         "id": model or f"{plugin}/{label}",
         **told,
-        "additional_details": as_texts(
-            {
-                "deployment_type": "unknown",
-                "model_availability": "unknown",
-                "simulated": simulated,
-                "model": None if model else "unknown",
-            }
-        ),
+        "additional_details": as_texts(details),
     }
 
 

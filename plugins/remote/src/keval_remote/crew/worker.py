@@ -114,9 +114,8 @@ class CrewWorker:
 
     def __attrs_post_init__(self) -> None:
         self._packer = TrialPacker(self._redact)
-        self._worker = (
-            PlanWorker(self.plan, self.ready, rates=Rates.of(self.manifest)) if isinstance(self.plan, Plan) else None
-        )
+        rates = Rates.of(self.manifest)
+        self._worker = PlanWorker(self.plan, self.ready, rates=rates) if isinstance(self.plan, Plan) else None
 
     async def run(self, key: TrialKey, sample: Sample) -> PackedTrial:
         """Run one trial until it is answered or has failed for good.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -63,14 +63,8 @@ RunState: TypeAlias = Literal["done", "unfinished", "running"]
 
 _STYLES = {"done": "", "unfinished": "yellow", "running": "cyan"}
 _VERDICT_STYLES = {"better": "green", "worse": "red"}
-_VERDICTS = {
-    "better": "better",
-    "worse": "worse",
-    "same": "equivalent",
-    "unclear": "cannot tell",
-    "unknown": "no interval",
-    "interim": "interim",
-}
+_VERDICTS: Mapping[str, str] = {"same": "equivalent", "unclear": "cannot tell", "unknown": "no interval"}
+"""Verdicts that are told in other words than their own."""
 
 
 @attrs.frozen
@@ -147,7 +141,7 @@ class ListedRun:
             difference=signed(effect.difference or 0.0),
             interval=interval_of(effect),
             verdict=effect.verdict,
-            told=_VERDICTS[effect.verdict],
+            told=_VERDICTS.get(effect.verdict, effect.verdict),
         )
 
 
@@ -213,8 +207,6 @@ def _told(run: ListedRun) -> tuple[str, str, str, str]:
     manifest = run.manifest
     kinds = {"simulated": manifest.simulated, "replayed": manifest.replay, "played": manifest.play}
     state = ", ".join([run.state, *(kind for kind, applies in kinds.items() if applies)])
-    trials = (
-        f"{manifest.trials:,} trials" if run.state == "done" else f"{run.trials or 0:,} of {manifest.trials:,} trials"
-    )
-    size = trials + (f", {run.failed:,} failed" if run.failed else "")
+    of = "" if run.state == "done" else f"{run.trials or 0:,} of "
+    size = f"{of}{manifest.trials:,} trials{f', {run.failed:,} failed' if run.failed else ''}"
     return one_line(manifest.run), state, one_line(manifest.evaluation), size

@@ -130,16 +130,13 @@ def _show_request(run: Run, name: str) -> None:
             raise RunError(f"{told}; its {len(body):,} bytes are in {where}, as they were sent") from error
         return
     if trial.transcript is None or trial.transcript.request is None:
-        raise RunError(
-            f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the builder"
-        )
+        why = "none was sent, or its agent did not report it to the builder"
+        raise RunError(f"the trial {name!r} has no model request: {why}")
     arm = (each for each in run.trials() if (each.agent, each.condition) == (trial.agent, trial.condition))
     kept = next((each.id for each in arm if run.kept_request(each.transcript) is not None), None)
-    raise RunError(
-        f"the run does not keep the first model request of {name!r}"
-        + (f"; of this agent and condition it keeps that of {kept!r}" if kept else "")
-        + "; execution.keep_requests keeps that of every trial"
-    )
+    other = f"; of this agent and condition it keeps that of {kept!r}" if kept else ""
+    told = f"the run does not keep the first model request of {name!r}{other}"
+    raise RunError(f"{told}; execution.keep_requests keeps that of every trial")
 
 
 def _bands(run: Run) -> Bands:

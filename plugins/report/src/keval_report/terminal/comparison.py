@@ -251,12 +251,9 @@ def _head(found: RunDiff, width: int) -> Iterator[Text]:
     yield Text.assemble("these runs are ", ("equal", "green") if found.equal else ("different", "bold red"))
     yield Text(f"manifest  {counted(len(found.manifest), 'difference') if found.manifest else 'the same'}")
     for name, tally in (("samples", found.samples), ("trials", found.trials), ("scores", found.scores)):
-        counts = {
-            "different": tally.different,
-            f"only in {before}": tally.only_before,
-            f"only in {now}": tally.only_now,
-        }
-        told = [f"{tally.equal:,} equal", *(f"{count:,} {what}" for what, count in counts.items() if count)]
+        apart = ((tally.only_before, before), (tally.only_now, now))
+        counts = [(tally.different, "different"), *((count, f"only in {run}") for count, run in apart)]
+        told = [f"{tally.equal:,} equal", *(f"{count:,} {what}" for count, what in counts if count)]
         yield Text(f"{name:<8}  {', '.join(told)}")
 
 
@@ -267,9 +264,8 @@ def _made(found: RunDiff, width: int) -> Iterator[Text]:
     if found.versions:
         told = ", ".join(f"{change.path} {_value(change)}" for change in found.versions[:_LISTED])
         more = f", and {len(found.versions) - _LISTED} more" if len(found.versions) > _LISTED else ""
-        yield from (
-            Text(line, "dim") for line in folded(f"versions that differ, which is not counted: {told}{more}", width)
-        )
+        lines = folded(f"versions that differ, which is not counted: {told}{more}", width)
+        yield from (Text(line, "dim") for line in lines)
 
 
 def _item(item: DifferentItem, found: RunDiff, width: int) -> Iterator[Text]:

@@ -276,10 +276,8 @@ def _advice(summary: Summary) -> Iterator[Text]:
     ]
     for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
         first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
-        whose = (
-            f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)" if len(known) > 1 else ""
-        )
-        yield safe(f"{first.advice.removesuffix('.')}{whose}.")
+        whose = f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)"
+        yield safe(f"{first.advice.removesuffix('.')}{whose if len(known) > 1 else ''}.")
 
 
 def _neutral(summary: Summary) -> Iterator[Text]:
@@ -317,13 +315,9 @@ def _per_protocol(summary: Summary) -> Iterator[Text]:
             continue
         whose = f" ({effect.agent})" if several else ""
         ends = interval(found.ci_low, found.ci_high, signs=True)
-        told.setdefault(effect.condition, []).append(
-            f"{names[effect.scorer]}{whose} {signed(found.difference)} {ends} n={found.n}"
-            f" in place of {signed(effect.difference)}"
-        )
+        complied = f"{names[effect.scorer]}{whose} {signed(found.difference)} {ends} n={found.n}"
+        told.setdefault(effect.condition, []).append(f"{complied} in place of {signed(effect.difference)}")
     for condition, metrics in told.items():
-        yield safe(
-            f"{condition}: the rows above include all trials (intention to treat). With only the trials that used tools"
-            f" as required (per protocol; biased, because these trials are not a random sample): {'; '.join(metrics)}",
-            "yellow",
-        )
+        every = f"{condition}: the rows above include all trials (intention to treat). With only the trials that used"
+        biased = "(per protocol; biased, because these trials are not a random sample)"
+        yield safe(f"{every} tools as required {biased}: {'; '.join(metrics)}", "yellow")

@@ -118,10 +118,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
     show(f"  executor   {told['executor']}")
-    show(
-        f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
-        " nothing was run"
-    )
+    calls = f"{told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls"
+    show(f"  about {calls}; nothing was run")
 
 
 def _brief(value: Any) -> str:
@@ -189,10 +187,8 @@ def _rows(told: list[MetricPower]) -> Iterator[tuple[str, MetricPower]]:
         scale = same[0].scale
         who = _name(same[0]) if len(same) == 1 else f"{len(same)} metrics"
         family = "" if same[0].family == "all" else f", {same[0].family}"
-        yield (
-            f"{who} from {short_number(scale.low)} to {short_number(scale.high)}, {same[0].assumed} case{family}",
-            same[0],
-        )
+        span = f"from {short_number(scale.low)} to {short_number(scale.high)}"
+        yield f"{who} {span}, {same[0].assumed} case{family}", same[0]
 
 
 def _kind(power: MetricPower) -> tuple[bool, float, float, str]:
@@ -205,10 +201,8 @@ def _name(power: MetricPower) -> str:
 
 
 def _notes(plan: PowerPlan) -> Iterator[str]:
-    yield (
-        "Scatter is the standard deviation of a question's difference between two arms. The power is"
-        f" {percent(plan.power)}, by simulation of the rule that gives the verdicts, {_judged(plan)}."
-    )
+    told = f"The power is {percent(plan.power)}, by simulation of the rule that gives the verdicts, {_judged(plan)}."
+    yield f"Scatter is the standard deviation of a question's difference between two arms. {told}"
     if fewer := _primary(plan):
         yield f"As the only metric under `primary:`, it would need fewer questions: {fewer}."
     if plan.pilot is None:

@@ -201,9 +201,8 @@ class EventLog:
 
     @hookimpl
     def keval_worker_changed(self, worker: WorkerEntry) -> None:
-        log_event(
-            "worker_changed", **attrs.asdict(worker, filter=attrs.filters.exclude(attrs.fields(WorkerEntry).extra))
-        )
+        known = attrs.filters.exclude(attrs.fields(WorkerEntry).extra)
+        log_event("worker_changed", **attrs.asdict(worker, filter=known))
 
     @hookimpl
     def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:

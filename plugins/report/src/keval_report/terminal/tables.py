@@ -121,10 +121,8 @@ def _change(entry: Effect | None) -> Text:
 
 def _legend(summary: Summary) -> Iterator[str]:
     use = "included in" if summary.neutral == "count" else "excluded from"
-    yield (
-        "n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to judge; "
-        f"{use} the means), 1 unscored."
-    )
+    told = f"5/2/1: 5 scores, 2 neutral (nothing to judge; {use} the means), 1 unscored."
+    yield f"n counts samples; their repetitions are averaged first. {told}"
     if any(effect.kind == "condition" for effect in summary.effects):
         told = f"Δ is the mean difference to {summary.baseline} and its 95 % interval"
         yield f"{told}, over the samples that both have scores for."

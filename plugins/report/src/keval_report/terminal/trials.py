@@ -227,22 +227,10 @@ def side_by_side(run: Run, sample: str, repetition: int = 1) -> SideBySide:
         if line.sample == sample and line.repetition == repetition:
             scores.setdefault((line.agent, line.condition), []).append(line)
     order = {entry.scorer: position for position, entry in enumerate(run.manifest.scorers)}
-    return SideBySide(
-        sample=samples.named(sample),
-        repetition=repetition,
-        repetitions=repetitions,
-        sides=tuple(
-            Side(
-                agent,
-                condition,
-                trials.get((agent, condition)),
-                tuple(sorted(scores.get((agent, condition), ()), key=lambda line: order[line.scorer])),
-            )
-            for agent in run.manifest.agents
-            for condition in run.manifest.conditions
-        ),
-        replay=run.manifest.replay,
-    )
+    arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
+    in_order = {arm: tuple(sorted(scores.get(arm, ()), key=lambda line: order[line.scorer])) for arm in arms}
+    sides = tuple(Side(*arm, trials.get(arm), in_order[arm]) for arm in arms)
+    return SideBySide(samples.named(sample), repetition, repetitions, sides, run.manifest.replay)
 
 
 def describe_sides(view: SideBySide) -> dict[str, Any]:
