@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.records.models import dollars
 from keval_viewer.live import Sent
 from keval_viewer.play import Answer, Column, Edit, Play, PlayError, Question, QuestionInput
 from keval_viewer.play.records import EditableCondition
@@ -116,16 +115,9 @@ class PlaySession:
         return self._standings[1]
 
     @property
-    def cost(self) -> str:
-        """What the whole session cost so far, in words."""
-        answers = [*_answers(self.play), *(a for past in self.past for q in past.questions for a in q.answers)]
-        asked = [answer for answer in answers if answer.record is not None]
-        known = [usd for a in asked for usd in (a.cost, a.judging_cost) if usd is not None]
-        if not asked:
-            return ""
-        lacking = sum(answer.cost is None for answer in asked)
-        told = dollars(sum(known)) if known else "cost unknown"
-        return f"{told}, {lacking} of {len(asked)} answers unknown" if known and lacking else told
+    def answers(self) -> list[Answer]:
+        """All answers of the session, also those before edits."""
+        return [*_answers(self.play), *(a for past in self.past for q in past.questions for a in q.answers)]
 
     # What a person does.
 
