@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import attrs
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -112,6 +113,14 @@ def number_of(request: Request, name: str) -> int | None:
     """Return a number of the URL's query; `None` where there is none, or none that a page of ours would write."""
     given = request.query_params.get(name, "")
     return int(given) if given.isdecimal() and len(given) < 10 else None
+
+
+def position_of(request: Request, usual: int | None = None) -> int:
+    """Return the place in a queue that the URL has as `at`, by default the usual one. Raises HTTPException: none."""
+    at = number_of(request, "at") if "at" in request.query_params else usual
+    if at is None:
+        raise HTTPException(404)
+    return at
 
 
 def viewer_of(request: Request) -> Viewer:

@@ -12,13 +12,13 @@ from starlette.routing import Route
 
 from keval.errors import ConfigError
 from keval_analysis.question_review import QuestionEntry, QuestionFile
-from keval_viewer.page import Page, form_route, number_of, rendered
+from keval_viewer.page import Page, form_route, position_of, rendered
 
 PLACE = "/questions"
 
 
 def _show(request: Request) -> Response:
-    file, at = _file(request), _position(request)
+    file, at = _file(request), position_of(request, 0)
     entries = file.questions()
     waiting = [entry for entry in entries if not entry.accepted and not entry.rejected]
     return rendered(
@@ -35,7 +35,7 @@ def _show(request: Request) -> Response:
 
 def _decide(request: Request, form: Mapping[str, Any]) -> Response:
     """Write what a form says of a question, and go on to the next."""
-    file, at = _file(request), _position(request)
+    file, at = _file(request), position_of(request, 0)
     chosen = next((entry for entry in file.waiting() if entry.id == form.get("id")), None)
     if chosen is None or chosen.version != form.get("version"):
         raise HTTPException(409, "The question was changed or decided on meanwhile, so nothing was saved. Go back.")
@@ -66,13 +66,6 @@ def _file(request: Request) -> QuestionFile:
     if file is None:
         raise HTTPException(404, "No dataset was named: keval view --questions CONFIG")
     return file
-
-
-def _position(request: Request) -> int:
-    at = number_of(request, "at") if "at" in request.query_params else 0
-    if at is None:
-        raise HTTPException(404)
-    return at
 
 
 PAGE = Page(routes=(Route(PLACE, _show), form_route(PLACE, _decide)))

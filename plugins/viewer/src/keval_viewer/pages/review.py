@@ -23,7 +23,7 @@ from keval_viewer.page import (
     RUN,
     Page,
     form_route,
-    number_of,
+    position_of,
     rendered,
     run_of,
     run_route,
@@ -109,7 +109,7 @@ def _review(request: Request, run: Run) -> Response:
     done = [mine.issuperset(trials) for trials in queue]
     if "at" not in request.query_params:
         return RedirectResponse(_item_url(run, choice, done.index(False) if False in done else len(queue)), 303)
-    at = _position(request)
+    at = position_of(request)
     shared: dict[str, Any] = {
         "run": run,
         "choice": choice,
@@ -150,7 +150,7 @@ def _review(request: Request, run: Run) -> Response:
 def _save(request: Request, form: Mapping[str, Any]) -> Response:
     """Keep what a form says of the answers that it shows, and go on to the next."""
     run, choice, reviewer = run_of(request), Choice.read(request.query_params), _named(request)
-    queue, at = queue_of(run, choice), _position(request)
+    queue, at = queue_of(run, choice), position_of(request)
     said, reviews = run.reviews(), []
     if at >= len(queue):
         raise HTTPException(409, _CHANGED)
@@ -200,13 +200,6 @@ def _named(request: Request) -> str:
     if not reviewer:
         raise HTTPException(403, _NAMELESS)
     return reviewer
-
-
-def _position(request: Request) -> int:
-    at = number_of(request, "at")
-    if at is None:
-        raise HTTPException(404)
-    return at
 
 
 def _item_url(run: Run, choice: Choice, at: int) -> str:
