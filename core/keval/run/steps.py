@@ -104,9 +104,8 @@ def describe(
     agents = {agent.label: agent.characteristics for agent in plan.agents}
     describer = _describer(start, up, agents, before)
     manifest = describer.begun(plan, up.ready, writer.run.id, start.at)
-    run = ActiveRun(start, writer, up.ready, describer.spec, manifest, {**(asked or {})})
-    if before is not None:
-        run.earlier, run.starts_before = before.elapsed, before.server_starts
+    earlier, starts = (0.0, ()) if before is None else (before.elapsed, before.server_starts)
+    run = ActiveRun(start, writer, up.ready, describer.spec, manifest, {**(asked or {})}, earlier, starts)
     run.count_starts()
     run.hooks.step("keval_run_described", run=run)
     return run
