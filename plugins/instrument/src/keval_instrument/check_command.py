@@ -44,7 +44,7 @@ def check(
     earlier check, what is there is examined, and nothing is asked. The exit code is 1 if a check or a bound of
     `check.bounds` is not met.
     """
-    from keval.cli.console import data_console, print_json
+    from keval.cli.console import print_json
     from keval.cli.messages import redactor
     from keval.config.load import load
     from keval.config.secrets import learn_config
@@ -53,6 +53,7 @@ def check(
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
     from keval_instrument.settings import CheckSection, settings_of
     from keval_instrument.table import print_checked
+    from keval_report.terminal.console import data_console
 
     names = [name for name in EXAMINATIONS if name in (only or EXAMINATIONS)]
     if Path(target).is_file() or Path(target).suffix in (".yaml", ".yml"):

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections
 from keval.records.formats import counted, interval
 from keval_instrument.findings import Checked, Examined, Figure
+from keval_report.terminal.console import print_sections
 from keval_report.words import flowed, folded, labelled, one_line, padded
 
 _MOST_ROWS = 6

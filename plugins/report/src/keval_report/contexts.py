@@ -11,7 +11,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import safe
 from keval.cli.messages import foreign
 from keval.errors import RunError
 from keval.records.formats import counted, percent
@@ -21,6 +21,7 @@ from keval.store.run import Run
 from keval_analysis.findings.summary import Summary
 from keval_analysis.listings import ListingChange, listing_changes, renamed_by
 from keval_analysis.stats.contrasts import contrasts_of
+from keval_report.terminal.console import print_sections
 from keval_report.words import folded, one_line
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from keval.cli.console import data_console, message_console, print_json, print_sections, safe
+from keval.cli.console import message_console, print_json, safe
 from keval.cli.messages import logs_json
 from keval.cli.options import Detail
 from keval.cli.session import FAILED_GATE, exit_code
@@ -18,6 +18,7 @@ from keval_analysis.seal import SealCheck
 from keval_report.claims import Level
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
+from keval_report.terminal.console import data_console, print_sections
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.progress import EventLog, Progress
 from keval_report.totals import remedy

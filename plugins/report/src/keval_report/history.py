@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import safe
 from keval.records.formats import counted, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
@@ -25,6 +25,7 @@ from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeri
 from keval_report.contexts import ServerDifference, print_server_differences, servers_between
 from keval_report.means import column_parts
 from keval_report.terminal.comparison import difference_lines
+from keval_report.terminal.console import print_sections
 from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, tabbed, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import safe
 from keval.records.formats import counted, interval, number
 from keval.records.scores import Scale, Scorer
 from keval_analysis.findings.effects import Arm, ArmAverage, AverageDifference, Averages
@@ -21,6 +21,7 @@ from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
 from keval_report.claims import EXPLORATORY
 from keval_report.run_claims import HIGHEST_AVERAGE, NO_HIGHEST_AVERAGE
+from keval_report.terminal.console import print_sections
 from keval_report.totals import lost_scores
 from keval_report.words import display_names, fitted, folded, one_line, padded, with_interval, with_units
 

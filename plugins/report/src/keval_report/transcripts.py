@@ -13,7 +13,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import safe
 from keval.errors import RunError
 from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.end_state import Artifact, CheckResult, EndState, GivenText
@@ -28,6 +28,7 @@ from keval_replay.traffic_lines import read_traffic
 from keval_report.contexts import entry_text
 from keval_report.marks import marks_of
 from keval_report.origin import replay_label, replay_sentences
+from keval_report.terminal.console import print_sections
 from keval_report.words import one_line, witnesses
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]

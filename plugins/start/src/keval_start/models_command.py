@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import attrs
 import click
 
-from keval.cli.console import data_console, print_json, print_sections, safe
+from keval.cli.console import print_json, safe
 from keval.cli.messages import foreign
 from keval.cli.options import json_option
 from keval.cli.session import run_to_end
@@ -19,6 +19,7 @@ from keval.execute.models.prices import looked_up, priced_providers
 from keval.records.models import Model
 from keval.seams import registry
 from keval.seams.infrastructure import ModelProvider
+from keval_report.terminal.console import data_console, print_sections
 from keval_report.words import padded
 
 _MARKS = {True: "ok", False: "FAULT", None: "-"}

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from keval.cli.console import data_console, print_json
+from keval.cli.console import print_json
 from keval.cli.messages import redactor
 from keval.cli.options import json_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
+from keval_report.terminal.console import data_console
 
 
 @click.command("tools")

@@ -51,11 +51,12 @@ def command(
     start, or `latest`. For several runs, what else differs between them comes first, and the samples that got worse and
     better last.
     """
-    from keval.cli.console import data_console, print_json, safe
+    from keval.cli.console import print_json, safe
     from keval_analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
     from keval_analysis.seal import SealCheck
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import describe_comparisons, describe_run, print_arms, print_comparisons
+    from keval_report.terminal.console import data_console
 
     level: Level = "explained" if explain else "first"
     checks = [SealCheck(find_run(run, output_dir)) for run in runs]

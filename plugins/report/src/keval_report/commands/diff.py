@@ -32,11 +32,12 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     A RUN is a path, an id or its start, or `latest`. Runs are compared in canonical form, without what says when, where
     and how fast a run was made; so a replayed run is the same as its recording. Exits with 1 if they differ.
     """
-    from keval.cli.console import data_console, print_json
+    from keval.cli.console import print_json
     from keval_analysis.seal import SealCheck
     from keval_replay.run_diff import diff_runs  # what reads runs takes a while to import
     from keval_report.display import tell_changed
     from keval_report.terminal.comparison import describe_diff, print_diff
+    from keval_report.terminal.console import data_console
 
     runs = [find_run(run, output_dir) for run in (before, now)]
     if len({run.path.resolve() for run in runs}) < len(runs):

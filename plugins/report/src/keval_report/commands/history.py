@@ -78,7 +78,7 @@ def command(
     value, ci_low, ci_high, verdict of an effect, step (higher, lower); gates that failed, dollars, the run before,
     whether that asked the same questions (yes, no), what changed, path.
     """
-    from keval.cli.console import data_console, print_json
+    from keval.cli.console import print_json
     from keval.cli.messages import tell
     from keval_analysis.history.database import open_history
     from keval_analysis.history.trends import (  # what a run imports need not wait for it
@@ -87,6 +87,7 @@ def command(
         trend_of,
     )
     from keval_report.history import describe_history, history_rows, left_out_texts, print_history
+    from keval_report.terminal.console import data_console
 
     if changes:
         _print_changes(changes, output_dir, as_json=as_json)
@@ -123,10 +124,11 @@ def command(
 
 def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None:
     """Print what a run changed against the run before it, or what the second of two differs in from the first."""
-    from keval.cli.console import data_console, print_json
+    from keval.cli.console import print_json
     from keval_analysis.history.database import key_of, open_history
     from keval_analysis.history.trends import run_before
     from keval_report.history import describe_changes, print_changes, run_changes
+    from keval_report.terminal.console import data_console
 
     if len(named) > 2:
         raise click.UsageError("--changes tells of one run, or of two; name no more")

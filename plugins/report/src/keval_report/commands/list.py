@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import data_console, print_json
+from keval.cli.console import print_json
 from keval.cli.messages import tell
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
@@ -24,6 +24,7 @@ from keval.store.serialization import to_plain
 from keval_analysis.findings.effects import Effect, Verdict, better_share
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import Summary
+from keval_report.terminal.console import data_console
 from keval_report.words import display_names, one_line, padded, picked, run_place, tabbed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from keval.cli.call import CommandCall, CommandOptions, added_options
-from keval.cli.console import data_console, print_json
+from keval.cli.console import print_json
 from keval.cli.messages import redactor
 from keval.cli.options import json_option, results_option, selection_options
 from keval.config.load import load
@@ -17,6 +17,7 @@ from keval.config.secrets import learn_config
 from keval.run.select import Selection, select
 from keval.store.run import find_run
 from keval.store.serialization import to_plain
+from keval_report.terminal.console import data_console
 
 
 class _Size(click.ParamType[tuple[float, bool]]):

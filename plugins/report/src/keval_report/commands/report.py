@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
-from keval.cli.console import data_console, message_console, safe
+from keval.cli.console import message_console, safe
 from keval.cli.options import Detail, detail_options, json_option, results_option
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
@@ -24,6 +24,7 @@ from keval_analysis.readings import kept_parts
 from keval_analysis.seal import SealCheck
 from keval_report.display import finish
 from keval_report.means import print_plain_table
+from keval_report.terminal.console import data_console
 
 _STDOUT = Path("-")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from keval.cli.console import data_console, print_json, safe
+from keval.cli.console import print_json, safe
 from keval.cli.messages import redactor, tell
 from keval.cli.options import json_option, results_option
 from keval.config.load import load
@@ -27,6 +27,7 @@ from keval.store.run import Run, find_run
 from keval.store.serialization import to_plain
 from keval_analysis.findings.draws import draws_file
 from keval_analysis.scorer_names import named_scorers
+from keval_report.terminal.console import data_console
 
 if TYPE_CHECKING:
     from keval_analysis.question_review import QuestionEntry, QuestionFile

@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from keval.cli.console import data_console, json_text, print_json
+from keval.cli.console import json_text, print_json
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import Run, find_run
@@ -20,6 +20,7 @@ from keval_report.contexts import describe_differences, print_differences
 from keval_report.display import tell_changed
 from keval_report.reviews import print_reviews
 from keval_report.terminal import trials as lists
+from keval_report.terminal.console import data_console
 from keval_report.transcripts import Bands, describe_traffic, print_run, print_traffic, print_trial, traffic_of
 
 _POSITIVE = click.IntRange(min=1)

@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections
 from keval.cli.messages import foreign
 from keval.records.formats import counted, number, signed
 from keval.store.serialization import dump, to_plain
@@ -25,6 +24,7 @@ from keval_report.claims import Level
 from keval_report.effects import effect_lines
 from keval_report.means import mean_lines
 from keval_report.origin import replay_label
+from keval_report.terminal.console import print_sections
 from keval_report.terminal.overview import headline
 from keval_report.words import changed_parts, changed_words, display_names, fitted, folded, one_line, padded
 

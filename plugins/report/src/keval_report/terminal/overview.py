@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_sections, safe
+from keval.cli.console import safe
 from keval.cli.messages import foreign
 from keval.errors import RunError
 from keval.files import read_kept
@@ -35,6 +35,7 @@ from keval_report.parts import part_lines
 from keval_report.reviews import anchor_lines, claim_lines, judging_lines, review_lines
 from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval_report.sentences import findings
+from keval_report.terminal.console import print_sections
 from keval_report.terminal.tables import print_tables
 from keval_report.totals import compliance_lines, loss_texts, remedy, total_lines
 from keval_report.use import activation_sentences, activation_texts, reading_sentences, tool_lines
