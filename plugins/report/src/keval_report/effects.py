@@ -151,17 +151,12 @@ def _rows(claims: Sequence[Claim]) -> list[_Row]:
     changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
     intervals = list(map(interval_of, effects))
     columns = zip(claims, befores, afters, changes, intervals, strict=True)
-    return [
-        _Row(
-            claim,
-            f"{before} → {after}" if claim.effect.mean is not None else "",
-            f"{change} {within}".rstrip(),
-            f"n={claim.effect.n}",
-            told := word(claim),
-            _STYLES.get(told, "dim"),
-        )
-        for claim, before, after, change, within in columns
-    ]
+    rows = []
+    for claim, before, after, change, within in columns:
+        told, means = word(claim), f"{before} → {after}" if claim.effect.mean is not None else ""
+        cells = (means, f"{change} {within}".rstrip(), f"n={claim.effect.n}")
+        rows.append(_Row(claim, *cells, told, _STYLES.get(told, "dim")))
+    return rows
 
 
 def _known(value: float | None, places: int) -> str:

@@ -158,15 +158,9 @@ def _row(claim: Claim) -> list[str]:
     means = ""
     if effect.mean is not None and effect.against_mean is not None:
         means = f"{number(effect.against_mean)} → {number(effect.mean)}"
-    return [
-        escaped(claim.name),
-        escaped(claim.label),
-        means,
-        signed(effect.difference),
-        interval_of(effect) or "–",
-        str(effect.n),
-        "; ".join(filter(None, (f"**{words}**" if effect.verdict in ("better", "worse") else words, claim.correction))),
-    ]
+    verdict = f"**{words}**" if effect.verdict in ("better", "worse") else words
+    figures = [means, signed(effect.difference), interval_of(effect) or "–", str(effect.n)]
+    return [escaped(claim.name), escaped(claim.label), *figures, "; ".join(filter(None, (verdict, claim.correction)))]
 
 
 def _worse(report: Report) -> Iterator[str]:

@@ -216,15 +216,8 @@ def people_text(found: PeopleAgreement) -> str:
 
 def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
     """Return the cells of a judge's row, below AGREEMENT_HEADS."""
-    return (
-        str(found.n),
-        number(found.kappa),
-        interval(found.ci_low, found.ci_high) or "–",
-        number(found.alpha),
-        percent(found.same),
-        percent(found.near),
-        _bias(found),
-    )
+    agreement = number(found.kappa), interval(found.ci_low, found.ci_high) or "–", number(found.alpha)
+    return (str(found.n), *agreement, percent(found.same), percent(found.near), _bias(found))
 
 
 def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
@@ -269,13 +262,9 @@ def _thumb_scores(summary: Summary) -> list[str]:
 
 def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
     kappa = f"{number(found.kappa)} {interval(found.ci_low, found.ci_high)}".rstrip()
-    return (
-        f"{rubric_name(found.metric)} by {one_line(found.judge)}",
-        f"undefined ({found.reason})" if found.kappa is None else kappa,
-        percent(found.same),
-        _bias(found),
-        str(found.n),
-    )
+    whose = f"{rubric_name(found.metric)} by {one_line(found.judge)}"
+    told = f"undefined ({found.reason})" if found.kappa is None else kappa
+    return (whose, told, percent(found.same), _bias(found), str(found.n))
 
 
 def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console) -> None:

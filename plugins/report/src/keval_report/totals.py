@@ -91,11 +91,8 @@ PARETO = "◆"
 def cost_effectiveness(arm: ArmScore, *, short: bool = False) -> str:
     """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
     thousand = "/1k tokens" if short else " per 1,000 tokens"
-    found = [
-        f"{number(value)}{unit}"
-        for value, unit in ((arm.per_usd, "/$" if short else " per $"), (arm.per_1000_tokens, thousand))
-        if value is not None
-    ]
+    worth = ((arm.per_usd, "/$" if short else " per $"), (arm.per_1000_tokens, thousand))
+    found = [f"{number(value)}{unit}" for value, unit in worth if value is not None]
     parts = found[:1] if short else found
     mark = f" {PARETO}" if parts and arm.pareto else ""
     return ", ".join(parts) + mark

@@ -73,16 +73,10 @@ def reading_sentences(summary: Summary) -> Iterator[str]:
 def activation_rows(summary: Summary) -> Iterator[Sequence[str]]:
     """Yield the cells of a table with a row for each text and arm, below `TEXT_HEADS`."""
     for each in _shown(summary):
-        yield (
-            f"{one_line(each.kind)} {one_line(each.text)}",
-            one_line(each.agent),
-            one_line(each.condition),
-            one_line(each.way),
-            _read_in(each),
-            _share(each),
-            "–" if each.model_call is None else short_number(each.model_call),
-            ", ".join(f"{one_line(tool)} {count}" for tool, count in each.tools.items()) or "–",
-        )
+        text, arm = f"{one_line(each.kind)} {one_line(each.text)}", map(one_line, (each.agent, each.condition))
+        first = "–" if each.model_call is None else short_number(each.model_call)
+        tools = ", ".join(f"{one_line(tool)} {count}" for tool, count in each.tools.items()) or "–"
+        yield (text, *arm, one_line(each.way), _read_in(each), _share(each), first, tools)
 
 
 def _shown(summary: Summary) -> list[Activation]:

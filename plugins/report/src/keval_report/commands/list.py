@@ -136,14 +136,10 @@ class ListedRun:
         if effect is None or self.summary is None:
             return None
         whose = f"against {effect.against.agent}" if effect.kind == "agent" else effect.condition
-        return Headline(
-            metric=display_names(entry.scorer for entry in self.summary.scorers)[effect.scorer],
-            whose=one_line(f"{effect.agent} {whose}"),
-            difference=signed(effect.difference or 0.0),
-            interval=interval_of(effect),
-            verdict=effect.verdict,
-            told=_VERDICTS.get(effect.verdict, effect.verdict),
-        )
+        metric = display_names(entry.scorer for entry in self.summary.scorers)[effect.scorer]
+        figures = signed(effect.difference or 0.0), interval_of(effect)
+        told = _VERDICTS.get(effect.verdict, effect.verdict)
+        return Headline(metric, one_line(f"{effect.agent} {whose}"), *figures, effect.verdict, told)
 
 
 def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:

@@ -51,6 +51,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     first = comparisons[0].runs[1]
     runs = [first, *(each.runs[0] for each in comparisons)]
     scorers = {entry.scorer: entry for each in comparisons for entry in each.scorers}
+    pairs = [(each, {"run": each.runs[0].run, "against": first.run}) for each in comparisons]
     return {
         "runs": [_run(run) for run in runs],
         "scorers": [to_plain(entry) for entry in scorers.values()],
@@ -62,14 +63,10 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
             for agent, other in each.agents.items()
         ],
         "interactions": [],
-        "differences": [
-            {"run": each.runs[0].run, "against": first.run, **to_plain(difference)}
-            for each in comparisons
-            for difference in each.differences
-        ],
+        "differences": [{**sides, **to_plain(found)} for each, sides in pairs for found in each.differences],
         "changes": [
-            {"run": each.runs[0].run, "against": first.run, **to_plain(change), "difference": change.difference}
-            for each in comparisons
+            {**sides, **to_plain(change), "difference": change.difference}
+            for each, sides in pairs
             for change in each.changes
         ],
     }

@@ -270,11 +270,7 @@ def _interactions(summary: Summary) -> Iterator[Text]:
 def _advice(summary: Summary) -> Iterator[Text]:
     """Yield the advice that most metrics have, on what would make the intervals narrower, with the first's reason."""
     names = words.display_names(entry.scorer for entry in summary.scorers)
-    known = [
-        entry
-        for entry in summary.variance
-        if max(entry.question or 0.0, entry.repetition or 0.0, entry.judging or 0.0) > _DUST
-    ]
+    known = [e for e in summary.variance if max(e.question or 0.0, e.repetition or 0.0, e.judging or 0.0) > _DUST]
     for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
         first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
         whose = f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)"

@@ -115,20 +115,14 @@ class Progress:
         if not waiting and self.directory is not None and now - self._last >= _LONG:
             following = "trial" if self._answering is not None and not self.scoring else "score"
             waiting = [f"{round(now - self._last)} s for the next {following}"]
+        begun, finished = self.directory is not None, self._done + self.finished
         if logs_json():
-            log_event(
-                "heartbeat",
-                trials=self._total,
-                finished=self._done + self.finished,
-                failed=self._failed,
-                scored=self._scored,
-                begun=self.directory is not None,
-                waiting=waiting,
-            )
+            counts = {"trials": self._total, "finished": finished, "failed": self._failed, "scored": self._scored}
+            log_event("heartbeat", **counts, begun=begun, waiting=waiting)
             return
         scored = f"{self._scored} scored"
-        done = f"{self._done + self.finished} of {self._total} trials done, {self._failed} failed, {scored}"
-        told = (done if self._total else scored) if self.directory is not None else "bringing up what the run needs"
+        done = f"{finished} of {self._total} trials done, {self._failed} failed, {scored}"
+        told = (done if self._total else scored) if begun else "bringing up what the run needs"
         tell("; ".join([f"still at work: {told}", *(f"waiting {each}" for each in waiting)]))
 
     @hookimpl

@@ -138,15 +138,9 @@ def worst_trials(run: Run, name: str, limit: int) -> Worst:
     for line in run.scores():
         if line.scorer in wanted and line.trial in behind:
             behind[line.trial].append(line)
-    return Worst(
-        metric=scorers[0].metric,
-        judges=tuple(entry.judge for entry in scorers if entry.judge is not None),
-        better=scorers[0].scale.better,
-        scored=len(sums),
-        neutral=neutral,
-        unscored=unscored,
-        trials=tuple(RankedTrial(trial, sums[trial][0] / sums[trial][1], tuple(behind[trial])) for trial in chosen),
-    )
+    judges = tuple(entry.judge for entry in scorers if entry.judge is not None)
+    ranked = tuple(RankedTrial(trial, sums[trial][0] / sums[trial][1], tuple(behind[trial])) for trial in chosen)
+    return Worst(scorers[0].metric, judges, scorers[0].scale.better, len(sums), neutral, unscored, ranked)
 
 
 def describe_worst(worst: Worst) -> dict[str, Any]:
