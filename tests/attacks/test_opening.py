@@ -73,9 +73,9 @@ ALLOWED = {
     "keval_workspace/sandbox/bubblewrap.py": {
         **dict.fromkeys(("(module)", "_system", "prepare", "_around", "_python", "_interpreter", "add"), USERS),
         "_installed": "what no program in the sandbox writes, as it leaves that out",
+        "_bind": OWN,
     },
     "keval_workspace/sandbox/inside.py": {"main": INSIDE},
-    "keval_workspace/sandbox/ways.py": {"_bind": OWN},
     "keval_workspace/tasks/tasks.py": {"enter": "the opening of a workspace, which is no file"},
 }
 """Who may call them: by module and function, with the reason."""

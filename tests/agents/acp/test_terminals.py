@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from acp.exceptions import RequestError
 
-from keval_acp.terminals import Terminals
+from keval_acp.client import Terminals
 from tests.processes import children
 
 

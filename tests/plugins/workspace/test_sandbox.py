@@ -22,8 +22,7 @@ from acp.exceptions import RequestError
 
 from keval.plugin import Context, McpServer, TranscriptBuilder, TrialError, supervised
 from keval.seams.contexts import SandboxedCommand
-from keval_acp.client import Client
-from keval_acp.terminals import Terminals
+from keval_acp.client import Client, Terminals
 from keval_acp.tool_use import ToolUses
 from keval_programs import Confinement, Process, TrialFolder, inside, running
 from keval_workspace.sandbox.bubblewrap import Bubblewrap

@@ -1,19 +1,23 @@
-"""The client's side of the protocol: what an agent tells keval, and asks of it."""
+"""The client's side of the protocol: what an agent tells keval, and asks of it, also by terminals and files."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 from acp import schema
 from acp.exceptions import RequestError
 
-from keval.plugin import Context, TrialError, is_blank
-from keval_acp.files import confined_folder, read_text, write_text
-from keval_acp.terminals import Terminals
+from keval.plugin import Context, TranscriptBuilder, TrialError, is_blank
 from keval_acp.tool_use import ToolUse, ToolUses
-from keval_programs import TrialFolder
+from keval_programs import Confinement, LedOutError, Process, Tree, TrialFolder, running
 
 
 @attrs.define
@@ -154,3 +158,188 @@ def _exit(code: int) -> schema.TerminalExitStatus:
     return (
         schema.TerminalExitStatus(exit_code=code) if code >= 0 else schema.TerminalExitStatus(signal=f"signal {-code}")
     )
+
+
+_MOST_BYTES = 1_000_000
+"""What is kept of a command's output, if the agent sets no lower limit."""
+_MOST_KEPT = 64 * 2**20
+"""What is kept of the outputs of all terminals that were released; what later ones wrote is forgotten."""
+_MOST_AT_ONCE, _MOST = 32, 1000
+"""Terminals that an agent may have, of which each is a process of keval's and has a sandbox of its own."""
+
+_PIECE = 65_536
+
+
+@attrs.define(eq=False)
+class Terminal:
+    """A command that was started, and the end of what it wrote: of at most `limit` bytes."""
+
+    process: Process
+    limit: int
+    stack: AsyncExitStack
+    truncated: bool = False
+    _written: bytearray = attrs.field(factory=bytearray, init=False)
+    _reading: asyncio.Task[None] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._reading = asyncio.create_task(self._read())
+
+    @property
+    def output(self) -> str:
+        """What it wrote; a character that the limit cuts is left out."""
+        written = bytes(self._written)
+        while self.truncated and written and written[0] & 0xC0 == 0x80:
+            written = written[1:]
+        return codecs.getincrementaldecoder("utf-8")("replace").decode(written)
+
+    async def wait(self) -> int:
+        """Wait until it has ended and all is read; returns its exit code."""
+        code = await self.process.wait()
+        await asyncio.wait({self._reading}, timeout=1.0)  # a process that it left behind may write on
+        return code
+
+    async def close(self) -> None:
+        """End it, and all that it started. That it used more than its sandbox allows, its process says."""
+        with suppress(TrialError):
+            await self.stack.aclose()
+        self._reading.cancel()
+        await asyncio.wait({self._reading})
+
+    async def _read(self) -> None:
+        while piece := await self.process.stdout.read(_PIECE):
+            self._written += piece
+            if len(self._written) > self.limit:
+                self.truncated = True
+                del self._written[: len(self._written) - self.limit]
+
+
+@attrs.define
+class Terminals:
+    """The terminals of one trial by id, which run where its agent does. All are closed at its end."""
+
+    env: Mapping[str, str]
+    confinement: Confinement | None = None
+    _terminals: dict[str, Terminal] = attrs.field(factory=dict, init=False)
+    _outputs: dict[str, str] = attrs.field(factory=dict, init=False)
+    _limits: list[TrialError | None] = attrs.field(factory=list, init=False)
+
+    async def create(
+        self, command: str, args: Sequence[str] | None, env: Mapping[str, str], cwd: Path, limit: int | None
+    ) -> str:
+        """Start a command, and return the terminal's id; without arguments it is a line for the shell.
+
+        Raises:
+            TrialError: it cannot be started, or there are too many.
+        """
+        if len(self._terminals) >= _MOST_AT_ONCE or len(self._terminals) + len(self._outputs) >= _MOST:
+            told = f"an agent may have {_MOST_AT_ONCE} terminals at once, and {_MOST:,} in a trial; release some"
+            raise TrialError(told, kind="terminals")
+        # One pipe has both outputs, in the order in which they were written.
+        script = ('exec "$@" 2>&1', "sh", command, *args) if args else (f"exec 2>&1\n{command}",)
+        name = f"terminal-{len(self._terminals) + len(self._outputs) + 1}"
+        process = Process(
+            name=command,
+            command=("/bin/sh", "-c", *script),
+            env=self.env,
+            cwd=cwd,
+            confinement=self.confinement,
+            inside=env,
+        )
+        stack = AsyncExitStack()
+        await stack.enter_async_context(running(process, TranscriptBuilder()))
+        process.stdin.close()
+        self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else min(limit, _MOST_BYTES), stack)
+        return name
+
+    def get(self, id: str) -> Terminal:
+        """Return a terminal. Raises RequestError: there is none, or it was released."""
+        if id not in self._terminals:
+            raise RequestError.invalid_params({"terminalId": id, "details": "there is no such terminal"})
+        return self._terminals[id]
+
+    async def release(self, id: str) -> None:
+        """Close a terminal; its output is kept for the transcript. Raises RequestError: there is none."""
+        terminal = self.get(id)
+        await terminal.close()
+        kept = sum(map(len, self._outputs.values()))
+        self._outputs[id] = terminal.output[-_MOST_KEPT + kept :] if kept < _MOST_KEPT else ""
+        self._limits.append(terminal.process.limit)
+        del self._terminals[id]
+
+    def output(self, id: str) -> str:
+        """Return what a terminal wrote, also one that was released; empty if there was none."""
+        return self._terminals[id].output if id in self._terminals else self._outputs.get(id, "")
+
+    async def close(self) -> None:
+        """Close all. Raises TrialError: one used more than its sandbox allows."""
+        await asyncio.gather(*(terminal.close() for terminal in self._terminals.values()))
+        for limit in (*self._limits, *(terminal.process.limit for terminal in self._terminals.values())):
+            if limit is not None:
+                raise limit
+
+
+_LARGEST_FILE = 64 * 2**20
+"""Bytes of a file that an agent is told."""
+
+
+def read_text(folder: TrialFolder, path: str, line: int | None, limit: int | None) -> str:
+    """Return a file's text: at most `limit` lines from `line` on, which counts from 1.
+
+    Raises:
+        RequestError: there is no such file in the folder.
+    """
+    with _confined(folder, path) as (tree, within):
+        text = tree.read(within, _LARGEST_FILE).decode("utf-8", "replace")
+    if line is None and limit is None:
+        return text
+    first = max(line or 1, 1) - 1
+    last = None if limit is None else first + limit
+    return "".join(text.splitlines(keepends=True)[first:last])
+
+
+def write_text(folder: TrialFolder, path: str, content: str) -> None:
+    """Write a file, and the folders that it is in.
+
+    Raises:
+        RequestError: it is not in the folder, or cannot be written.
+    """
+    with _confined(folder, path) as (tree, within):
+        tree.overwrite(within, content.encode("utf-8", "replace"))
+
+
+def confined_folder(folder: TrialFolder, path: str | None) -> Path:
+    """Return a folder to run a command in. Raises RequestError: there is none in the trial's folder."""
+    with _confined(folder, path or "") as (tree, within):
+        with tree.followed(within) as found:
+            if not stat.S_ISDIR(found.status.st_mode):
+                raise NotADirectoryError(0, "it is no folder")
+        return Path(tree.path or "", tree.led(within))
+
+
+@contextmanager
+def _confined(folder: TrialFolder, path: str) -> Iterator[tuple[Tree, str]]:
+    """Yield the folder of a trial that a path is in, and the rest of the path. Raises RequestError, also for OSError.
+
+    Symbolic links are followed in the folder, and not out of it.
+    """
+    whole = os.path.join(folder.work, path)
+    for base in (folder.work, folder.home, folder.own):
+        if whole == str(base) or whole.startswith(f"{base}/"):
+            break
+    else:
+        raise _refusal(path, f"it is outside of {folder.work}, the folder of this trial")
+    try:
+        with Tree.at(base) as tree:
+            yield tree, whole.removeprefix(str(base)).strip("/")
+    except LedOutError as error:
+        raise _refusal(path, f"it is outside of {folder.work}, the folder of this trial") from error
+    except FileNotFoundError as error:  # an agent that is about to write a file asks what is there
+        missing = RequestError.resource_not_found(path)
+        missing.data = {"uri": path, "details": f"{path}: {error.strerror}"}
+        raise missing from error
+    except (OSError, ValueError) as error:  # a NUL in the path
+        raise _refusal(path, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _refusal(path: str, why: str) -> RequestError:
+    return RequestError.invalid_params({"path": path, "details": f"{path}: {why}"})

@@ -12,9 +12,8 @@ import attrs
 
 import keval_programs as programs
 from keval.plugin import API_WIRES, MAX_OUTPUT_TOKENS, REFUSAL, Context, PreflightError, TrialError
-from keval_acp.client import Client
+from keval_acp.client import Client, Terminals
 from keval_acp.connection import Agent
-from keval_acp.terminals import Terminals
 from keval_acp.tool_use import ToolUses
 
 if TYPE_CHECKING:
