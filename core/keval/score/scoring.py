@@ -362,7 +362,8 @@ def _described(component: Component, plugin: Any, endpoints: Mapping[str, Endpoi
     options = {field.name: _value(getattr(plugin, field.name), endpoints) for field in fields if field.init}
     # A key changes no score.
     kept = {name: value for name, value in options.items() if not SECRET_OPTION.fullmatch(name)}
-    return [component.target, component.distribution, component.version, kept]
+    # By its name, as a class that moves to another module scores as before.
+    return [component.name, component.distribution, component.version, kept]
 
 
 def _value(value: Any, endpoints: Mapping[str, Endpoint]) -> Any:

@@ -296,11 +296,11 @@ def test_a_score_that_the_manifest_does_not_tell_of_counts_for_nothing(
     assert (2.5, 2, 1) == (found["mean"], found["scored"], found["missing"])
 
 
-def test_where_a_judge_is_asked_is_part_of_what_it_is_and_a_simulated_ones_port_is_not() -> None:
-    def digest(url: str, *, simulated: bool) -> str:
+def test_where_a_judge_is_asked_is_part_of_what_it_is_and_a_simulated_ones_port_and_a_module_are_not() -> None:
+    def digest(url: str, *, simulated: bool, target: str = "x:One") -> str:
         model = Model("openai", "m", Endpoint("m", {"openai-chat": url}, "k", simulated=simulated))
         judge = AskedJudge(model)
-        planned = ResolvedPlugin("one", Component("keval.judges", "one", "x:One", "x", "1"), judge)
+        planned = ResolvedPlugin("one", Component("keval.judges", "one", target, "x", "1"), judge)
         rubric = Rubric("tone", "Is it polite?", {1: "No.", 2: "Yes."})
         (found,) = scorer_digests(Scorers(judges=(planned,), rubrics=(rubric,)), {}, 0).values()
         return found
@@ -308,7 +308,9 @@ def test_where_a_judge_is_asked_is_part_of_what_it_is_and_a_simulated_ones_port_
     real = {digest(f"http://{host}/v1", simulated=False) for host in ("one", "two")}
     simulated = {digest(f"http://127.0.0.1:{port}/v1", simulated=True) for port in (1, 2)}
 
-    assert (2, 1) == (len(real), len(simulated))
+    moved = digest("http://one/v1", simulated=False, target="x.judges:One")
+
+    assert (2, 1, True) == (len(real), len(simulated), moved in real)
 
 
 @attrs.frozen
