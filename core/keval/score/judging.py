@@ -31,14 +31,14 @@ _TYPES = (float | int | None, str, bool, dict | Mapping)
 
 
 @attrs.frozen
-class Verdict:
+class ScoreOutcome:
     """A score, and the failure behind it where the scorer failed."""
 
     score: Score
     failure: Failure | None = None
 
 
-def validate_score(score: object, scale: Scale) -> Verdict:
+def validate_score(score: object, scale: Scale) -> ScoreOutcome:
     """Return a score, or a failure if it has the wrong type or leaves its scale."""
     if not isinstance(score, Score):
         return unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
@@ -48,10 +48,10 @@ def validate_score(score: object, scale: Scale) -> Verdict:
     high = min(scale.high, LARGEST)
     if value is not None and not (scale.low <= value <= high):
         return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {high:g}")
-    return Verdict(score)
+    return ScoreOutcome(score)
 
 
-def validate_grade(score: object, rubric: Rubric) -> Verdict:
+def validate_grade(score: object, rubric: Rubric) -> ScoreOutcome:
     """Return a judge's score, or a failure if it is not one of the rubric's levels, nor a share between them."""
     if isinstance(score, TrialError):
         return unscored(score)
@@ -63,14 +63,14 @@ def validate_grade(score: object, rubric: Rubric) -> Verdict:
     return verdict
 
 
-def unscored(error: BaseException) -> Verdict:
+def unscored(error: BaseException) -> ScoreOutcome:
     """Return the verdict of a scorer that failed."""
     failure = failure_of(error, "score")
-    return Verdict(Score(None, f"{failure.kind}: {failure.message}"), failure)
+    return ScoreOutcome(Score(None, f"{failure.kind}: {failure.message}"), failure)
 
 
-def _out_of_scale(score: Score, message: str) -> Verdict:
-    return Verdict(Score(None, message, details=score.details), Failure("score", "out_of_scale", message))
+def _out_of_scale(score: Score, message: str) -> ScoreOutcome:
+    return ScoreOutcome(Score(None, message, details=score.details), Failure("score", "out_of_scale", message))
 
 
 class TrialJudge(Protocol):
@@ -78,7 +78,7 @@ class TrialJudge(Protocol):
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
-    ) -> tuple[list[Verdict], Judgement]:
+    ) -> tuple[list[ScoreOutcome], Judgement]:
         """Ask about a trial, and return a verdict per rubric, in their order, and the judgement."""
         ...
 
@@ -112,7 +112,7 @@ class JudgeRunner:
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
-    ) -> tuple[list[Verdict], Judgement]:
+    ) -> tuple[list[ScoreOutcome], Judgement]:
         """Ask about a trial, and return a verdict per rubric, in their order, and the judgement.
 
         A rubric that needs a golden answer is left out if the sample has none. A judge that compares is asked about no
@@ -125,15 +125,15 @@ class JudgeRunner:
                 return [verdict] * len(rubrics), Judgement(repetition, model_calls=0)
         answered = trial.sample.answer is not None
         asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]
-        judgement, graded = Judgement(repetition, model_calls=0), dict[str, Verdict]()
+        judgement, graded = Judgement(repetition, model_calls=0), dict[str, ScoreOutcome]()
         if asked:
             judgement, graded = await self._metered(trial, against, asked, repetition)
-        unanswerable = Verdict(Score(None, "the sample has no golden answer to judge by"))
+        unanswerable = ScoreOutcome(Score(None, "the sample has no golden answer to judge by"))
         return [graded.get(rubric.name, unanswerable) for rubric in rubrics], judgement
 
     async def _metered(
         self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int
-    ) -> tuple[Judgement, dict[str, Verdict]]:
+    ) -> tuple[Judgement, dict[str, ScoreOutcome]]:
         if not await self.run_budget.begin_judgement(self.label):
             verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
@@ -149,7 +149,7 @@ class JudgeRunner:
 
     async def _ask(
         self, trial: Trial, against: Trial | None, rubrics: Sequence[Rubric], repetition: int
-    ) -> tuple[Judgement, dict[str, Verdict]]:
+    ) -> tuple[Judgement, dict[str, ScoreOutcome]]:
         builder = JudgementBuilder()
         failures: list[Failure] = []
         blinded, other = _blinded(trial), against and _blinded(against)
@@ -201,17 +201,17 @@ class JudgeRunner:
         return {"x-keval-repetition": str(repetition)} if self._wants_trial else {}
 
 
-def _uncompared(trial: Trial, label: str, against: Trial | None) -> Verdict | None:
+def _uncompared(trial: Trial, label: str, against: Trial | None) -> ScoreOutcome | None:
     """Return what a trial gets without being compared with another one; `None` if it is to be compared."""
     if trial.condition == label:
-        return Verdict(Score(0.0, f"the answers under {label!r} are what others are compared with"))
+        return ScoreOutcome(Score(0.0, f"the answers under {label!r} are what others are compared with"))
     if against is None or against.failure is not None:
         told = "there is no trial" if against is None else "the trial failed"
-        return Verdict(Score(None, f"{told} under {label!r} to compare with"))
+        return ScoreOutcome(Score(None, f"{told} under {label!r} to compare with"))
     return None
 
 
-def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:
+def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, ScoreOutcome]:
     if not isinstance(scores, Mapping):
         told = TypeError(f"the judge returned {type(scores).__name__} instead of a mapping of scores")
         return {rubric.name: unscored(told) for rubric in rubrics}

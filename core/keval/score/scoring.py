@@ -29,7 +29,15 @@ from keval.records.models import Endpoint, Model
 from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval.redaction import Redactor
-from keval.score.judging import Counterpart, JudgeRunner, KeepJudgement, TrialJudge, Verdict, unscored, validate_score
+from keval.score.judging import (
+    Counterpart,
+    JudgeRunner,
+    KeepJudgement,
+    ScoreOutcome,
+    TrialJudge,
+    unscored,
+    validate_score,
+)
 from keval.seams.interfaces import AgentRater, Judge, Metric, has_flag
 from keval.seams.registry import Component
 from keval.seams.use_meter import RunBudget
@@ -162,7 +170,7 @@ class Grader:
         wanted = [metric for metric in self._metrics if self.lacks(trial, metric.label, None, 1)]
         if not wanted:
             return []
-        verdicts: dict[str, Verdict] = {}
+        verdicts: dict[str, ScoreOutcome] = {}
         async with self._turn as turn:
             for metric in wanted:
                 if metric.is_immediate:
@@ -218,7 +226,7 @@ class _Measure:
         # Whether it is done when it returns, without a thread or an await.
         self.is_immediate = self._threads is None and not inspect.iscoroutinefunction(self._metric.score)
 
-    async def verdict(self, trial: Trial) -> Verdict:
+    async def verdict(self, trial: Trial) -> ScoreOutcome:
         """Return the metric's score of a trial, or its failure."""
         if self._threads is not None:
             loop, threads = asyncio.get_running_loop(), self._threads
@@ -242,7 +250,7 @@ class _Measure:
         score: object = self._metric.score(trial)
         return await score if inspect.isawaitable(score) else score
 
-    async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
+    async def _awaited(self, work: Callable[[], Awaitable[object]]) -> ScoreOutcome:
         late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")
         outcome = await run_attempt(work, seconds=self._seconds, late=late)
         if outcome.error is not None:
@@ -270,7 +278,7 @@ def score_of(
     trial: Trial,
     spec: ScoringSpec,
     metric: str,
-    verdict: Verdict,
+    verdict: ScoreOutcome,
     *,
     judge: str | None = None,
     judgement: Judgement | None = None,
@@ -343,7 +351,7 @@ def rate_agents(scorers: Scorers, agents: Mapping[str, Mapping[str, Any]]) -> Ra
     return found
 
 
-def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> Verdict:
+def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> ScoreOutcome:
     try:
         rating = metric_score(item.plugin.rate_agent(characteristics))
         return validate_score(rating, getattr(item.plugin, "scale", Scale()))

@@ -39,7 +39,7 @@ class Setup:
 
 
 @asynccontextmanager
-async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Conversation]:
+async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[ClaudeConversation]:
     """Start a Claude Code and open a session that begins with the context's history.
 
     Raises:
@@ -62,11 +62,11 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
                 confinement=confinement(context, folder, access.base_url, needs),
             )
             async with connected(process, context.builder) as client:
-                yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
+                yield ClaudeConversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
 
 
 @attrs.frozen
-class Conversation:
+class ClaudeConversation:
     """A session with one Claude Code."""
 
     _client: ClaudeSDKClient

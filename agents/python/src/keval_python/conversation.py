@@ -26,7 +26,7 @@ class FunctionConversation:
     _target: Target
     _context: Context
     _messages: list[dict[str, str]] = attrs.field(factory=list)
-    _answers: list[Answer] = attrs.field(factory=list)
+    _answers: list[FunctionAnswer] = attrs.field(factory=list)
 
     @classmethod
     def begin(cls, target: Target, context: Context) -> FunctionConversation:
@@ -87,7 +87,7 @@ class FunctionConversation:
             told["model_calls_by"] = "agent"
         return attrs.evolve(self._context.builder.transcript(), **told)
 
-    def _report(self, returned: object) -> Answer:
+    def _report(self, returned: object) -> FunctionAnswer:
         answer = read_answer(returned, self._target.name)
         self._answers.append(answer)
         self._context.builder.said(answer.answer, truncated=answer.truncated)
@@ -136,7 +136,7 @@ class Call:
 
 
 @attrs.frozen
-class Answer:
+class FunctionAnswer:
     """A function's answer, and what else it tells; what it does not tell is `None`."""
 
     answer: str
@@ -146,15 +146,15 @@ class Answer:
     truncated: bool = False
 
 
-def read_answer(returned: object, name: str) -> Answer:
+def read_answer(returned: object, name: str) -> FunctionAnswer:
     """Read what the function of this name returned. Raises TrialError: kind `bad_answer`."""
     if isinstance(returned, str):
-        return Answer(returned)
+        return FunctionAnswer(returned)
     if not isinstance(returned, Mapping):
         problem = f"{name} returned {returned!r:.60}; return a text, a mapping with `answer`, or a Transcript"
         raise TrialError(problem, kind="bad_answer")
     try:
-        return _converter.structure(returned, Answer)
+        return _converter.structure(returned, FunctionAnswer)
     except Exception as error:
         told = "; ".join(transform_error(error, path="the mapping"))
         raise TrialError(f"{name} returned a mapping that keval cannot read: {told}", kind="bad_answer") from error

@@ -15,7 +15,7 @@ import orjson
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, Problem, TrialError, open_input
-from keval_recorded.answer import Answer, read_answer
+from keval_recorded.answer import RecordedAnswer, read_answer
 
 _MOST_PROBLEMS = 50
 _NONE = array("Q")
@@ -109,7 +109,7 @@ class Recorded:
             self._open.close()
             self._open = None
 
-    def _read(self, sample: str, condition: str, repetition: int) -> Answer | None:
+    def _read(self, sample: str, condition: str, repetition: int) -> RecordedAnswer | None:
         """Read one answer; `None` when there are not that many.
 
         Raises TrialError when the file is not the one that was checked.
@@ -137,7 +137,7 @@ class Recorded:
         return tied, free
 
 
-def _parse(line: bytes) -> Answer:
+def _parse(line: bytes) -> RecordedAnswer:
     try:
         record = orjson.loads(line.rstrip(b"\r\n").removeprefix(_BOM))
     except orjson.JSONDecodeError as error:
@@ -145,7 +145,7 @@ def _parse(line: bytes) -> Answer:
     return read_answer(record)
 
 
-def _check_belonging(answer: Answer, samples: Collection[str], conditions: Collection[str]) -> None:
+def _check_belonging(answer: RecordedAnswer, samples: Collection[str], conditions: Collection[str]) -> None:
     if answer.id not in samples:
         raise ValueError(f"an answer to {answer.id!r}, which the dataset does not have")
     if answer.condition is not None and answer.condition not in conditions:

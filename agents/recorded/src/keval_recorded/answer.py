@@ -40,7 +40,7 @@ _LONGEST = 1e9
 
 
 @attrs.frozen
-class Answer:
+class RecordedAnswer:
     """An answer to the sample `id`; `error` says why there is none.
 
     `tool_calls` are all there were, or their number in the answered turn, or `None` where nobody counted. `history` and
@@ -87,7 +87,7 @@ class Answer:
         return {name: fact for name, fact in (self.facts or {}).items() if sample.facts.get(name, ...) != fact}
 
 
-def read_answer(record: Any) -> Answer:
+def read_answer(record: Any) -> RecordedAnswer:
     """Read a record. Raises ValueError saying what is wrong with it."""
     if not isinstance(record, dict):
         raise ValueError("expected an object with id and response")
@@ -100,7 +100,7 @@ def read_answer(record: Any) -> Answer:
     if ("response" in given) == ("error" in given):
         both = "both response and error" if "error" in given else "neither response nor error"
         raise ValueError(f"{both}; give the answer's text, or say why there is none")
-    return Answer(**given)
+    return RecordedAnswer(**given)
 
 
 def _refuse_misspelt(record: Mapping[str, Any], keys: Collection[str], place: str) -> None:

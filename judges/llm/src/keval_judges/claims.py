@@ -13,7 +13,7 @@ import attrs
 
 from keval import Rubric, Score, ToolCall, Trial
 from keval_judges import prompt
-from keval_judges.grader import Verdict, encodable, read_object
+from keval_judges.grader import ReplyVerdict, encodable, read_object
 
 _SAYS = ("supported", "contradicted", "silent")
 """What a source may say of a claim."""
@@ -152,12 +152,12 @@ class ClaimsRequest:
             response == trial.output,
         )
 
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply: str) -> ReplyVerdict:
         """Read a reply: the score of each rubric, or what is wrong with its list; and the claims without a source."""
         try:
             data = read_object(reply, [*self.lists])
         except ValueError as error:
-            return Verdict.unusable(str(error), self.sheet)
+            return ReplyVerdict.unusable(str(error), self.sheet)
         scores: dict[str, Score] = {}
         faults: dict[str, str] = {}
         unsupported: tuple[str, ...] | None = None
@@ -177,7 +177,7 @@ class ClaimsRequest:
                 scores |= zip(keys, found, strict=True)
             except ValueError as fault:
                 faults |= dict.fromkeys(keys, f"in {name}, {fault}")
-        return Verdict(scores, faults, unsupported)
+        return ReplyVerdict(scores, faults, unsupported)
 
     def _claim(self, entry: Mapping[str, Any], number: int) -> Claim:
         """Read an entry. Raises ValueError: what is wrong with it, in words that quote nothing but numbers."""

@@ -41,7 +41,7 @@ _WHOLE = re.compile(r"-?\d{1,4}")
 
 
 @attrs.frozen
-class Verdict:
+class ReplyVerdict:
     """What a reply says: scores and faults by their key in it, and the claims, `None` when they are at fault."""
 
     scores: Mapping[str, Score] = attrs.field(factory=dict)
@@ -49,22 +49,22 @@ class Verdict:
     claims: tuple[str, ...] | None = None
 
     @classmethod
-    def unusable(cls, fault: str, sheet: Sheet) -> Verdict:
+    def unusable(cls, fault: str, sheet: Sheet) -> ReplyVerdict:
         """Return the verdict of a reply that says nothing of what was asked for."""
         return cls(faults=dict.fromkeys((*sheet.rubrics, *sheet.schema["properties"]), fault))
 
 
-def read_verdict(reply: str, sheet: Sheet) -> Verdict:
+def read_verdict(reply: str, sheet: Sheet) -> ReplyVerdict:
     """Read a reply that holds one object with the rubrics. A part at fault leaves the other parts standing."""
     try:
         data = read_object(reply, [*sheet.rubrics])
     except ValueError as error:
-        return Verdict.unusable(str(error), sheet)
+        return ReplyVerdict.unusable(str(error), sheet)
     scores, faults = read_scores(data, sheet, _score)
     claims = data.get(CLAIMS)
     if isinstance(claims, list) and all(isinstance(claim, str) for claim in claims):
-        return Verdict(scores, faults, tuple(encodable(claim) for claim in claims if claim.strip()))
-    return Verdict(scores, {**faults, CLAIMS: "it is no list of texts"})
+        return ReplyVerdict(scores, faults, tuple(encodable(claim) for claim in claims if claim.strip()))
+    return ReplyVerdict(scores, {**faults, CLAIMS: "it is no list of texts"})
 
 
 def read_scores(
@@ -252,7 +252,7 @@ class Api(ABC):
 
 
 async def ask_for_scores(
-    api: Api, sheet: Sheet, asked: str, read: Callable[[str], Verdict], context: JudgeContext
+    api: Api, sheet: Sheet, asked: str, read: Callable[[str], ReplyVerdict], context: JudgeContext
 ) -> dict[str, Score | TrialError]:
     """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
 
@@ -277,7 +277,7 @@ async def ask_for_scores(
             break
         context.builder.model_called(reply.usage)
         said = without_quotations(reply.text, asked)
-        verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read(said)
+        verdict = ReplyVerdict.unusable(reply.fault, sheet) if reply.fault else read(said)
         # The first score stands: one must not be rolled again because another could not be read.
         refused = {"refused": [*reply.refused]} if reply.refused else {}  # the options that they were made without
         made = {key: attrs.evolve(each, details={**each.details, **refused}) for key, each in verdict.scores.items()}

@@ -12,7 +12,7 @@ from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, Model, TrialError
 from keval_judges import prompt
 from keval_judges.anthropic_judge import Anthropic
-from keval_judges.grader import Verdict, ask_for_scores, encodable, read_object, read_scores
+from keval_judges.grader import ReplyVerdict, ask_for_scores, encodable, read_object, read_scores
 from keval_judges.openai_judge import OpenAI
 
 _OUTPUT_TOKENS = 4096
@@ -143,13 +143,13 @@ def comparison(first: Trial, second: Trial) -> str:
     )
 
 
-def read_preferences(reply: str, sheet: prompt.Sheet) -> Verdict:
+def read_preferences(reply: str, sheet: prompt.Sheet) -> ReplyVerdict:
     """Read a reply that is JSON: scores are 1 for the first response, -1 for the second, and 0 for a tie."""
     try:
         data = read_object(reply, [*sheet.rubrics])
     except ValueError as error:
-        return Verdict.unusable(str(error), sheet)
-    return Verdict(*read_scores(data, sheet, _preference))
+        return ReplyVerdict.unusable(str(error), sheet)
+    return ReplyVerdict(*read_scores(data, sheet, _preference))
 
 
 def _preference(entry: object, _: Rubric) -> Score | str:

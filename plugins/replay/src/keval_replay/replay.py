@@ -34,7 +34,7 @@ from keval.run import steps
 from keval.run.active_run import BroughtUp, RunBackend, RunOptions, RunStart
 from keval.run.conclusion import Summary
 from keval.run.resumption import changes, sample_changes
-from keval.score.judging import JudgeRunner, TrialJudge, Verdict
+from keval.score.judging import JudgeRunner, ScoreOutcome, TrialJudge
 from keval.seams.distribution import Outbox, Worker
 from keval.seams.hooks import Hooks
 from keval.seams.interfaces import DeclaresVolatile
@@ -226,7 +226,7 @@ class _ReplayingJudge:
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
-    ) -> tuple[list[Verdict], Judgement]:
+    ) -> tuple[list[ScoreOutcome], Judgement]:
         label, keep = self.played.label, self.played.keep
         played = attrs.evolve(self.played, keep=None)
         verdicts, judgement = await played.judge_trial(trial, rubrics, repetition)
