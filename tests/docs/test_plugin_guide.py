@@ -23,7 +23,7 @@ EVALUATION = """
     metrics: [{acme/brevity: {limit: 25}}, acme/upkeep]
     judges: {lenient: {type: acme/lenient}, longer: {type: acme/longer}}
     rubrics: [completeness]
-    middleware: [{acme/patient: {times: 5}}, acme/meter]
+    middleware: [acme/patient: {times: 5}]
     plugins: [acme/shop]
     execution: {executor: acme/one}
     longest: 9
