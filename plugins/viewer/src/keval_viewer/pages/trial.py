@@ -118,8 +118,12 @@ def _contents(run: Run, trial: Trial) -> dict[str, str]:
         for each in _artifacts(trial)
         if each.sha256 and each.size <= _LARGEST_TEXT and each.media_type.startswith(_TEXTS)
     ]
-    kept = {sha256: _text(partial(run.blob, sha256)) for sha256 in texts if run.has_blob(sha256)}
-    return {sha256: text for sha256, text in kept.items() if text is not None}
+
+    def kept(sha256: str) -> bytes | None:
+        # A damaged run may name anything as the digest of a blob, which `has_blob` refuses.
+        return run.blob(sha256) if run.has_blob(sha256) else None
+
+    return {sha256: text for sha256 in texts if (text := _text(partial(kept, sha256))) is not None}
 
 
 def _text(read: Callable[[], bytes | None]) -> str | None:
