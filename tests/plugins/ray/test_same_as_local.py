@@ -87,7 +87,9 @@ def summary(run: Run) -> str:
     for spent in (found, *found["contrasts"]):
         spent["expenses"] = [each for each in spent["expenses"] if each["metric"] != "seconds"]
         for effect in spent["expenses"]:
-            del effect["p_adjusted"], effect["verdict"]  # for which seconds count, too
+            for adjusted in (effect, effect["ratio"] or {}):  # for which seconds count, too
+                adjusted.pop("p_adjusted", None)
+                adjusted.pop("verdict", None)
     del found["elapsed"], found["server_starts"]
     return json.dumps(_rounded(found), indent=1).replace(run.id, "RUN")
 
