@@ -214,7 +214,9 @@ def test_the_tests_of_the_python_page_hold_its_config_to_its_gates(project: Proj
         env={**os.environ, "PYTHONPATH": ""},
     )
 
-    assert (0, True) == (told.returncode, "2 passed, 1 skipped, 4 subtests passed" in told.stdout), told.stdout
+    # A slow machine adds a warning.
+    counts = re.search(r"2 passed, 1 skipped,( 1 warning,)? 4 subtests passed", told.stdout)
+    assert (0, True) == (told.returncode, bool(counts)), told.stdout
 
 
 @pytest.mark.parametrize("block", list(snippets("yaml")))

@@ -45,7 +45,7 @@ async def try_out(options: Acp) -> None:
 
 
 @asynccontextmanager
-async def open_conversation(options: Acp, context: Context) -> AsyncIterator[Conversation]:
+async def open_conversation(options: Acp, context: Context) -> AsyncIterator[AcpConversation]:
     """Start an agent and open a session.
 
     Raises:
@@ -84,11 +84,11 @@ async def open_conversation(options: Acp, context: Context) -> AsyncIterator[Con
             ]
             session = await agent.open_session(folder.work, servers, _filled(options.meta, placeholders))
             await agent.choose(session, options.mode, options.settings)
-            yield Conversation(agent, session.session_id, placeholders)
+            yield AcpConversation(agent, session.session_id, placeholders)
 
 
 @attrs.define
-class Conversation:
+class AcpConversation:
     """A session with one agent."""
 
     _agent: Agent

@@ -14,7 +14,7 @@ from attrs.validators import ge
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, run_conversation
 from keval_anthropic.messages import MessagesChat
-from keval_mcp import Chat, Conversation, Tool, open_conversation
+from keval_mcp import Chat, Tool, ToolLoop, open_conversation
 
 if TYPE_CHECKING:
     from keval_clients import Client
@@ -50,7 +50,7 @@ class Anthropic:
         """Hold one conversation; see `keval.plugin.Agent`."""
         return await run_conversation(self, sample, context)
 
-    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+    def open(self, context: Context) -> AbstractAsyncContextManager[ToolLoop]:
         """Open a conversation; see `keval.plugin.ConversationalAgent`."""
         client = self._ready()
         options: dict[str, Any] = {"model": client.model, "max_tokens": self.max_tokens}

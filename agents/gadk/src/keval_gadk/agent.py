@@ -15,7 +15,7 @@ from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_con
 from keval_clients import check_variables
 
 if TYPE_CHECKING:
-    from keval_gadk.conversation import Conversation, ModelClient
+    from keval_gadk.conversation import AdkConversation, ModelClient
 
 Api: TypeAlias = Literal["auto", "gemini", "chat", "responses", "anthropic"]
 """Which wire protocol to use; `auto` takes the first of this order that the model's endpoint speaks."""
@@ -79,7 +79,7 @@ class Gadk:
         return await run_conversation(self, sample, context)
 
     @asynccontextmanager
-    async def open(self, context: Context) -> AsyncIterator[Conversation]:
+    async def open(self, context: Context) -> AsyncIterator[AdkConversation]:
         """Open a session; see `keval.plugin.ConversationalAgent`.
 
         Raises, also while the agent is asked:
@@ -90,12 +90,12 @@ class Gadk:
             PreflightError: as `prepare` does, where that was left out.
         """
         # ADK takes more than a second to import, so only a trial does.
-        from keval_gadk.conversation import Conversation
+        from keval_gadk.conversation import AdkConversation
         from keval_gadk.toolset import open_toolsets
 
         client = self._connect()
         async with open_toolsets(context.servers) as toolsets:
-            conversation = await Conversation.start(context, toolsets, client, self)
+            conversation = await AdkConversation.start(context, toolsets, client, self)
             await conversation.remember(context.history)
             yield conversation
 

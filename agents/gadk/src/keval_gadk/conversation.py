@@ -59,7 +59,7 @@ for _library in ("google_adk", "google_genai", "mcp", "client"):
 
 
 @attrs.define
-class Conversation:
+class AdkConversation:
     """The turns of one trial. The session service is the trial's own too, so nothing of it outlives the trial."""
 
     _context: Context
@@ -73,7 +73,7 @@ class Conversation:
     @classmethod
     async def start(
         cls, context: Context, toolsets: Sequence[TrialToolset], client: ModelClient, options: Gadk
-    ) -> Conversation:
+    ) -> AdkConversation:
         """Build the agent with the context's instructions and these toolsets, and open its session."""
         observer = Observer(context, toolsets, client)
         agent = LlmAgent(

@@ -93,7 +93,7 @@ def _keep_off_the_terminal() -> None:
 @asynccontextmanager
 async def open_conversation(
     clients: Clients, context: Context, *, options: ChatOptions[None], max_turns: int
-) -> AsyncIterator[Conversation]:
+) -> AsyncIterator[FrameworkConversation]:
     """Connect to the servers and open a session that begins with the context's history.
 
     Raises:
@@ -111,11 +111,11 @@ async def open_conversation(
             default_options=options,
         )
         earlier = [Message(message.role, [message.text]) for message in context.history]
-        yield Conversation(context, watch, agent, agent.create_session(), earlier)
+        yield FrameworkConversation(context, watch, agent, agent.create_session(), earlier)
 
 
 @attrs.define
-class Conversation:
+class FrameworkConversation:
     """A session with the framework's agent; `earlier` goes with the first message."""
 
     _context: Context

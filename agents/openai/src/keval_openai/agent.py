@@ -14,7 +14,7 @@ from attrs.validators import ge, optional
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Model, Wire, run_conversation
-from keval_mcp import Chat, Conversation, Tool, open_conversation
+from keval_mcp import Chat, Tool, ToolLoop, open_conversation
 from keval_openai.completions import CompletionsChat
 from keval_openai.formats import Input, media_types
 from keval_openai.responses import Reasoning, ResponsesChat
@@ -71,7 +71,7 @@ class OpenAI:
         """Hold one conversation; see `keval.plugin.Agent`."""
         return await run_conversation(self, sample, context)
 
-    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+    def open(self, context: Context) -> AbstractAsyncContextManager[ToolLoop]:
         """Open a conversation; see `keval.plugin.ConversationalAgent`."""
         return open_conversation(context, partial(self._chat, context), max_turns=self.max_turns)
 

@@ -106,7 +106,7 @@ FEWEST = 5
 """Questions from which on a figure is told of them."""
 
 
-class Answer(NamedTuple):
+class AnswerKey(NamedTuple):
     """Which answer of a run: agent, condition, sample and repetition, which counts from 1."""
 
     agent: str
@@ -115,7 +115,7 @@ class Answer(NamedTuple):
     repetition: int
 
 
-Gradings: TypeAlias = Mapping[Scorer, Mapping[Answer, list[float]]]
+Gradings: TypeAlias = Mapping[Scorer, Mapping[AnswerKey, list[float]]]
 """What each scorer gave each answer; several values where a judge graded it several times."""
 
 
@@ -125,14 +125,14 @@ def gradings_of(run: Run) -> Gradings:
     What a metric says of an agent whatever that answers is left out. An answer is to a sample that the run has.
     """
     manifest, samples = run.manifest, {sample.id for sample in run.samples}
-    found: dict[Scorer, dict[Answer, list[float]]] = {
+    found: dict[Scorer, dict[AnswerKey, list[float]]] = {
         entry.scorer: defaultdict(list) for entry in manifest.scorers if not entry.ratings
     }
     for line in run.scores():
         value = line.score.value
         counts = value is not None and (not line.score.neutral or manifest.neutral == "count")
         if value is not None and counts and line.scorer in found:
-            answer = Answer(line.agent, line.condition, line.sample, line.repetition)
+            answer = AnswerKey(line.agent, line.condition, line.sample, line.repetition)
             if line.sample not in samples or {line.agent, line.condition} - {*manifest.agents, *manifest.conditions}:
                 raise RunError(f"{run.path} is damaged: a score is of {line.trial!r:.100}, of which it has no sample")
             found[line.scorer][answer].append(value)

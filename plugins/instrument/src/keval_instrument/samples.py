@@ -16,7 +16,7 @@ from keval import Sample
 from keval.records.scores import Scorer
 from keval_instrument.check_folder import Material
 from keval_instrument.findings import (
-    Answer,
+    AnswerKey,
     Defect,
     Examined,
     Figure,
@@ -80,7 +80,7 @@ def examine(material: Material) -> Examined:
     return Examined("samples", tuple(figures), (*_copy_defects(texts, copies), *_defects(found, failed)))
 
 
-def _by_question(gradings: Mapping[Answer, Sequence[float]]) -> Mapping[str, _Arms]:
+def _by_question(gradings: Mapping[AnswerKey, Sequence[float]]) -> Mapping[str, _Arms]:
     """Return the scores of answers, a mean where a judge graded one several times, by question and arm."""
     found: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for answer, values in gradings.items():

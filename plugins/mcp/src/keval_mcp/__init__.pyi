@@ -11,10 +11,10 @@ from keval_mcp.changes.words import Words as Words
 from keval_mcp.loop import (
     Call as Call,
     Chat as Chat,
-    Conversation as Conversation,
     Reply as Reply,
     Result as Result,
     Tool as Tool,
+    ToolLoop as ToolLoop,
     open_conversation as open_conversation,
 )
 from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing

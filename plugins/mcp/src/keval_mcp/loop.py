@@ -118,7 +118,7 @@ StartChat: TypeAlias = Callable[[Sequence[Tool]], Chat]
 
 
 @asynccontextmanager
-async def open_conversation(context: Context, start: StartChat, *, max_turns: int) -> AsyncIterator[Conversation]:
+async def open_conversation(context: Context, start: StartChat, *, max_turns: int) -> AsyncIterator[ToolLoop]:
     """Open sessions with the servers and begin a conversation; it reports to the context's builder.
 
     Raises:
@@ -126,11 +126,11 @@ async def open_conversation(context: Context, start: StartChat, *, max_turns: in
         ToolsMissingError: the servers do not offer exactly the condition's tools.
     """
     async with open_sessions(context.servers) as sessions:
-        yield Conversation(context, sessions, start(sessions.tools), max_turns)
+        yield ToolLoop(context, sessions, start(sessions.tools), max_turns)
 
 
 @attrs.frozen
-class Conversation:
+class ToolLoop:
     """A conversation with a model that runs the tools it asks for; `max_turns` bounds the model calls per message."""
 
     context: Context

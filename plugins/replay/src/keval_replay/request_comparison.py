@@ -35,7 +35,7 @@ _CALL_IDS = ("tool_call_id", "call_id", "tool_use_id")
 
 
 @attrs.define(slots=False)
-class Conversation:
+class ParsedRequest:
     """A model request as its parts.
 
     `prompt` is the system prompt as it is sent, and `messages` are all others, each as it is sent. `tools` have
@@ -65,7 +65,7 @@ class Conversation:
         return dict(_calls(self.messages))
 
 
-def read_conversation(request: ComparableRequest) -> Conversation:
+def parse_request(request: ComparableRequest) -> ParsedRequest:
     """Read a request whose body is a JSON object."""
     body, wire = request.body, request.wire
     prompt: Any = {name: body[name] for name in _PROMPT[wire] if name in body}
@@ -78,7 +78,7 @@ def read_conversation(request: ComparableRequest) -> Conversation:
     taken = {*_PROMPT[wire], _MESSAGES[wire], "tools"}
     tools, others = _tools_of(body.get("tools") or ())
     rest = {name: value for name, value in body.items() if name not in taken}
-    return Conversation(prompt, messages, tools, {**rest, "tools": others} if others else rest)
+    return ParsedRequest(prompt, messages, tools, {**rest, "tools": others} if others else rest)
 
 
 def _tools_of(given: Iterable[Any]) -> tuple[dict[str, dict[str, Any]], list[Any]]:
@@ -159,7 +159,7 @@ def first_difference(recorded: ComparableRequest, now: ComparableRequest) -> str
     asked = (f"{recorded.method} {recorded.path} ({recorded.wire})", f"{now.method} {now.path} ({now.wire})")
     found = _part("the model", recorded.model, now.model) or _part("the address", *asked)
     if not found and isinstance(recorded.body, dict) and isinstance(now.body, dict):
-        found = _between(read_conversation(recorded), read_conversation(now))
+        found = _between(parse_request(recorded), parse_request(now))
     return found or _part("the body", recorded.body, now.body)
 
 
@@ -168,7 +168,7 @@ def first_difference_of_call(tool: str, recorded: Mapping[str, Any], now: Mappin
     return _part(f"the call of `{tool}`", dict(recorded), dict(now))
 
 
-def _between(recorded: Conversation, now: Conversation) -> str:
+def _between(recorded: ParsedRequest, now: ParsedRequest) -> str:
     return (
         _part("the system prompt", recorded.prompt_text, now.prompt_text)
         or _tools(recorded.tools, now.tools)
@@ -192,7 +192,7 @@ def _tools(recorded: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[
     return _part("the order of the tools", "\n".join(recorded), "\n".join(now))
 
 
-def _messages(recorded: Conversation, now: Conversation) -> str:
+def _messages(recorded: ParsedRequest, now: ParsedRequest) -> str:
     path = _steps([*recorded.messages], [*now.messages])
     if not path:
         return ""
@@ -222,7 +222,7 @@ def _steps(recorded: Any, now: Any) -> list[_Step]:
     return [_Step(recorded, *found), *_steps(*found[1:])] if found else []
 
 
-def _place(path: Sequence[_Step], conversation: Conversation) -> tuple[_Step, str]:
+def _place(path: Sequence[_Step], conversation: ParsedRequest) -> tuple[_Step, str]:
     """Return what differs within a message, and its name: a call, a tool's result, the text, or else the field."""
     for step in path:
         if not isinstance(step.holder, dict):

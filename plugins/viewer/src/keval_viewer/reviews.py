@@ -139,7 +139,7 @@ def _whole(text: object, usual: int, most: int) -> int:
 
 
 @attrs.frozen
-class Verdict:
+class ReviewVerdict:
     """All that one person says of one answer, or that they skip it; `levels` are by the digest of the rubric."""
 
     reviewer: str
@@ -155,7 +155,7 @@ class Verdict:
 
 
 @attrs.frozen
-class Answer:
+class AnswerForm:
     """An answer with what its form shows: the reviewer's own verdict, and those of others.
 
     `name` is what the fields of its form begin with. `digest` is that of the answer as it is shown.
@@ -164,18 +164,18 @@ class Answer:
     trial: Trial
     name: str
     digest: str
-    own: Verdict
-    others: Sequence[Verdict]
+    own: ReviewVerdict
+    others: Sequence[ReviewVerdict]
 
 
-def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) -> Answer:
+def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) -> AnswerForm:
     """Return an answer with its verdicts, of the reviews of the run that count."""
     by_person: dict[str, list[Review]] = {reviewer: []}
     for review in said:
         if review.trial == trial.id:
             by_person.setdefault(review.reviewer, []).append(review)
     own, *others = (_verdict(person, reviews) for person, reviews in by_person.items())
-    return Answer(trial, name, answer_digest(trial), own, others)
+    return AnswerForm(trial, name, answer_digest(trial), own, others)
 
 
 @attrs.frozen
@@ -208,7 +208,7 @@ def rubrics_of(run: Run) -> Mapping[str, Rubric]:
     return {digest: known[digest] for digest in used if known[digest].kind == "levels"}
 
 
-def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:
+def reviews_of(answer: AnswerForm, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:
     """Return as reviews what a form says of an answer and its reviewer did not say before.
 
     A field that the form does not have says nothing; one that is empty withdraws what was said. What no form of
@@ -234,7 +234,7 @@ def clean_name(text: str) -> str:
     return " ".join(printable.split())[:LONGEST_NAME].strip()
 
 
-def _said(answer: Answer, rubrics: Mapping[str, Rubric], form: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _said(answer: AnswerForm, rubrics: Mapping[str, Rubric], form: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     given = {key: str(form[f"{answer.name}{key}"]) for key in ("thumb", "note") if f"{answer.name}{key}" in form}
     thumb = given.get("thumb")
     if thumb in ("up", "down", "") and (thumb or None) != answer.own.thumb:
@@ -250,7 +250,7 @@ def _said(answer: Answer, rubrics: Mapping[str, Rubric], form: Mapping[str, Any]
             yield {"kind": "note", "note": note or None}
 
 
-def _verdict(reviewer: str, said: Iterable[Review]) -> Verdict:
+def _verdict(reviewer: str, said: Iterable[Review]) -> ReviewVerdict:
     found: dict[str, Any] = {}
     levels = {}
     for review in said:
@@ -262,4 +262,4 @@ def _verdict(reviewer: str, said: Iterable[Review]) -> Verdict:
             found["note"] = review.note or ""
         elif review.kind == "skip":
             found["skipped"] = True
-    return Verdict(reviewer, levels=levels, **found)
+    return ReviewVerdict(reviewer, levels=levels, **found)

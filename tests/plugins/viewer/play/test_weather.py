@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keval import open_run
-from keval_viewer.play import Answer, Play, QuestionInput
+from keval_viewer.play import Play, PlayedAnswer, QuestionInput
 from tests.conftest import Project
 from tests.plugins.viewer.play.test_play import played
 
@@ -23,7 +23,7 @@ plugins: [weather/ground-truth]
 """
 
 
-def preferences(answer: Answer) -> list[str]:
+def preferences(answer: PlayedAnswer) -> list[str]:
     """What the server said about the user in the turn that was answered."""
     assert answer.record is not None
     assert answer.record.transcript is not None
@@ -37,7 +37,7 @@ def test_a_conversation_learns_what_the_user_likes_and_another_one_does_not_know
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("no_proxy", "")
 
-    async def talk(play: Play) -> list[Answer]:
+    async def talk(play: Play) -> list[PlayedAnswer]:
         learned = await play.ask("I hate the cold. What's the weather in Helsinki?")
         used = await play.ask("What should I wear in Tokyo today?")
         await play.new_conversation()

@@ -90,9 +90,9 @@ def _size(measure: Measure, *means: Sequence[float] | FloatArray) -> float:
 
 def _paired(arm: SampleValues, against: SampleValues) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return the samples that two arms have values for, with the means of `against` and of `arm`."""
-    both = (np.asarray(each.samples, np.int64) for each in (arm, against))
-    shared, here, there = np.intersect1d(*both, assume_unique=True, return_indices=True)
-    return shared, np.asarray(against.means)[there], np.asarray(arm.means)[here]
+    here, there = np.asarray(arm.samples, np.int64), np.asarray(against.samples, np.int64)
+    shared, at, at_against = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    return shared, np.asarray(against.means)[at_against], np.asarray(arm.means)[at]
 
 
 def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
-from keval_gateway.protocols.protocol import Answer, frame, media, pieces, plain_text, token_limit
+from keval_gateway.protocols.protocol import WireReply, frame, media, pieces, plain_text, token_limit
 
 _FAULT_TYPES = {
     401: "authentication_error",
@@ -67,7 +67,7 @@ class AnthropicMessages:
             raw=body,
         )
 
-    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    def render(self, request: ChatRequest, answer: WireReply) -> dict[str, Any]:
         """Return a message object."""
         blocks: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
         blocks += [
@@ -75,7 +75,7 @@ class AnthropicMessages:
         ]
         return {**_head(request, answer), "content": blocks, "stop_reason": _stop(answer), "usage": _usage(answer)}
 
-    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
         """Yield the message's events, from message_start to message_stop."""
         for event in _events(request, answer):
             yield frame(event, event["type"])
@@ -116,7 +116,7 @@ def _messages(item: Mapping[str, Any], names: dict[str, str]) -> Iterator[ChatMe
         yield ChatMessage("user", "\n".join(texts), media=media(blocks))
 
 
-def _head(request: ChatRequest, answer: Answer) -> dict[str, Any]:
+def _head(request: ChatRequest, answer: WireReply) -> dict[str, Any]:
     return {
         "id": f"msg_{answer.id}",
         "type": "message",
@@ -128,13 +128,13 @@ def _head(request: ChatRequest, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _stop(answer: Answer) -> str:
+def _stop(answer: WireReply) -> str:
     if answer.cut is not None:
         return {"length": "max_tokens", "refusal": "refusal"}[answer.cut]
     return "tool_use" if answer.calls else "end_turn"
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: WireReply) -> dict[str, Any]:
     """Return the token counts; here `input_tokens` excludes the cached ones."""
     return {
         "input_tokens": answer.input_tokens - answer.cached_tokens,
@@ -144,7 +144,7 @@ def _usage(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _events(request: ChatRequest, answer: Answer) -> Iterator[dict[str, Any]]:
+def _events(request: ChatRequest, answer: WireReply) -> Iterator[dict[str, Any]]:
     usage = _usage(answer)
     yield {"type": "message_start", "message": {**_head(request, answer), "usage": {**usage, "output_tokens": 1}}}
     # Each block as it begins, the type of what it grows by and the field of that, and the whole of it.

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import Answer, frame, media, pieces, token_limit
+from keval_gateway.protocols.protocol import WireReply, frame, media, pieces, token_limit
 
 _FAULT_STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -54,12 +54,12 @@ class GeminiContent:
             raw=body,
         )
 
-    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    def render(self, request: ChatRequest, answer: WireReply) -> dict[str, Any]:
         """Return a GenerateContentResponse."""
         parts: list[dict[str, Any]] = [{"text": answer.text}] if answer.text else []
         return _response(request, answer, parts + _call_parts(answer), last=True)
 
-    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
         """Yield partial responses; calls come whole, and the last carries the finish reason and the usage."""
         for piece in pieces(answer.text):
             yield frame(_response(request, answer, [{"text": piece}], last=False))
@@ -145,11 +145,11 @@ def _json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _call_parts(answer: Answer) -> list[dict[str, Any]]:
+def _call_parts(answer: WireReply) -> list[dict[str, Any]]:
     return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in answer.calls]
 
 
-def _response(request: ChatRequest, answer: Answer, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
+def _response(request: ChatRequest, answer: WireReply, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     usage: dict[str, Any] = {"promptTokenCount": answer.input_tokens, "totalTokenCount": answer.input_tokens}
     if last:

@@ -12,7 +12,7 @@ import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
 from keval_gateway.protocols.protocol import (
-    Answer,
+    WireReply,
     arguments_object,
     frame,
     media,
@@ -88,7 +88,7 @@ class OpenAIChat(_OpenAI):
             raw=body,
         )
 
-    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    def render(self, request: ChatRequest, answer: WireReply) -> dict[str, Any]:
         """Return a chat.completion object."""
         message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
         if answer.calls:
@@ -96,7 +96,7 @@ class OpenAIChat(_OpenAI):
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
         return {**_head(request, answer, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
 
-    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
         """Yield chat.completion.chunk objects, the usage when it was asked for, and the end mark."""
         head = _head(request, answer, "chat.completion.chunk")
         wants_usage = bool((request.raw.get("stream_options") or {}).get("include_usage"))
@@ -135,17 +135,17 @@ def _rendered(call: ChatCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _head(request: ChatRequest, answer: Answer, kind: str) -> dict[str, Any]:
+def _head(request: ChatRequest, answer: WireReply, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{answer.id}", "object": kind, "created": answer.created, "model": request.model}
 
 
-def _finish(answer: Answer) -> str:
+def _finish(answer: WireReply) -> str:
     if answer.cut is not None:
         return {"length": "length", "refusal": "content_filter"}[answer.cut]
     return "tool_calls" if answer.calls else "stop"
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: WireReply) -> dict[str, Any]:
     return {
         "prompt_tokens": answer.input_tokens,
         "completion_tokens": answer.output_tokens,
@@ -189,7 +189,7 @@ class OpenAIResponses(_OpenAI):
             raw=body,
         )
 
-    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    def render(self, request: ChatRequest, answer: WireReply) -> dict[str, Any]:
         """Return a response object, and keep the conversation unless `store` is false, as the API does."""
         if request.raw.get("store") is not False:
             said = ChatMessage("assistant", answer.text, answer.calls)
@@ -201,7 +201,7 @@ class OpenAIResponses(_OpenAI):
         output += [_call_item(answer, index, functions) for index in range(len(answer.calls))]
         return _response(request, answer, "incomplete" if answer.cut else "completed", output)
 
-    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
         """Yield the response's events; `sequence_number` counts from 0."""
         finished = self.render(request, answer)
         for number, event in enumerate(_events(request, answer, finished)):
@@ -271,11 +271,11 @@ def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _message(answer: Answer, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
+def _message(answer: WireReply, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "status": status, "content": content}
 
 
-def _call_item(answer: Answer, index: int, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def _call_item(answer: WireReply, index: int, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     call = answer.calls[index]
     namespace, function = functions.get(call.name, ("", {"name": call.name}))
     return {
@@ -289,7 +289,7 @@ def _call_item(answer: Answer, index: int, functions: Mapping[str, tuple[str, Ma
     }
 
 
-def _response(request: ChatRequest, answer: Answer, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+def _response(request: ChatRequest, answer: WireReply, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
     raw = request.raw
     done = status in {"completed", "incomplete"}
     reason = {"length": "max_output_tokens", "refusal": "content_filter"}.get(answer.cut or "")
@@ -322,7 +322,7 @@ def _response(request: ChatRequest, answer: Answer, status: str, output: list[di
     }
 
 
-def _events(request: ChatRequest, answer: Answer, finished: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _events(request: ChatRequest, answer: WireReply, finished: dict[str, Any]) -> Iterator[dict[str, Any]]:
     begun = _response(request, answer, "in_progress", [])
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}

@@ -26,7 +26,7 @@ _PIECE = 24
 
 
 @attrs.frozen
-class Answer:
+class WireReply:
     """A reply with the ids and token counts that every protocol needs.
 
     `id` is 24 hexadecimal digits, `created` a Unix time in seconds, `cut` what ended the reply before its time.
@@ -43,7 +43,7 @@ class Answer:
     cut: Literal["length", "refusal"] | None = None
 
 
-def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
+def complete(request: ChatRequest, reply: ChatReply, created: int) -> WireReply:
     """Give a reply its ids and token counts.
 
     Ids are derived from content, so a repeated run yields the same transcripts; within a conversation they differ
@@ -61,7 +61,7 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
         attrs.evolve(call, id=call.id or f"call_{digest[:16]}{index:02d}") for index, call in enumerate(reply.calls)
     )
     usage = reply.usage or Usage(count_tokens(asked), count_tokens(said))
-    return Answer(
+    return WireReply(
         digest,
         created,
         reply.text,

@@ -31,7 +31,7 @@ from keval_viewer.page import (
     trial_url,
     viewer_of,
 )
-from keval_viewer.reviews import Answer, Choice, answer_of, clean_name, draws_of, queue_of, reviews_of, rubrics_of
+from keval_viewer.reviews import AnswerForm, Choice, answer_of, clean_name, draws_of, queue_of, reviews_of, rubrics_of
 
 _COOKIE = "keval-reviewer"
 _A_YEAR = 365 * 24 * 3600
@@ -47,7 +47,7 @@ class _Shown:
     """
 
     letter: str
-    answer: Answer
+    answer: AnswerForm
     arm: tuple[str, str] | None
     scores: Sequence[tuple[str, ScoreLine]]
     told: bool

@@ -6,6 +6,6 @@ written to a run directory.
 """
 
 from keval_viewer.play.play import Play
-from keval_viewer.play.records import Answer, Column, Edit, PlayError, Question, QuestionInput, Standings
+from keval_viewer.play.records import Column, Edit, PlayedAnswer, PlayError, Question, QuestionInput, Standings
 
-__all__ = ["Answer", "Column", "Edit", "Play", "PlayError", "Question", "QuestionInput", "Standings"]
+__all__ = ["Column", "Edit", "Play", "PlayError", "PlayedAnswer", "Question", "QuestionInput", "Standings"]

@@ -18,7 +18,7 @@ from keval.seams.live_events import LiveEvent
 from keval_viewer.feed import Feed
 from keval_viewer.interactive.interactive_run import InteractiveRun
 from keval_viewer.interactive.session import STOPPED, TrialConversation
-from keval_viewer.play.records import Answer, AnswerState, Column, PlayError, Question, QuestionInput
+from keval_viewer.play.records import AnswerState, Column, PlayedAnswer, PlayError, Question, QuestionInput
 
 
 @attrs.define(eq=False)
@@ -30,7 +30,7 @@ class Columns:
     conversation: int = attrs.field(default=1, init=False)
     _states: dict[str, _ColumnState] = attrs.field(init=False)
     _posed: list[PosedQuestion] = attrs.field(factory=list, init=False)
-    _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
+    _answers: dict[str, PlayedAnswer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
     _posing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -234,10 +234,12 @@ class Columns:
         if trial not in posed.trials:
             posed.trials.append(trial)
         if refusal := self.run.budget_refusal(column.agent, column.condition):
-            self._answers[trial] = Answer(column.id, trial, repetition, "left_out", self.feed.count, problem=refusal)
+            self._answers[trial] = PlayedAnswer(
+                column.id, trial, repetition, "left_out", self.feed.count, problem=refusal
+            )
             return None
         self._times[column.id, sample] = repetition
-        self._answers[trial] = Answer(column.id, trial, repetition, "answering", self.feed.count)
+        self._answers[trial] = PlayedAnswer(column.id, trial, repetition, "answering", self.feed.count)
         self.run.begin_trial(column.agent, column.condition)
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 

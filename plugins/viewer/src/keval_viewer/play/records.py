@@ -64,7 +64,7 @@ class QuestionInput:
 
 
 @attrs.frozen
-class Answer:
+class PlayedAnswer:
     """What one column made of a question. `trial` is the id of its trial, and `repetition` counts from 1.
 
     `since` is the number in the play's feed from which events of the trial are to be read. `record` is the trial as it
@@ -107,7 +107,7 @@ class Question:
     conversation: int
     turn: int
     is_chosen: bool = False
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[PlayedAnswer, ...] = ()
 
     @property
     def id(self) -> str:

@@ -13,7 +13,7 @@ from keval import Run, ScoreLine
 from keval.records.formats import number
 from keval.records.manifest import ScorerEntry
 from keval_report.words import display_names, with_units
-from keval_viewer.play import Answer, Column, Question
+from keval_viewer.play import Column, PlayedAnswer, Question
 from keval_viewer.play_page.progress import Doing, Progress, Said, Step, steps_of
 from keval_viewer.scores import band_of, judge_remarks
 
@@ -55,7 +55,7 @@ class Cell:
     """
 
     column: Column
-    answer: Answer | None = None
+    answer: PlayedAnswer | None = None
     steps: Sequence[Step] = ()
     text: str = ""
     writes: bool = False
@@ -87,7 +87,7 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
     """
     entries = run.manifest.scorers
     names = display_names(entry.scorer for entry in entries)
-    given: dict[str, list[Answer]] = {}
+    given: dict[str, list[PlayedAnswer]] = {}
     for answer in question.answers:
         given.setdefault(answer.column, []).append(answer)
     graded = {
@@ -115,7 +115,7 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
     return Row(question, run, cells)
 
 
-def _cell(column: Column, answer: Answer, grades: Sequence[Grade], telling: set[str], progress: Progress) -> Cell:
+def _cell(column: Column, answer: PlayedAnswer, grades: Sequence[Grade], telling: set[str], progress: Progress) -> Cell:
     trial = answer.record
     if trial is None:
         writes = answer.state == "answering"
@@ -137,7 +137,7 @@ def _cell(column: Column, answer: Answer, grades: Sequence[Grade], telling: set[
     )
 
 
-def _grades(answer: Answer, entries: Iterable[ScorerEntry], names: Mapping[Scorer, str]) -> Iterator[Grade]:
+def _grades(answer: PlayedAnswer, entries: Iterable[ScorerEntry], names: Mapping[Scorer, str]) -> Iterator[Grade]:
     """Yield a grade for each scorer of the run, in the order of the config; those that are not there yet, too."""
     lines: dict[object, list[ScoreLine]] = {}
     for line in answer.scores:

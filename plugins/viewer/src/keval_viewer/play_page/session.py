@@ -10,7 +10,7 @@ import attrs
 
 from keval import KevalError, Run
 from keval_viewer.live import Sent
-from keval_viewer.play import Answer, Column, Edit, Play, PlayError, Question, QuestionInput
+from keval_viewer.play import Column, Edit, Play, PlayedAnswer, PlayError, Question, QuestionInput
 from keval_viewer.play.records import EditableCondition
 from keval_viewer.play_page.answers import Row, row_of
 from keval_viewer.play_page.progress import Progress
@@ -115,7 +115,7 @@ class PlaySession:
         return self._standings[1]
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[PlayedAnswer]:
         """All answers of the session, also those before edits."""
         return [*_answers(self.play), *(a for past in self.past for q in past.questions for a in q.answers)]
 
@@ -204,7 +204,7 @@ class PlaySession:
                 yield Sent("changed", {"what": event.data.get("what", event.kind)}, number)
 
 
-def _answers(play: Play) -> Iterator[Answer]:
+def _answers(play: Play) -> Iterator[PlayedAnswer]:
     return (answer for question in play.questions for answer in question.answers)
 
 
