@@ -29,7 +29,7 @@ from keval_report.contexts import entry_text
 from keval_report.marks import marks_of
 from keval_report.origin import replay_label, replay_sentences
 from keval_report.terminal.console import print_sections
-from keval_report.words import one_line, witnesses
+from keval_report.words import one_line, way_words, witnesses
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 """The bands of each metric's scale, by the metric's name."""
@@ -366,11 +366,6 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 def verdict_word(check: CheckResult) -> str:
     """Return what a check found in a word: `passed`, `failed`, or `unscored` if it could not run."""
     return _VERDICTS[check.passed][0]
-
-
-def way_words(way: str) -> str:
-    """Return how a text is given: `by AGENTS.md`, `in the system prompt`."""
-    return f"in the {way}" if way == "system prompt" else f"by {way}"
 
 
 def given_words(text: GivenText, *, seen: bool) -> str:

@@ -13,8 +13,7 @@ from keval.records.formats import number, percent, short_number
 from keval_analysis.findings.summary import Activation, Summary, ToolUse
 from keval_report.blocks import grouped
 from keval_report.run_claims import READ_OR_NOT
-from keval_report.transcripts import way_words
-from keval_report.words import display_names, one_line
+from keval_report.words import display_names, one_line, way_words
 
 TEXT_HEADS = (
     *("text", "agent", "condition", "given by"),

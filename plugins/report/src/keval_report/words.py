@@ -203,3 +203,8 @@ def witnesses(transcript: Transcript) -> str | None:
     told = ["tool calls as the tap recorded them"] if transcript.tool_calls_by == "tap" else []
     told += ["model calls and tokens as the proxy counted them"] if transcript.model_calls_by == "proxy" else []
     return "; ".join(told) or None
+
+
+def way_words(way: str) -> str:
+    """Return how a text is given: `by AGENTS.md`, `in the system prompt`."""
+    return f"in the {way}" if way == "system prompt" else f"by {way}"
