@@ -59,7 +59,16 @@ TOOLS = {
     "structured": "structured",
     "structured alone": "structured_alone",
 }
-"""The tool whose result a column of the table is about."""
+"""The tool whose result a column of the table, or the sentence below it, is about."""
+EVERYWHERE = {
+    "link": "text",
+    "text resource": "text",
+    "other bytes": "dropped",
+    "structured": "JSON",
+    "structured alone": "JSON",
+}
+"""What the sentences below the table say of every agent, but for what stands in the text's place."""
+IN_PLACE_OF_TEXT = {"`claude-code`": {"structured": "JSON only"}}
 
 MEDIA = {"image": gallery.PNG, "audio": gallery.WAV, "resource_pdf": gallery.PDF, "resource_other": gallery.ZIP}
 TEXTS = {"resource_link": gallery.LINK, "resource_text": gallery.WRITTEN}
@@ -183,7 +192,11 @@ def table() -> dict[str, dict[str, str]]:
     """Return the table of the docs: by adapter and column."""
     lines = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines() if "|" in line]
     head, _, *rows = lines
-    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows if row[0] in ADAPTERS}
+    return {
+        row[0]: EVERYWHERE | IN_PLACE_OF_TEXT.get(row[0], {}) | dict(zip(head[1:], row[1:], strict=True))
+        for row in rows
+        if row[0] in ADAPTERS
+    }
 
 
 @pytest.fixture(scope="module")
