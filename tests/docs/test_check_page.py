@@ -33,10 +33,13 @@ def test_the_page_says_what_each_figure_and_key_is() -> None:
     written = run_path(str(DOCS / "site" / "tables.py"))["figures"]()
     told, listed = (
         {
-            name: (examination, text.casefold())
-            for name, examination, text in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?)\.? \|$", page, re.MULTILINE)
+            name: (examination, " ".join(text.split()).casefold())
+            for name, examination, text in re.findall(pattern, page, re.MULTILINE)
         }
-        for page in (PAGE, "\n".join(written))
+        for pattern, page in (
+            (r"^- `(\w+)` \((\w+)\): (.*(?:\n  .*)*)", PAGE),
+            (r"^\| `(\w+)` \| (\w+) \| (.*?)\.? \|$", "\n".join(written)),
+        )
     )
     figures = {
         name: (examination, text.casefold().rstrip("."))
@@ -46,4 +49,4 @@ def test_the_page_says_what_each_figure_and_key_is() -> None:
 
     assert figures == listed
     assert {name: each for name, each in told.items() if each[0] in EXAMINATIONS}.items() < figures.items()
-    assert [] == [name for name in (*EXAMINATIONS, *attrs.fields_dict(CheckSettings)) if f"\n| `{name}` |" not in PAGE]
+    assert [] == [name for name in (*EXAMINATIONS, *attrs.fields_dict(CheckSettings)) if f"\n- `{name}`" not in PAGE]

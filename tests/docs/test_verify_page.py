@@ -26,7 +26,7 @@ def test_the_page_shows_what_the_oracle_finds(project: Project) -> None:
 
 
 def test_the_page_names_every_kind_and_its_options() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.MULTILINE))
+    rows = dict(re.findall(r"^- `(\w+)`: (.*(?:\n  .*)*)", PAGE, re.MULTILINE))
     kinds = {each.name: registry.load(each) for each in registry.components("keval.checks")}
 
     assert rows.keys() == kinds.keys()

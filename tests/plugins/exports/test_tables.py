@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_written_is_refused(project: Project, hostile: R
 
 def columns_of(page: str, heading: str) -> Iterable[str]:
     part = page.partition(heading)[2].partition("\n\n**")[0]
-    rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+    rows = [line.partition(": ")[0] for line in part.splitlines() if line.startswith("- `")]
     return [name for row in rows for name in re.findall("`(.+?)`", row)]
 
 

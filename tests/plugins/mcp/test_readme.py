@@ -38,10 +38,13 @@ def test_contexts_are_valid_options() -> None:
     assert [Stdio, Http] == made
 
 
-def test_tables_have_every_option() -> None:
+def test_lists_have_every_option() -> None:
     options = {field.name for described in (Stdio, Http, Sse, Auth) for field in attrs.fields(described)}
 
-    assert options == set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", README, re.MULTILINE))))
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
+    lists = sections["Options"] + sections["Servers behind a login"]
+    heads = re.findall(r"^- (`\w+`[^(:]*)", lists, re.MULTILINE)
+    assert options == set(re.findall(r"`(\w+)`", " ".join(heads)))
 
 
 def test_bundle_is_a_context_provider_that_tells_its_server_the_facts(sample: Sample) -> None:
