@@ -89,7 +89,7 @@ def vendor(answer: Callable[[int], Answer]) -> Iterator[tuple[dict[str, str], Co
 
     server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     base = f"http://127.0.0.1:{server.server_port}"
     try:

@@ -68,7 +68,7 @@ def streaming(*events: str) -> Iterator[tuple[dict[str, str], list[bytes]]]:
             """Say nothing of a client that hung up."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         base = f"http://127.0.0.1:{server.server_address[1]}"
         try:

@@ -127,7 +127,7 @@ def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         base = f"http://127.0.0.1:{server.server_address[1]}"
         try:

@@ -31,28 +31,18 @@ def changed(subject: str, change: dict[str, dict[str, float]]) -> Ledger:
     return attrs.evolve(COMMITTED, costs={**COMMITTED.costs, subject: {**change, **costs}})
 
 
-def held(counts: list[str]) -> None:
-    """Fail if a figure is above the committed one."""
+@pytest.mark.slow
+def test_no_figure_is_above_that_of_the_ledger() -> None:
     committed = ledger.read()
     if committed is None:
         pytest.skip(f"bench/ledger.json has no figures of {ledger.INTERPRETER}; `bench/ledger.py --write` adds them")
 
-    today = ledger.measure(counts)
+    today = ledger.measure(["calls", "instructions", "memory"])
 
     if said := ledger.rises(committed, today):
         pytest.fail("\n".join(said), pytrace=False)  # an assertion would shorten it
     if others := {other for subject in today.costs for other in today.others(committed, subject)}:
         pytest.skip(f"only keval's own packages are held against the ledger, as there are {', '.join(sorted(others))}")
-
-
-@pytest.mark.slow
-def test_neither_a_sample_nor_a_start_calls_more_functions_than_the_ledger_says() -> None:
-    held(["calls"])
-
-
-@pytest.mark.slow
-def test_no_figure_is_above_that_of_the_ledger() -> None:
-    held(["calls", "instructions", "memory"])
 
 
 def test_figures_that_are_as_they_were_or_fell_are_no_rises() -> None:

@@ -36,7 +36,7 @@ def test_a_script_prints_its_figures(script: Path) -> None:
         pytest.importorskip("ray", reason="Ray is installed apart")
     done = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "BENCH_SHARE": "0.03"},
+        env={**os.environ, "BENCH_SHARE": "0.01"},
         capture_output=True,
         text=True,
         check=True,

@@ -279,9 +279,11 @@ def test_some_broken_input_is_refused(outcome_of: Callable[[Case], str], make: C
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [cases, run_cases], ids=["input", "runs"])
-def test_all_broken_input_is_refused(outcome_of: Callable[[Case], str], make: Callable[[], Iterator[Case]]) -> None:
-    assert [] == faults(make(), outcome_of)
+@pytest.mark.parametrize(("make", "step"), [(cases, 1), (run_cases, 3)], ids=["input", "runs"])
+def test_broken_input_is_refused(
+    outcome_of: Callable[[Case], str], make: Callable[[], Iterator[Case]], step: int
+) -> None:
+    assert [] == faults([*make()][::step], outcome_of)
 
 
 RECORDED = Path(__file__).parents[2] / "examples" / "context-ab" / "recording"
@@ -404,14 +406,13 @@ def run_faults(project: Project, run: Path, seeds: Sequence[int], *, reading: in
             unfinished.unlink()
 
 
-@pytest.mark.slow
 def test_some_damaged_runs_are_refused_or_read_and_stay_as_they_are(project: Project, recorded: Path) -> None:
-    assert [] == [*run_faults(project, recorded, range(25), reading=2)]
+    assert [] == [*run_faults(project, recorded, range(8), reading=2)]
 
 
 @pytest.mark.slow
 def test_damaged_runs_are_refused_or_read_and_stay_as_they_are(project: Project, recorded: Path) -> None:
-    assert [] == [*run_faults(project, recorded, range(1000, 1300), reading=6)]
+    assert [] == [*run_faults(project, recorded, range(1000, 1100), reading=6)]
 
 
 PLAIN = st.recursive(

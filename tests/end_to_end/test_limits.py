@@ -99,7 +99,7 @@ class _Bomb(BaseHTTPRequestHandler):
 @pytest.fixture
 def bomb() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Bomb)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

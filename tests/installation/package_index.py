@@ -39,7 +39,7 @@ def serve_index() -> Iterator[PackageIndex]:
     """Serve an index that has no files yet."""
     files: dict[str, bytes] = {}
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, files)) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield PackageIndex(f"http://127.0.0.1:{server.server_port}", files)

@@ -6,6 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from keval.cli.console import message_console, safe
@@ -36,9 +37,14 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP.
     """
     reach_loopback(os.environ)
-    if not gc.get_freeze_count():  # modules stay loaded, so collections need not look at them
-        gc.freeze()
+    _freeze()
     return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)
+
+
+@cache
+def _freeze() -> None:
+    """Keep collections from looking at modules, which stay loaded."""
+    gc.freeze()
 
 
 def carry_out(

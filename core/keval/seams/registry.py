@@ -173,14 +173,20 @@ def load(component: Component) -> Any:
 def versions(plugins: Iterable[str]) -> dict[str, str]:
     """The installed versions of keval, of these distributions, and of what they directly require, such as an SDK."""
     core = "keval-core"
-    found = {"keval": importlib_metadata.version(core)}
+    found = {"keval": _installed(core)[0]}
     for name in sorted(set(plugins) - {core}):
-        distribution = importlib_metadata.distribution(name)
-        found[name] = distribution.version
-        for requirement in distribution.requires or ():
+        found[name], requirements = _installed(name)
+        for requirement in requirements:
             needed = _DISTRIBUTION.match(requirement)
             if needed is None or "extra ==" in requirement:
                 continue
             with suppress(importlib_metadata.PackageNotFoundError):  # its marker is for another platform
-                found[needed[0]] = importlib_metadata.version(needed[0])
+                found[needed[0]] = _installed(needed[0])[0]
     return found
+
+
+@cache
+def _installed(distribution: str) -> tuple[str, Sequence[str]]:
+    """Return the version of a distribution and what it requires; each look would parse its metadata anew."""
+    found = importlib_metadata.distribution(distribution)
+    return found.version, tuple(found.requires or ())

@@ -32,7 +32,7 @@ def serving(way: str, transport: str = "http", together: int = 1) -> Iterator[st
     """
     state = _State(way, transport, threading.Barrier(together))
     server = _Server(("127.0.0.1", 0), type("Faulty", (_Handler,), {"state": state}))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/{'sse' if transport == 'sse' else 'mcp'}"
