@@ -35,6 +35,11 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 gc.disable()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, as tests wait for processes that they start."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()

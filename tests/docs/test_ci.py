@@ -153,7 +153,7 @@ def test_a_committed_recording_tells_whether_our_side_changed(runner: Runner) ->
 
 
 def test_actions_are_pinned_by_their_major_version(runner: Runner) -> None:
-    used = [step["uses"] for step in (*runner.steps, *steps("replay")) if "uses" in step]
+    used = [step["uses"] for step in (*runner.steps, *replaying_steps()) if "uses" in step]
 
     assert used
     assert [] == [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action)]
