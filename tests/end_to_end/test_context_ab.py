@@ -143,4 +143,5 @@ def test_the_committed_recording_replays_to_what_it_was(tmp_path: Path, monkeypa
     again = project.keval("diff", str(recording), str(project.run_directory()))
     assert (0, 0) == (outcome.code, again.code), again.stdout
     assert "REPLAY: answers recorded 20" in outcome.stdout
+    assert "Changed since" not in outcome.stdout
     assert 6 == len(project.lines("trials.jsonl"))
