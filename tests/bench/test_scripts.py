@@ -37,7 +37,7 @@ def test_a_script_prints_its_figures(script: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "BENCH_SHARE": "0.01"},
-        capture_output=True,
+        stdout=subprocess.PIPE,  # a traceback goes to the test's own output
         text=True,
         check=True,
         timeout=300,
@@ -52,7 +52,7 @@ def test_what_a_trial_of_an_agent_costs_is_printed(subject: str) -> None:
     done = subprocess.run(
         [sys.executable, str(BENCH / "own_agents.py"), "--json", subject],
         env={**os.environ, "BENCH_SHARE": "0.01"},
-        capture_output=True,
+        stdout=subprocess.PIPE,  # a traceback goes to the test's own output
         text=True,
         check=True,
         timeout=300,
