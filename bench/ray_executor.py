@@ -32,7 +32,12 @@ from keval_ray.cluster import Demand, actor, connected, here
 from keval_ray.limiter import Limiter, RemoteLimits
 
 CORES, ROUNDS = os.cpu_count() or 1, part(3)
-REPETITIONS, INSTANT, ANSWERS, REQUESTS = part(16), part(20_000, least=4_000), part(10_000, least=20), part(2_000, least=64)
+REPETITIONS, INSTANT, ANSWERS, REQUESTS = (
+    part(16),
+    part(20_000, least=4_000),
+    part(10_000, least=20),
+    part(2_000, least=64),
+)
 QUESTIONS, QUESTION_COUNT = Path(__file__).parents[1] / "examples" / "weather" / "questions.jsonl", 25
 EXECUTORS = ("local", "ray")
 _MARK = "KEVAL_BENCH_MARK"

@@ -13,7 +13,11 @@ from keval_testing.subject import OPTIONS_RULES, Subject, model_options
 from tests.agents.stage import ADAPTERS, OTHER_WIRES, OWN_AGENTS, Adapter
 
 
-@pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHER_WIRES, *OWN_AGENTS], indirect=True)
+@pytest.mark.parametrize(
+    "adapter",
+    [*ADAPTERS, *(pytest.param(wire, marks=pytest.mark.slow) for wire in OTHER_WIRES), *OWN_AGENTS],
+    indirect=True,
+)
 @pytest.mark.parametrize("rule", AGENT_RULES)
 def test_an_adapter_keeps_the_rule(runner: asyncio.Runner, stage: AgentStage, adapter: Adapter, rule: str) -> None:
     if rule in adapter.cannot:

@@ -178,6 +178,7 @@ def bare(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: str) -> None:
     section = f"Be brief.\n\n{HEADING}\n\nThe following MCP servers have provided instructions for how to use their"
     section += f" tools and resources:\n\n## library\n\n{INSTRUCTIONS}"

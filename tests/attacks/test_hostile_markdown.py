@@ -70,6 +70,7 @@ def calls_to_format(text: str) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*HOSTILE, *HUGE], ids=lambda text: repr(text[:12]))
 def test_no_answer_takes_more_work_than_its_length_is_worth(text: str) -> None:
     assert calls_to_format(text) <= 100 * min(len(text), LENGTH) + 100_000

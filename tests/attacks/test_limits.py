@@ -92,6 +92,7 @@ def attacked(
     return trial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_that_never_stops_ends_at_its_model_calls(project: Project, agent: str) -> None:
     vendor = Vendor(calls=lambda number: 1, arguments='{"a": 2, "b": 3}')
@@ -133,6 +134,7 @@ def test_an_answer_of_a_play_ends_at_its_limits_and_each_question_has_its_own(
     assert len(vendor.asked) <= 2 + 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_that_never_stops_ends_at_its_tokens(project: Project, agent: str) -> None:
     vendor = Vendor(usage=("90", "10"), calls=lambda number: 1, arguments='{"a": 2, "b": 3}')
@@ -143,6 +145,7 @@ def test_an_agent_that_never_stops_ends_at_its_tokens(project: Project, agent: s
     assert "it used 300 tokens" in trial["failure"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "program"])
 def test_parallel_tool_calls_end_at_their_limit(project: Project, agent: str) -> None:
     vendor = Vendor(calls=lambda number: 3, arguments='{"a": 2, "b": 3}')
@@ -226,6 +229,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", ["tokens=9000", "usd=0.009"])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_run_does_not_start_what_it_cannot_pay_for(project: Project, sizes: str, resource: str) -> None:

@@ -371,6 +371,7 @@ def test_every_wire_has_its_paths_alone(attack: Attack, api: str, kind: str, pat
     assert kind in refused[0][1]
 
 
+@pytest.mark.slow
 def test_a_program_chooses_neither_the_account_nor_who_asks(attack: Attack) -> None:
     outcome = attack.run(
         """
@@ -408,6 +409,7 @@ print(json.dumps([
     assert (8, 200) == (json.loads(counted[1])["input_tokens"], headed[0])
 
 
+@pytest.mark.slow
 def test_a_model_that_is_listed_is_asked_counted_and_priced(attack: Attack) -> None:
     price = {"openai/own": {"input": 1, "output": 1}, "openai/small": {"input": 10, "output": 10}}
     program = (

@@ -195,6 +195,7 @@ NAMES: dict[str, Callable[[Path, Path], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_of_a_blob_leads_out_of_the_run(
     project: Project, run: Path, secret: Path, client: httpx2.Client, name: str
@@ -234,6 +235,7 @@ CHANGED: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     ["link", "linked folder", "other content", *ODD],
@@ -274,6 +276,7 @@ def texts(run: Path, secret: Path) -> list[tuple[str, tuple[Any, ...], str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
 def test_no_text_of_a_run_is_taken_for_a_path(
     project: Project, run: Path, secret: Path, client: httpx2.Client, seed: int
@@ -295,6 +298,7 @@ def test_no_text_of_a_run_is_taken_for_a_path(
     assert [] == faults(project, client, READING, PAGES), (name, path, new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["trials.jsonl", "recording/traffic.jsonl.zst", "retried.jsonl", "reviews.jsonl"])
 def test_a_file_that_really_lies_elsewhere_is_not_read(
     project: Project, run: Path, secret: Path, client: httpx2.Client, name: str
@@ -479,6 +483,7 @@ def test_results_elsewhere_lead_to_no_file_of_the_user(project: Project, run: Pa
     assert [] == [path for path in files_in(project.root / "cache") if b"canary" in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [b"no JSON", b"", b"\x1f\x8b\x08\xff\x00", b'{"a":' * 99_999, b"\0" * 50_000_000, b"NaN", b"[" * 800 + b"]" * 800],

@@ -235,6 +235,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 @bubblewrap
 def test_terminals_and_files_of_an_agent_lead_nowhere_else(project: Project) -> None:
     whole = prepare(project, {"acp": ""})
@@ -291,6 +292,7 @@ sys.stderr.write("open('ESCAPED', 'w')")
 """
 
 
+@pytest.mark.slow
 @bubblewrap
 def test_what_checks_open_and_run_leads_nowhere_else(project: Project) -> None:
     told = """
@@ -414,6 +416,7 @@ def test_what_leads_a_loader_to_files_of_a_program_is_set_in_its_sandbox_alone(t
     assert not [line for line in inside if line.startswith("KEVAL_INSIDE_")]
 
 
+@pytest.mark.slow
 @bubblewrap
 def test_a_crowd_of_connections_leaves_keval_descriptors_for_others(project: Project) -> None:
     crowd = """

@@ -187,6 +187,7 @@ def test_a_refusal_of_one_question_is_that_questions(project: Project, status: i
     )
 
 
+@pytest.mark.slow
 def test_a_judge_without_credit_is_told_and_costs_no_answer(project: Project) -> None:
     judge = "judges: {anthropic: {model: anthropic/claude-test}}\nrubrics: [helpfulness_and_clarity]"
     write(project, AGENTS["openai"], count=40, more=f"{judge}\nexecution: {{max_concurrent: 2}}")
@@ -231,6 +232,7 @@ def test_a_play_says_what_stays_refused_and_asks_again_when_that_is_mended(
     assert "outage" not in [failure and failure.kind for failure in later]  # it wants a stream, and gets a reply
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "status", "body", "said"),
     [

@@ -153,6 +153,7 @@ def test_an_account_without_credit_within_a_stream_ends_the_run(project: Project
     assert QUOTA["message"] in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gadk", "ms", "openai", "command"])
 @pytest.mark.parametrize("way", ["events", "line", "body", "gzip"])
 def test_what_is_too_large_is_told_so_by_every_client(project: Project, kind: str, way: str) -> None:

@@ -109,6 +109,7 @@ def test_parts_that_are_larger_than_the_whole_are_unknown(project: Project, agen
 DEPTHS = [(agent, depth) for agent in AGENTS if agent != "program" for depth in (98, 5_000)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "depth"), [*DEPTHS, ("ms", 150), ("ms", 900), ("openai", 300)])
 def test_arguments_that_are_nested_too_deeply_end_in_an_explained_failure(
     project: Project, agent: str, depth: int
@@ -146,6 +147,7 @@ SERVER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [120, 300, 5_000])
 @pytest.mark.parametrize("agent", ["openai", "anthropic", "gadk", "ms"])
 def test_results_that_are_nested_too_deeply_end_in_an_explained_failure(
@@ -207,6 +209,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.slow
 def test_nobody_reads_counts_of_tokens_around_usage() -> None:
     """What a vendor tells is handed to `Usage` as it is: it alone decides what a count is."""
     found = []

@@ -120,6 +120,7 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
     assert (0, 8) == (all_.code, len((guide.root / "all" / "answers.jsonl").read_text("utf-8").splitlines()))
 
 
+@pytest.mark.slow
 def test_what_the_guide_checks_is_checked(guide: Project) -> None:
     wrong = EVALUATION.replace("files: 8", "files: eight").replace("longest: 9", "longest: 0")
     guide.write(eval_yaml=wrong, questions_qa="What is the answer?\nAnd why? = Nobody knows.\n")
@@ -147,6 +148,7 @@ def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Pr
     assert "acme/lenient" == json.loads(planned.stdout)["judges"]["one"]["type"]
 
 
+@pytest.mark.slow
 def test_the_check_of_the_guide_looks_at_what_was_left(guide: Project) -> None:
     (verify,) = re.findall(r"^```yaml\n(verify:.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     rest = "dataset: {path: tasks.yaml}\nagents: {solver: {type: checks/solution}}\nworkspace: {}\n"

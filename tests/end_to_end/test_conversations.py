@@ -77,6 +77,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     )
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_nothing_fails(run: Run) -> None:
     counts = {arm["agent"]: (arm["trials"], arm["failed"]) for arm in run.summary["trials"]}
 
@@ -183,6 +184,7 @@ def heard(request: ChatRequest) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in request.messages if message.role != "tool" and message.text]
 
 
+@pytest.mark.slow
 def test_the_history_that_metrics_see_is_what_the_model_was_told(tmp_path: Path) -> None:
     requests: list[ChatRequest] = []
     model = SimulatedModel()

@@ -157,6 +157,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -276,6 +277,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     listening.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_remote_server_is_changed_alike(remote: Ran, agent: str, transport: str) -> None:
     trial = f"{agent}/{transport}_placebo/restart/1"

@@ -70,6 +70,7 @@ def server_entry(project: Project) -> tuple[Any, Any, Any]:
     return entry["shared"], entry["sharing"], entry["isolation_verified"]
 
 
+@pytest.mark.slow
 def test_every_trial_finds_a_server_that_nobody_has_used(tmp_path: Path, environ: dict[str, str]) -> None:
     first, again = (run(tmp_path / name, environ, counter(), "count") for name in ("first", "again"))
 
@@ -113,6 +114,7 @@ def test_trials_share_a_server_that_is_said_to_be_harmless(
     assert f"  server     server: {told}" in project.keval("show", str(project.run_directory())).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tap", "told"),
     [
@@ -246,6 +248,7 @@ def test_a_run_says_what_starting_servers_takes_and_took(
     assert f"6 server starts ({took} of CPU)" in " ".join(outcome.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [SHARED, {"start_method": "fork"}, {}], ids=["shared", "forked", "quick"])
 def test_a_run_is_silent_of_starts_that_take_little(
     tmp_path: Path, environ: dict[str, str], options: dict[str, Any]

@@ -56,6 +56,7 @@ def _contexts(root: Path) -> str:
     return written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", SIGNALS, ids=lambda how: how.name)
 def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
@@ -79,6 +80,7 @@ def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_pat
     assert [] == list(temporary.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["finished", pytest.param("preflight", marks=pytest.mark.slow)])
 def test_no_process_outlives_a_run_that_ends_by_itself(
     unruly: Project, ending: str, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from tests.end_to_end.servers.model import gateway
 from tests.providers import BusyModel, check_busy_run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "variables"),
     [

@@ -33,6 +33,7 @@ serve("crowded", lambda: {"look": Tool(look, {"where": {"type": "string"}})})
 """
 
 
+@pytest.mark.slow
 def test_agents_and_judges_together_send_no_more_than_the_rate_of_their_provider(project: Project) -> None:
     asked: list[float] = []
 

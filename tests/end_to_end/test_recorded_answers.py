@@ -187,6 +187,7 @@ def test_tool_that_only_reads_has_the_answers_of_every_sample(recorded: Docs) ->
     assert ["About When is lunch?"] * 8 == [json.loads(trial.output)["pages"][0]["title"] for trial in last(recorded)]
 
 
+@pytest.mark.slow
 def test_calls_of_a_tool_that_changes_something_get_the_answers_of_their_sample_in_order(docs: Docs) -> None:
     docs.calls = lambda question: [("recover", {"where": question}), ("recover", {"where": question})]
     docs.run(docs.server("tally"), "--record")

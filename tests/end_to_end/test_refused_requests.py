@@ -45,6 +45,7 @@ class Refusing:
         return ChatReply("Fine.")
 
 
+@pytest.mark.slow
 def test_a_refused_request_is_no_attempt_and_its_wait_is_nobodys_time(project: Project) -> None:
     # Together they wait for longer than the time limit of an attempt.
     faults = (
@@ -166,6 +167,7 @@ def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: P
     assert 40 == len(project.lines("trials.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_judge_whose_endpoint_stays_down_costs_no_other_score(project: Project, nobody: str) -> None:
     judge = f"""
 agents: {{openai: {{model: openai/gpt-test}}}}
@@ -200,6 +202,7 @@ def test_an_endpoint_that_refuses_everything_as_too_much_stops_the_run(project: 
     assert [] == project.lines("trials.jsonl")
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
     refusals = 8
 

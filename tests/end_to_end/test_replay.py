@@ -167,6 +167,7 @@ def check_replay(recorded: Recorded, closed: Closed) -> None:
     assert recorded.processes == processes(recorded.project)
 
 
+@pytest.mark.slow
 def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed) -> None:
     write(recorded.project, recorded.agent)
 

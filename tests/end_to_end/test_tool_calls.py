@@ -154,6 +154,7 @@ def sent(arm: str, calls: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return [call for call in calls if key(call["name"], call["arguments"]) not in kept]
 
 
+@pytest.mark.slow
 @tapped
 @pytest.mark.parametrize("sample", ["kinds", "turns"])
 def test_behind_the_tap_the_runs_of_a_trial_are_what_the_server_saw(well: Run, arm: str, sample: str) -> None:
@@ -245,6 +246,7 @@ def test_the_metric_counts_the_runs_of_the_last_turn(well: Run, arm: str) -> Non
         assert len(well.seen(trial)) - 1 == well.counted[trial["id"]] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["stdio", "stdio-direct", "http", "http-direct"])
 @pytest.mark.parametrize("agent", [*FRAMEWORKS, *PLAIN])
 def test_the_attempt_that_lost_its_session_tells_what_ran_before_it_was_made_anew(

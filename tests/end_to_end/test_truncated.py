@@ -25,6 +25,7 @@ def unfolded(told: str) -> str:
     return " ".join(told.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_an_answer_that_a_limit_ended_is_scored_and_marked_everywhere(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl='{"question": "Hello you!"}\n{"question": "Thank you!"}\n')

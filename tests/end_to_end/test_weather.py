@@ -73,6 +73,7 @@ def test_another_framework_is_one_word_of_the_config(example: tuple[Project, Out
     assert [("get_current_weather", {"city": "Helsinki"})] == asked["ms"]["with_weather/helsinki-now/1"]
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated_and_its_repetitions_differ(example: tuple[Project, Outcome], project: Project) -> None:
     first = outputs(example[0], "ms")
 

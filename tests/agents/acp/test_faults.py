@@ -31,6 +31,7 @@ async def until(happened: Callable[[], bool]) -> None:
 CODE = (sys.executable, "-S", str(CODER))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
@@ -81,6 +82,7 @@ def test_lines_that_are_no_message_and_updates_that_nobody_knows_are_passed_over
     assert ("", "") == capfd.readouterr()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hang", "deaf"])
 def test_an_agent_that_is_cancelled_is_told_so_and_ends_with_what_it_started(
     runner: asyncio.Runner, stage: AgentStage, tmp_path: Path, fault: str
@@ -101,6 +103,7 @@ def test_an_agent_that_is_cancelled_is_told_so_and_ends_with_what_it_started(
     assert journal.exists() == (fault == "hang")
 
 
+@pytest.mark.slow
 def test_a_command_in_a_terminal_ends_with_the_trial(runner: asyncio.Runner, stage: AgentStage, tmp_path: Path) -> None:
     mark = tmp_path / "started"
     script = calls_tools(("shell", {"command": f"sleep 3600 & touch {mark}; sleep 3600"}))

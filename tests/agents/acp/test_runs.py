@@ -44,6 +44,7 @@ def test_a_trial_that_takes_too_long_ends_with_what_the_agent_wrote_and_leaves_n
     assert set() == children() - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

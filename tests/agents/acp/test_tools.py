@@ -21,6 +21,7 @@ def told(call: ToolCall) -> tuple[str, bool, str | None, str | None]:
     return call.name, call.own, call.result, call.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("titles", TITLES)
 def test_planted_calls_are_counted_alike_by_tap_and_agent_however_the_agent_shows_them(play: Any, titles: str) -> None:
     planted = [("add", {"a": 1, "b": 2}), ("add", {"a": 1, "b": 2}), ("divide", {"a": 1, "b": 0})]
@@ -105,6 +106,7 @@ def test_a_call_of_the_agents_own_has_its_arguments_its_time_and_its_difference(
     assert ("read", "one\ntwo\n") == (read.name, read.result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("permissions", "results"),
     [

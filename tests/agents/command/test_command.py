@@ -199,6 +199,7 @@ def test_what_the_options_do_not_hand_over_fails_the_trial(
     assert (3, kind) == (outcome.code, failure_of(project)[1])
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_leaves_nothing_behind_and_says_what_it_wrote(run: Run, project: Project) -> None:
     program = """
         import os, subprocess, sys, time
@@ -250,6 +251,7 @@ def wait_until(happened: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_servers_that_the_options_do_not_hand_over_are_an_error_before_the_run(run: Run, project: Project) -> None:
     more = "contexts: {weather: {}}\nconditions: {with: {contexts: [weather]}}\n"
 
@@ -290,6 +292,7 @@ def test_options_that_cannot_be_right_are_errors_before_the_run(
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 def test_a_run_is_replayed_without_its_model(run: Run, project: Project) -> None:
     loop = Path(__file__).with_name("loop.py")
     options = f"""

@@ -99,6 +99,7 @@ def test_a_finished_trial_leaves_no_process_and_no_session(driver: Driver, stdio
     assert [kept for kept in sessions() if all(kept is not known for known in earlier)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["gemini", "chat"])
 def test_trials_at_once_do_not_mix(driver: Driver, http_server: McpServer, api: Api) -> None:
     def respond(request: ChatRequest) -> ChatReply:

@@ -78,6 +78,7 @@ def test_an_endpoint_that_is_not_there_is_an_error_before_the_run(run: Any, proj
     assert (3, "connection") == (unprobed.code, failure["kind"])
 
 
+@pytest.mark.slow
 def test_servers_that_no_template_hands_over_are_an_error_before_the_run(run: Any) -> None:
     conditions = "contexts: {weather: {}}\nconditions: {with: {contexts: [weather]}}\n"
 

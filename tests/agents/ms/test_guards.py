@@ -47,6 +47,7 @@ def test_a_server_that_dies_during_a_call_fails_the_trial(play: Any, server: Mcp
     assert outcome.transcript.output == ""
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_answering_fails_the_trial(play: Any, stdio: Any, journal: Path) -> None:
     outcome = play(then_answer(ChatCall("hang", {})), stdio(timeout=1.0))
 
@@ -64,6 +65,7 @@ def test_a_server_restarted_between_calls_serves_on_where_there_are_no_sessions(
     assert ran(journal) == ["echo hm", "echo hm"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("http",), ("http", "--legacy"), ("sse",)])
 def test_a_server_that_is_gone_before_a_call_fails_the_trial(
     play: Any, start_toolbox: Any, arguments: tuple[str, ...]

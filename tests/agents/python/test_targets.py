@@ -99,6 +99,7 @@ def test_a_model_for_a_function_that_takes_no_context_is_an_error(run: Any) -> N
     assert (2, True) == (outcome.code, "answer() of mine.py takes no Context, which has the model" in outcome.stderr)
 
 
+@pytest.mark.slow
 def test_servers_for_a_function_that_takes_none_are_an_error_before_the_run(run: Any, project: Project) -> None:
     config = CONFIG + "    contexts: {weather: {}}\n    conditions: {with: {contexts: [weather]}}\n"
 
@@ -121,6 +122,7 @@ def test_a_failure_keeps_what_the_function_raised(run: Any, project: Project) ->
     assert "answer() of mine.py raised LookupError: no such city" in failure["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function", ["def answer(question): time.sleep(600)", "async def answer(question): await asyncio.sleep(600)"]
 )

@@ -164,6 +164,7 @@ def test_json_is_json_whatever_the_environment_says_of_colours(notes: Project) -
     assert ran.data["run"] == listed.data[0]["run"]
 
 
+@pytest.mark.slow
 def test_a_report_goes_on_where_the_terminal_cannot_write_it(notes: Project) -> None:
     notes.keval("run", "eval.yaml")
 
@@ -566,6 +567,7 @@ def test_a_scripts_background_job_can_be_ended(project: Project) -> None:
     assert 130 == process.wait(timeout=30)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Project) -> None:
     script = {"question": "Why?", "deaf": True, "busy": 1}  # an error first, and then an answer
     samples = (json.dumps({"id": f"d{number}", **script}) + "\n" for number in range(200))
@@ -582,6 +584,7 @@ def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Pr
     assert 20 > len(project.lines("trials.jsonl"))
 
 
+@pytest.mark.slow
 def test_an_interruption_while_judging_says_how_to_go_on(project: Project) -> None:
     config = CONFIG.replace("metrics:", "judges: {reader: {hangs: true, journal: asked.txt}}\nmetrics:")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)

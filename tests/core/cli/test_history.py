@@ -180,6 +180,7 @@ server.run("stdio")
 '''
 
 
+@pytest.mark.slow
 def test_tools_that_changed_are_named_with_their_texts(project: Project, simulated_here: None) -> None:
     project.write(
         docs_yaml=f"""
@@ -243,6 +244,7 @@ def test_the_file_is_taken_for_no_run(project: Project) -> None:
     assert [run.name] == [each["run"] for each in listed]
 
 
+@pytest.mark.slow
 def test_processes_that_update_it_at_once_have_the_same_history(project: Project) -> None:
     for day in range(1, 6):
         rated(project, day)

@@ -44,6 +44,7 @@ def notes(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -> None:
     found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
     shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout
@@ -70,6 +71,7 @@ def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -
     assert "It is assumed here, not measured" in shown
 
 
+@pytest.mark.slow
 def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     pilot = notes.keval("run", "eval.yaml", "--json").data
 
@@ -138,6 +140,7 @@ def planned(notes: Project, *, repetitions: int) -> PowerPlan:
     return plan_power(make_plan(evaluation), PowerTarget(0.1), attrs.evolve(pilot, summary=summary))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repetitions", "variance"), [(1, 0.05 + 0.08), (2, 0.05 + 0.04), (8, 0.05 + 0.01)])
 def test_repetitions_reduce_their_own_share_of_the_variance(notes: Project, repetitions: int, variance: float) -> None:
     notes.keval("run", "eval.yaml", "-q")
@@ -194,6 +197,7 @@ def test_an_effect_that_a_scale_does_not_hold_is_unknown(notes: Project) -> None
     assert ("beyond the scale", "") == (reasons["double/length"], reasons["double/brevity"])
 
 
+@pytest.mark.slow
 def test_a_primary_metric_needs_fewer_questions_than_one_of_many(notes: Project) -> None:
     notes.write(primary_yaml=CONFIG + "primary: [double/length]\n")
     notes.keval("run", "eval.yaml", "-q")

@@ -46,6 +46,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_questions_that_lose_alike_are_worse_and_a_regression(project: Project, case: str) -> None:
     metric, before, after = CASES[case]

@@ -49,6 +49,7 @@ TOO_LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_a_prompt_that_grows_beyond_its_bounds_fails(name: str) -> None:
     began = time.monotonic()

@@ -38,6 +38,7 @@ def failures(project: Project) -> dict[str, tuple[str, str, str] | None]:
     return {name: failed and (failed["stage"], failed["kind"], failed["message"]) for name, failed in found.items()}
 
 
+@pytest.mark.slow
 def test_hooks_are_called_around_every_attempt_and_told_how_it_ended(project: Project) -> None:
     outcome, told = staged(project, {}, {"id": "good"}, {"id": "busy", "busy": 1}, {"id": "hangs", "hang": True})
 

@@ -149,6 +149,7 @@ def test_repetitions_can_be_added(ran: Project) -> None:
     assert 48 == outcome.data["planned"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_run_that_is_extended_remembers_that_it_was_looked_at(mortal: Project, whole: bool) -> None:
     """Twelve questions, to which four are added: that may be because of what was found on the twelve."""

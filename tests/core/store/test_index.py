@@ -160,6 +160,7 @@ def test_a_run_that_is_written_to_is_read_by_its_growing_index(run: Run) -> None
     assert ((35, 35), (36, 36)) == (while_written, ended)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [None, *SPOILED[:-1]], ids=lambda spoil: spoil.__name__ if spoil else "old")
 def test_resume_runs_exactly_what_is_missing_and_writes_the_indexes_again(
     project: Project, run: Run, spoil: Callable[[Path], None] | None

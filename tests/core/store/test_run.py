@@ -296,6 +296,7 @@ def damaged(data: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_damaged_manifest_is_told_at_its_place(notes: Project) -> None:
     path = notes.run_directory() / "manifest.json"
     whole = {key: value for key, value in notes.read("manifest.json").items() if key != "config"}
@@ -337,6 +338,7 @@ def test_a_damaged_summary_is_told_at_its_place(notes: Project, part: str, chang
     assert told in " ".join(outcome.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "flags"),
     [("retried.jsonl", ("--retry-failed",)), ("recording/traffic.jsonl.zst", ("--record", "--add-repetitions", "1"))],
@@ -376,6 +378,7 @@ def test_an_evaluation_without_a_name_is_damage(notes: Project) -> None:
     assert (2, True) == (outcome.code, "manifest.json is damaged: the evaluation has no name" in outcome.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [None, True, 7, ["a"], {"b": 1}, 1e30])
 def test_what_is_only_shown_is_read_as_a_text_whatever_was_left_there(notes: Project, odd: Any) -> None:
     for name in ("trials.jsonl", "scores.jsonl"):

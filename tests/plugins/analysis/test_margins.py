@@ -67,6 +67,7 @@ def test_a_margin_that_is_none_is_refused_at_its_line(project: Project, written:
     assert problem in outcome.stderr
 
 
+@pytest.mark.slow
 def test_the_plan_tells_how_many_questions_show_the_margin(project: Project) -> None:
     config = "dataset: {path: q.jsonl}\nmargin: {number/rating: 0.1}\nmetrics: [number/rating]\n"
     config += "agents: {scripted: {}}\nconditions: {baseline: {}, docs: {system_prompt: Hm.}}\n"

@@ -293,6 +293,7 @@ def test_a_command_runs_in_the_sandbox_of_its_trial(folder: Path, tmp_path: Path
     assert [True, True] == [checked(each, folder, sandbox=Marking()).passed for each in (inside, outside)]
 
 
+@pytest.mark.slow
 def test_a_command_ends_with_all_that_it_started(folder: Path) -> None:
     run = "setsid sh -c 'sleep 60 & echo $! > pid; wait' & while [ ! -s pid ]; do sleep 0.01; done; echo so far; wait"
 
@@ -363,6 +364,7 @@ def test_a_function_says_whether_it_passes(
         assert ("looked\n" if function == "reasons" else None) == finding.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "passed", "reason"),
     [

@@ -95,6 +95,7 @@ def test_a_run_without_trials_has_tables_without_rows(project: Project, exporter
     assert [[(0,)], [(0,)]] == counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exporter", [Csv(), Parquet()], ids=["csv", "parquet"])
 def test_a_run_is_not_held_in_memory(project: Project, exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keval_exports.tables._MOST_CHARACTERS", 500_000)
@@ -122,6 +123,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     assert [] == [*(project.root / "out").iterdir()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "eee", "html", "junit", "otlp", "parquet"])
 def test_exporters_keep_the_rules(name: str) -> None:
     check_exporter(name)

@@ -60,6 +60,7 @@ TOKENS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TOKENS)
 @pytest.mark.usefixtures("doubles_installed")
 def test_it_admits_one_key_and_says_which(case: str) -> None:
@@ -86,6 +87,7 @@ def test_a_token_that_cannot_be_is_refused(options: list[str], problem: str) -> 
     assert (2, True) == (result.exit_code, problem in result.output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["{blocks: 60}", "{text: slow}"], ids=["a responder that blocks", "a slow answer"])
 @pytest.mark.usefixtures("doubles_installed")
 def test_sigterm_ends_it_at_once(script: str, tmp_path: Path) -> None:

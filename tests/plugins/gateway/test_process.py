@@ -111,6 +111,7 @@ def test_a_gateway_that_does_not_come_up_is_explained(tmp_path: Path, monkeypatc
     assert "the disk is full" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_gateway_that_says_nothing_is_given_up_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = tmp_path / "pid"
     code = f"import os, sys, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"

@@ -103,6 +103,7 @@ def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages
     assert "48 trials (12 samples), and those of with_pages without each of its parts, and those of w" in valid.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_another_config_extends_keeps_its_conditions(pages: Project) -> None:
     pages.write(questions_jsonl="".join(f"{json.dumps(question)}\n" for question in QUESTIONS[:3]))
     first = pages.keval(*PAGES, "--ablate", "with_pages", "--limit", "2", "-q")
@@ -118,6 +119,7 @@ def test_a_run_that_another_config_extends_keeps_its_conditions(pages: Project) 
     }
 
 
+@pytest.mark.slow
 def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None:
     outcome = pages.keval("run", "eval.yaml", "--condition", "with_single", "--ablate", "with_single", "--json")
 
@@ -148,6 +150,7 @@ def test_a_condition_that_a_config_names_wrongly_has_its_place(pages: Project) -
     assert (2, True) == (outcome.code, "eval.yaml:1:22: no condition named 'nobody'" in outcome.stderr)
 
 
+@pytest.mark.slow
 def test_the_effect_on_the_questions_in_which_a_tool_was_called_stands_beside(project: Project) -> None:
     """Of twelve questions, four call the tool; their answers alone say that it is missing."""
     calls = {"tells_context": True, "calls": [{"name": "search", "error": "gone", "sent": False}]}

@@ -115,6 +115,7 @@ def _calls(provider: Stdio, sample: Sample, *tools: str, **options: Any) -> list
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", "module", "folder", "code", "script", "sh"])
 def test_forked_process_is_as_one_that_is_started(
     installed: Installed, sample: Sample, tmp_path: Path, way: str
@@ -263,6 +264,7 @@ def test_nothing_is_forked_when_the_template_has_ended(installed: Installed, sam
         asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_process_that_nobody_waits_for_any_more_is_not_left(installed: Installed, sample: Sample) -> None:
     async def run() -> str:
         async with started(installed.server("file", startup_timeout=2), "copied") as source:
@@ -296,6 +298,7 @@ def _children(process: int = os.getpid()) -> set[int]:
     return {int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["uvx", "acme-server"], ["python"], ["python", "-"], ["python", "-i"], ["node.js", "index.js"]]
 )

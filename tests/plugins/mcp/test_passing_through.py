@@ -61,6 +61,7 @@ def test_agent_sees_through_the_tap_what_it_sees_without(
     assert direct["results"] == tapped["results"]
 
 
+@pytest.mark.slow
 def test_every_transport_passes_the_same(
     everything: Callable[..., Stdio], lasting_http: str, lasting_sse: str, attempt: Callable[..., Any]
 ) -> None:

@@ -126,6 +126,7 @@ def conforming() -> Iterator[Listening]:
     one.stop()
 
 
+@pytest.mark.slow
 def test_everything_that_a_server_says_is_played_without_it(conforming: Listening, tmp_path: Path) -> None:
     heard: list[Any] = []
 
@@ -179,6 +180,7 @@ def test_everything_that_a_server_says_is_played_without_it(conforming: Listenin
     assert [*logs, (0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100")] == played.answer[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["follow", "freeze", "fail"])
 @pytest.mark.parametrize("unlock", ["unlock", "unlock_silently"])
 def test_tools_that_changed_change_again(server: Callable[..., Stdio], nowhere: Stdio, how: Any, unlock: str) -> None:
@@ -193,6 +195,7 @@ def test_tools_that_changed_change_again(server: Callable[..., Stdio], nowhere: 
     assert (how == "fail") is (played.log.contaminated is not None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [
@@ -347,6 +350,7 @@ def test_server_without_sessions_gets_what_it_needs_again(
     assert [by, by] == [each.answered_by for each in played.log.exchanges]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_weather_is_played_without_its_server(transport: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     teach = ("update_user_preferences", {"dislikes_cold": False})

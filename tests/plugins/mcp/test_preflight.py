@@ -68,6 +68,7 @@ def test_server_that_exits_shows_the_end_of_its_standard_error() -> None:
     assert [*(f"line {n}" for n in range(31, 50)), "no API key: set WEATHER_KEY"] == lines
 
 
+@pytest.mark.slow
 def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], doorbell: Callable[[], Any]) -> None:
     async def start() -> str:
         async with doorbell() as bell:  # which waits for the process to end
@@ -83,6 +84,7 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
     assert expected == asyncio.run(start())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("written", "shown"),
     [(r"b'\xff\xfe loading\n'", "\ufffd\ufffd loading"), ("b'Welcome to weather!\\n'", "Welcome to")],

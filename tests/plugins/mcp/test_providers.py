@@ -21,6 +21,7 @@ def test_constructing_a_provider_imports_no_sdk() -> None:
     assert "set()\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["http", "sse"])
 def test_providers_keep_the_rules_of_contexts(request: pytest.FixtureRequest, name: str) -> None:
     check_context(name, options={"url": request.getfixturevalue(f"lasting_{name}")})

@@ -103,6 +103,7 @@ def test_a_server_that_dies_during_a_call_is_lost_with_its_last_words(use: Any, 
         use(caller("die"), bare(tap=tap))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tap", [True, False])
 def test_a_call_over_its_time_is_an_error_and_the_next_one_is_answered(use: Any, bare: Any, tap: bool) -> None:
     async def body(sessions: Sessions) -> Any:

@@ -112,6 +112,7 @@ def test_two_runs_there_are_compared_and_diffed_and_one_is_trimmed(machine: Mach
     assert "1 trial" in trimmed.stdout
 
 
+@pytest.mark.slow
 def test_doctor_says_whether_something_can_be_written_there(machine: Machines, bucket: Path) -> None:
     found = machine("a").keval("doctor").stdout
     shutil.rmtree(bucket)
@@ -143,6 +144,7 @@ def test_growing_files_are_read_while_they_grow_and_a_second_writer_is_refused(m
     assert f"is being written by process {process.pid} on " in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_lost_machine_loses_no_more_than_the_open_part(
     machine: Machines, bucket: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -67,6 +67,7 @@ DAMAGED: dict[str, bytes] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [[], ["--samples", "a", "--agent", "one"]], ids=["all", "some"])
 def test_a_damaged_run_is_told_at_its_line_and_leaves_no_half_of_a_copy(
     project: Project, recorded: Run, wanted: list[str]
@@ -159,6 +160,7 @@ def test_it_names_no_folder_of_the_machine(project: Project, recorded: Run) -> N
     assert 0 == project.keval("report", "small").code
 
 
+@pytest.mark.slow
 def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Project, recorded: Run) -> None:
     wanted = ["--samples", "a,c", "--agent", "one"]
     project.keval("record", "trim", recorded.id, *wanted, "-o", "small")

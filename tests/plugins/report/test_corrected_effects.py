@@ -94,6 +94,7 @@ def corrected(project: Project) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_labels_correct_the_effect_of_a_judge_that_favours_an_arm(run: Run, project: Project) -> None:
     truth = true_levels()
     true = sum(now - before for now, before in zip(truth["docs"], truth["baseline"], strict=True)) / QUESTIONS

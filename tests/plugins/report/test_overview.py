@@ -232,6 +232,7 @@ def test_what_explains_the_effects_follows_them() -> None:
     assert expected.splitlines() == lines(with_all_else(), 100, "explained")
 
 
+@pytest.mark.slow
 def test_all_that_any_report_says_is_in_the_explained_one() -> None:
     found = with_all_else()
 

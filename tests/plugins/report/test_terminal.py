@@ -103,6 +103,7 @@ def test_a_defect_and_the_wrong_usage(project: Project, monkeypatch: pytest.Monk
     assert ("Traceback" in told, "No such option" in usage) == (True, True)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_nothing_to_obey_from_warnings_and_logs(project: Project) -> None:
     """In a process of its own, on a real terminal: pytest takes log records away from keval."""
     written(project, plugins=[{"double/clumsy": {"says": f"evil {HOSTILE}", "warns": True}}])

@@ -37,6 +37,7 @@ def skills(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "ablated"), [("openai", []), pytest.param("gadk", ["pdf", "Style", "Numbers"], marks=pytest.mark.slow)]
 )

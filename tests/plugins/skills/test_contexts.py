@@ -145,6 +145,7 @@ async def test_a_workspace_that_cannot_be_written_fails_the_trial(tmp_path: Path
             await opened(stack, Skill(skill(tmp_path)), "pdf", workspace, CODEX)
 
 
+@pytest.mark.slow
 async def test_agents_without_skills_read_them_with_a_tool(tmp_path: Path) -> None:
     pdf = write(skill(tmp_path / "own", "pdf", description=">\n  Fills\n  forms."), references__forms_md="All forms.")
     (pdf / "logo.png").write_bytes(b"\x89PNG\xff")
@@ -223,6 +224,7 @@ async def test_claude_code_gets_a_copy_of_its_plugin_and_keval_its_servers(tmp_p
     assert ["pdf", "notes"] == [*provider.parts()]
 
 
+@pytest.mark.slow
 def test_contexts_of_texts_keep_the_rules_of_their_seam(tmp_path: Path) -> None:
     write(tmp_path, rules_md="Run the tests.")
 

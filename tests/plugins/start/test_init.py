@@ -309,6 +309,7 @@ def test_a_gitignore_that_exists_is_left_as_it_is(filled: Project) -> None:
     assert "note: add results/ to .gitignore, which is there already" in outcome.stderr
 
 
+@pytest.mark.slow
 def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> None:
     pages = {"ports": "Tarn listens on port 7443.", "logs": "Tarn keeps logs for 14 days in /var/log/tarn."}
     filled.write(pages_py=PAGES.format(pages=pages, path=ENVIRONMENT["PYTHONPATH"]))

@@ -22,6 +22,7 @@ CONTENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CONTENT, "parquet"])
 def test_the_readers_of_keval_keep_the_rules(tmp_path: Path, name: str) -> None:
     path = tmp_path / f"questions.{name}"
@@ -153,6 +154,7 @@ PLANTED: Mapping[str, list[type]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "reader"), [(rule, each) for rule, readers in PLANTED.items() for each in readers])
 def test_a_reader_that_breaks_a_rule_is_told_which(tmp_path: Path, rule: str, reader: type) -> None:
     path = tmp_path / "questions.acme"

@@ -136,6 +136,7 @@ PLANTED: Mapping[str, list[type]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "exporter"), [(rule, each) for rule, planted in PLANTED.items() for each in planted])
 def test_an_exporter_that_breaks_a_rule_is_told_which(rule: str, exporter: type) -> None:
     with pytest.raises(BrokenRulesError) as caught:

@@ -212,6 +212,7 @@ PLANTED: Mapping[str, list[type]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "judge"), [(rule, each) for rule, planted in PLANTED.items() for each in planted])
 def test_a_judge_that_breaks_a_rule_is_told_which(monkeypatch: pytest.MonkeyPatch, rule: str, judge: type) -> None:
     monkeypatch.setattr("keval_testing.judge_kit._PATIENCE", 0.5)

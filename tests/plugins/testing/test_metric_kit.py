@@ -264,6 +264,7 @@ PLANTED: Mapping[str, list[tuple[object, Mapping[str, Any]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "metric", "options"),
     [(rule, *planted) for rule, all_planted in PLANTED.items() for planted in all_planted],
@@ -278,6 +279,7 @@ def test_a_metric_that_breaks_a_rule_is_told_which(rule: str, metric: object, op
     assert METRIC_RULES[rule] in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_call_that_goes_on_after_it_was_cancelled_is_left_behind() -> None:
     with pytest.raises(BrokenRulesError) as caught:
         check_metric(Endless)

@@ -213,6 +213,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(child, (*path, step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(n, marks=pytest.mark.slow) for n in range(12, 300))])
 def test_no_damage_is_a_defect_of_keval(client: httpx2.Client, run: Path, seed: int) -> None:
     how = vandalised(random.Random(seed), run)

@@ -107,6 +107,7 @@ def test_without_finished_runs_there_is_nothing_to_show(tmp_path: Path) -> None:
     assert (200, True) == (page.status_code, "No finished runs under" in page.text)
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_text_of_others_is_shown_as_text(copied: Path, visit: Callable[..., Page]) -> None:
     text = (copied / "summary.json").read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ def test_runs_are_listed_with_what_they_are(served: Serving) -> None:
     assert "<img src=x" not in page
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_run_is_opened_by_keyboard_and_is_shown_as_text(served: Serving, visit: Callable[..., Page]) -> None:
     page = visit(served)

@@ -71,10 +71,12 @@ async def _trial(source: Started, sample: Sample, trial: str, **learned: bool) -
         return await _preferences(client)
 
 
+@pytest.mark.slow
 def test_it_keeps_the_rules_of_contexts() -> None:
     check_context("weather")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "tap"),
     [("stdio", True), ("http", False), *(pytest.param(*way, marks=SLOW) for way in [("stdio", False), ("http", True)])],
@@ -128,6 +130,7 @@ def test_a_server_per_trial_and_other_instructions_are_possible() -> None:
     assert asyncio.run(check()) == ({"dislikes_cold": True, "dislikes_rain": True}, "Be brief.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_server_is_given_the_key_and_nothing_else_of_value_and_ends_with_its_context(
     transport: Literal["stdio", "http"], openweather: FakeOpenWeather, monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,7 @@ async def _weather(client: Client) -> None:
     )
 
 
+@pytest.mark.slow
 def test_over_stdio_it_tells_the_weather_and_the_environment_names_the_trial() -> None:
     environment = {"KEVAL_TRIAL": "t", "KEVAL_PREFERENCES": '{"dislikes_wind": true}'}
 
@@ -168,6 +169,7 @@ def test_trials_that_share_a_server_never_see_each_others_state(url: str) -> Non
     asyncio.run(check())
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_quietly() -> None:
     with _started() as process:
         _port(process)

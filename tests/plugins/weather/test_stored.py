@@ -54,6 +54,7 @@ def looked_up(transcript: Any) -> Any:
     return json.loads(call["result"])
 
 
+@pytest.mark.slow
 def test_what_one_run_learned_is_what_the_next_begins_with(project: Project) -> None:
     write(project)
 
@@ -75,6 +76,7 @@ def test_what_one_run_learned_is_what_the_next_begins_with(project: Project) -> 
     ]
 
 
+@pytest.mark.slow
 def test_its_exporter_keeps_the_rules(project: Project) -> None:
     write(project)
     assert 0 == project.keval("run", "eval.yaml").code
@@ -82,6 +84,7 @@ def test_its_exporter_keeps_the_rules(project: Project) -> None:
     check_exporter("weather/preferences", run=open_run(project.run_directory()))
 
 
+@pytest.mark.slow
 def test_each_trial_begins_with_what_its_arm_has_stored_and_the_sample_says(project: Project) -> None:
     stored = {"dislikes_rain": True, "arms": {"two/with_weather": {"dislikes_cold": True, "prefers_sunny": True}}}
     write(project, agents=BOTH, stored=stored)
@@ -101,6 +104,7 @@ def test_each_trial_begins_with_what_its_arm_has_stored_and_the_sample_says(proj
     assert 2 == outcome.data["unlike_facts"]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_or_is_replayed_has_what_it_began_with(project: Project) -> None:
     begun = {"dislikes_cold": True, "insights": ["Pays ${HOME} in $${cash}."]}
     write(project, stored=begun)
@@ -130,6 +134,7 @@ def test_a_run_that_goes_on_or_is_replayed_has_what_it_began_with(project: Proje
     } == kept
 
 
+@pytest.mark.slow
 def test_a_run_that_learned_nothing_has_nothing_to_store(project: Project) -> None:
     write(project)
     project.keval("run", "eval.yaml", "--sample-id", "wear")
@@ -141,6 +146,7 @@ def test_a_run_that_learned_nothing_has_nothing_to_store(project: Project) -> No
     assert not (project.root / "preferences.json").exists()
 
 
+@pytest.mark.slow
 def test_a_trial_that_failed_has_taught_nothing(project: Project) -> None:
     write(project)
     project.keval("run", "eval.yaml", "--sample-id", "cold")

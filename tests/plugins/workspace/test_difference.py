@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from keval_workspace.folder import Folder
@@ -51,6 +52,7 @@ def read(folder: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(before=TREES, after=TREES)
 def test_git_makes_the_end_out_of_the_start_and_the_diff(before: dict[str, Content], after: dict[str, Content]) -> None:

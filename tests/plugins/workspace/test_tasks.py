@@ -81,6 +81,7 @@ def end_of(project: Project, trial: str) -> Any:
     return next(found for found in map(json.loads, lines) if found["id"] == trial)["transcript"]["end_state"]
 
 
+@pytest.mark.slow
 def test_the_section_that_matters_is_found_and_the_placebo_does_nothing(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml", "--ablate", "with_rules", "--record", "--json")
 
@@ -123,6 +124,7 @@ def test_keys_of_a_sample_go_over_those_of_its_condition_and_of_the_evaluation(p
     } == found
 
 
+@pytest.mark.slow
 def test_a_trial_that_fails_keeps_what_it_left_and_is_not_checked(project: Project) -> None:
     project.write(eval_yaml=f"{CONFIG}execution: {{timeout_seconds: 2, retry: {{max_attempts: 1}}}}\n")
     (project.root / "questions.yaml").write_text(

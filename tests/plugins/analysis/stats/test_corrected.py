@@ -101,6 +101,7 @@ def drawn(rng: np.random.Generator, kinder: tuple[float, float], apart: bool) ->
     return Judged(judge[0] - judge[1], np.arange(35), 4.0), sides[0], sides[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("kinder", [(0.0, 0.0), (0.7, 0.7), (-0.43, 0.6)])
 def test_the_interval_holds_the_truth_whatever_the_judge_favours(kinder: tuple[float, float], apart: bool) -> None:
@@ -114,6 +115,7 @@ def test_the_interval_holds_the_truth_whatever_the_judge_favours(kinder: tuple[f
     assert abs(np.mean([each.difference for each in found])) < 0.05
 
 
+@pytest.mark.slow
 def test_the_interval_allows_for_large_errors_that_no_label_shows() -> None:
     """A judge gives one in twenty answers of an arm the best level, whatever they are worth."""
     rng, found = np.random.default_rng(31), []

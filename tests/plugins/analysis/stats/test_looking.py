@@ -51,6 +51,7 @@ def test_no_interval_before_the_first_look() -> None:
     assert 10 == FIRST_LOOK
 
 
+@pytest.mark.slow
 def test_looking_finds_no_more_differences_than_it_may() -> None:
     once, naive, sequence, looks = ways(100, every=3)
     false = {}

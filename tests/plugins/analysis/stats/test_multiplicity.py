@@ -9,6 +9,7 @@ from statsmodels.stats.multitest import multipletests
 from keval_analysis.stats.paired import holm
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_adjusted_values_are_those_of_statsmodels(p: list[float]) -> None:

@@ -44,6 +44,7 @@ def every_kind(rng: np.random.Generator) -> list[Differences]:
     return found
 
 
+@pytest.mark.slow
 def test_interval_and_p_never_contradict_each_other() -> None:
     rng = np.random.default_rng(1)
     rows = [row for _ in range(20) for row in every_kind(rng)]

@@ -23,6 +23,7 @@ def seen(values: FloatArray) -> Differences:
     return Differences(values, np.full(len(values), 1 / len(values)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PILOTS)
 def test_the_promised_questions_show_the_effect_as_often_as_promised(kind: str) -> None:
     """One real effect among eight metrics, the others without any, judged by Holm's method."""
@@ -44,6 +45,7 @@ def test_the_promised_questions_show_the_effect_as_often_as_promised(kind: str) 
     assert pytest.approx(0.8, abs=0.06) == sure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PILOTS)
 def test_what_questions_show_is_what_needs_so_many(kind: str) -> None:
     values, _, span = PILOTS[kind]

@@ -23,6 +23,7 @@ def generate(project: Project, *args: str) -> tuple[int, str, str]:
     return outcome.code, outcome.stdout, outcome.stderr
 
 
+@pytest.mark.slow
 def test_a_question_is_written_with_the_calls_that_prove_its_answer(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_question_is_written_with_the_calls_that_prove_its_answer(
     assert not (project.root / "notes.txt").exists()
 
 
+@pytest.mark.slow
 def test_answers_that_no_result_states_are_dropped_with_the_reason(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -87,6 +89,7 @@ def test_answers_that_no_result_states_are_dropped_with_the_reason(
     assert "1 question of 5" in stdout
 
 
+@pytest.mark.slow
 def test_a_proof_that_varies_is_dropped(library: Callable[..., Project], writer: ScriptedWriter) -> None:
     project = library("draw")
     writer.calls = [[call("draw")], []]
@@ -100,6 +103,7 @@ def test_a_proof_that_varies_is_dropped(library: Callable[..., Project], writer:
     assert "tools that no question uses:\n  called: draw\n" in stdout
 
 
+@pytest.mark.slow
 def test_a_tool_that_writes_is_called_only_if_that_is_allowed_and_proves_nothing_if_its_state_stays(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -123,6 +127,7 @@ def test_a_server_without_tools_is_an_error(library: Callable[..., Project], wri
     assert "server 'library' lists no tools" in stderr
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_ends_its_round_and_in_the_end_the_command(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -143,6 +148,7 @@ def test_a_server_that_dies_ends_its_round_and_in_the_end_the_command(
     assert "tools that no question uses:\n  not called: die\n" in stdout
 
 
+@pytest.mark.slow
 def test_a_picture_proves_nothing_and_a_huge_result_is_cut(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -176,6 +182,7 @@ def test_what_a_result_demands_is_data_behind_a_fence_that_it_cannot_close(
     assert "00000000" != code
 
 
+@pytest.mark.slow
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more_and_then_counted(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -199,6 +206,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_and_then_counted(
     assert 2 == sum("Your last reply could not be used" in message for message in writer.asked)
 
 
+@pytest.mark.slow
 def test_unanswerable_questions_are_a_share_and_none_seeks_what_a_result_has(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -231,6 +239,7 @@ def test_unanswerable_questions_are_a_share_and_none_seeks_what_a_result_has(
     } == dropped(stdout)
 
 
+@pytest.mark.slow
 def test_questions_that_the_dataset_has_are_not_made_again_and_its_lines_stay(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -250,6 +259,7 @@ def test_questions_that_the_dataset_has_are_not_made_again_and_its_lines_stay(
     assert "Who wrote the book The Lamp?" in writer.asked[1]
 
 
+@pytest.mark.slow
 def test_records_have_the_keys_of_the_dataset_and_no_secrets(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -271,6 +281,7 @@ def test_records_have_the_keys_of_the_dataset_and_no_secrets(
     assert record["golden"].startswith("It is 4711, not ")
 
 
+@pytest.mark.slow
 def test_the_budget_of_the_config_ends_it_and_what_was_made_is_kept(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -285,6 +296,7 @@ def test_the_budget_of_the_config_ends_it_and_what_was_made_is_kept(
     assert "stopped: budget used: " in stdout
 
 
+@pytest.mark.slow
 def test_the_summary_for_machines_says_the_same(library: Callable[..., Project], writer: ScriptedWriter) -> None:
     project = library("read", "picture")
     writer.calls = [[call("read", title="The Lamp")], []]

@@ -67,6 +67,7 @@ def scripted(*said: str | Exception) -> Callable[[ChatRequest], ChatReply]:
     return respond
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_asked_again_and_a_reply_costs_what_the_config_says() -> None:
     replies, served = ask(scripted(ModelFault(429, "slow down", 0.01), SAID), prices=PRICES)
 

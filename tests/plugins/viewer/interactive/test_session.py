@@ -27,6 +27,7 @@ conditions:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gadk", "ms"))])
 def test_a_follow_up_keeps_what_was_said_and_what_tools_returned(project: Project, agent: str) -> None:
     project.write(eval_yaml=WEATHER)
@@ -62,6 +63,7 @@ def test_a_session_can_begin_with_a_history_and_another_model(
     assert "I am double/scripted." == asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_an_answer_can_be_followed_as_it_is_written(project: Project) -> None:
     project.write(eval_yaml=WEATHER)
 
@@ -118,6 +120,7 @@ middleware: [{disturb: {faults: [{status: 429, retry_after: 0, share: 50%}], see
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["openai", pytest.param("gadk", marks=pytest.mark.slow)])
 def test_a_streamed_request_that_is_refused_is_repeated_below_the_agent(project: Project, agent: str) -> None:
     # `openai` passes its requests through the middleware itself, and `gadk` by the proxy.
