@@ -33,8 +33,8 @@ metrics: [basic/turns]
 plugins: [double/announcing: {{path: announced.txt}}]
 execution: {{max_concurrent: 2}}
 """
-SAMPLES = 150
-KILLS = 20
+SAMPLES = 60
+KILLS = 8
 
 
 class Model:
@@ -103,7 +103,7 @@ class Work:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_twenty_times_does_nothing_twice(
+def test_a_run_that_is_killed_eight_times_does_nothing_twice(
     project: Project, record_property: Callable[[str, object], None]
 ) -> None:
     samples = "".join(json.dumps({"id": f"{n}", "question": f"{n}"}) + "\n" for n in range(SAMPLES))

@@ -203,3 +203,16 @@ def test_a_target_that_ends_the_program_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(PreflightError, match=r"the target mine\.py cannot be imported; .*: SystemExit: no key"):
         load_target(tmp_path / "mine.py:answer")
+
+
+def test_loopback_needs_no_proxy_whatever_client_a_function_uses(
+    run: Callable[..., Outcome], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, {"HTTP_PROXY": "http://127.0.0.1:9"}.get(name, ""))
+    told = "import os\n\n\ndef answer(question):\n    return os.environ['NO_PROXY']\n"
+
+    outcome = run("told.py:answer", told_py=told)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "127.0.0.1,localhost,::1") == (outcome.code, trial["output"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+import attrs
 import pytest
 
 from keval import ToolCall, Transcript
-from keval.execute.trial.reconciliation import check
+from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Context, McpServer, TrialError
 from keval.records.servers import CallLog
 
@@ -26,3 +27,14 @@ def test_a_call_that_ended_after_the_answer_is_no_disagreement_where_the_tap_tel
         failure = error.kind
 
     assert failure == (None if told_by == "tap" else "calls_disagree")
+
+
+def test_calls_made_at_once_have_each_the_run_that_ended_as_they_did() -> None:
+    """They are alike but for how they ended, and a server may run the second one first."""
+    told = [ToolCall("look", error="it is dark", server="notes"), ToolCall("look", result="north", server="notes")]
+    runs = [attrs.evolve(call, duration=seconds) for call, seconds in zip(reversed(told), (1.0, 2.0), strict=True)]
+    context = Context(servers=(McpServer("notes", "http", tools=("look",), log=CallLog(runs)),))
+
+    merged = merge(Transcript(tool_calls=tuple(told)), context)
+
+    assert [("it is dark", 2.0), (None, 1.0)] == [(call.error, call.duration) for call in merged.tool_calls]

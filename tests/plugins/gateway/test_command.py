@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -46,6 +47,20 @@ def test_it_says_what_answers_and_where_until_it_is_interrupted(options: list[st
     assert [True] * len(told) == [each in shown for each in told]
     for variable in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
         assert f"{variable}=http://127.0.0.1:" in shown
+
+
+@pytest.mark.usefixtures("doubles_installed")
+def test_one_that_keval_started_ends_when_keval_does() -> None:
+    """On Linux a supervisor ends it, too; elsewhere only that its standard input closes tells it."""
+    command = [sys.executable, "-m", "keval_gateway", "--responder", "scripted", "--port", "0", "--child"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        port = json.loads(process.stdout.readline())["port"]
+        process.stdin.close()
+        code = process.wait(timeout=20)
+
+    assert (0, True) == (code, port > 0)
 
 
 TOKENS = {

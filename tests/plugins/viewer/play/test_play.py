@@ -41,6 +41,20 @@ def played(config: str, work: Callable[[Play], Awaitable[T]], **options: object)
     return asyncio.run(play())
 
 
+def test_loopback_needs_no_proxy_whatever_client_a_function_uses(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, {"HTTP_PROXY": "http://127.0.0.1:9"}.get(name, ""))
+    project.write(told_py="import os\n\n\ndef answer(question):\n    return os.environ['NO_PROXY']\n")
+
+    async def ask(play: Play) -> list[str | None]:
+        asked = await play.ask("Which hosts need no proxy?")
+        return [answer.record.output for answer in asked.answers if answer.record is not None]
+
+    assert ["127.0.0.1,localhost,::1"] == played("agents: {mine: {type: python, target: told.py:answer}}", ask)
+
+
 def states(question: Question) -> dict[str, str]:
     return {answer.trial: answer.state for answer in question.answers}
 
