@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import BrokenResourceError, ClosedResourceError
+from httpx2 import ConnectError
 
 from keval import Sample
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 from keval.records.servers import CallLog
 from keval_gateway import ChatCall, ChatReply, ChatRequest
+from keval_ms.tools import HttpTool, Session
 
 
 def then_answer(*calls: ChatCall) -> Any:
@@ -223,3 +226,14 @@ def test_tools_that_vanish_from_the_request_fail_the_trial(play: Any, toolbox: A
     assert isinstance(outcome.error, ToolsMissingError)
     assert ": without echo;" in str(outcome.error)
     assert (outcome.requests, "echo" in outcome.transcript.tools) == ([], False)
+
+
+@pytest.mark.parametrize("error", [BrokenResourceError(), ClosedResourceError(), ConnectError("refused")])
+def test_a_transport_that_breaks_below_the_sdk_is_a_lost_server(error: Exception) -> None:
+    """The SDK of today turns most of these into errors of its own."""
+    server = McpServer("toolbox", "http", url="http://127.0.0.1:9/mcp")
+
+    async def lost() -> ServerLostError | None:
+        return Session(server, HttpTool(server, lambda result: "", None)).loss(error)
+
+    assert "was lost during a call" in str(asyncio.run(lost()))
