@@ -205,7 +205,6 @@ def told() -> Told:
     return asyncio.run(asyncio.wait_for(play("keval_openai", "OpenAI", {}), 60))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("adapter", [*ADAPTERS])
 def test_a_model_is_shown_what_the_table_says(adapter: str) -> None:
     if adapter == "`claude-code`":

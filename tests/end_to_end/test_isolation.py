@@ -114,7 +114,6 @@ def test_trials_share_a_server_that_is_said_to_be_harmless(
     assert f"  server     server: {told}" in project.keval("show", str(project.run_directory())).stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tap", "told"),
     [

@@ -85,7 +85,6 @@ def _asked(
     return hit, other, outcome.code
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "fault", "tap"), [_case(*row) for row in TABLE])
 def test_a_fault_costs_the_trial_it_affects_an_attempt_and_no_other_one(
     weather: Callable[..., Project], agent: str, fault: tuple[str, str], tap: bool

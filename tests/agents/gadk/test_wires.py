@@ -27,7 +27,6 @@ def test_cached_and_reasoning_tokens_are_part_of_input_and_output(driver: Driver
     assert transcript.usage == Usage(20, 9, 5, told)
 
 
-@pytest.mark.slow
 @each_api
 def test_calls_made_together_keep_their_own_results_and_durations(
     driver: Driver, api: Api, http_server: McpServer

@@ -50,7 +50,6 @@ def test_a_server_that_dies_during_a_call_fails_the_trial(play: Any, server: Mcp
     assert outcome.transcript.output == ""
 
 
-@pytest.mark.slow
 def test_a_server_that_stops_answering_fails_the_trial(play: Any, stdio: Any, journal: Path) -> None:
     outcome = play(then_answer(ChatCall("hang", {})), stdio(timeout=1.0))
 

@@ -71,7 +71,6 @@ def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -
     assert "It is assumed here, not measured" in shown
 
 
-@pytest.mark.slow
 def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     pilot = notes.keval("run", "eval.yaml", "--json").data
 

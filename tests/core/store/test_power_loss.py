@@ -187,7 +187,6 @@ def resumed_run(project: Project) -> None:
     assert 0 == project.keval("score", "latest").code
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("use", [first_run, pytest.param(resumed_run, marks=pytest.mark.slow)])
 def test_what_was_announced_is_there_wherever_the_power_goes(
     project: Project,

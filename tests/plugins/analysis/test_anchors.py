@@ -78,7 +78,6 @@ def test_each_run_has_its_judges_grade_the_anchors_after_its_trials_and_nothing_
     assert "no earlier run of the evaluation had this judge" in found["drift"]["reason"]
 
 
-@pytest.mark.slow
 def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(project: Project) -> None:
     gated = f"{CONFIG}gates: ['judge_drift <= 0.1', 'low(judge_drift) <= 0.1']\n"
     written(project, gated)

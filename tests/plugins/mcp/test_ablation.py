@@ -44,7 +44,6 @@ def pages(project: Project) -> Project:
     return project
 
 
-@pytest.mark.slow
 def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Project) -> None:
     pages.write(eval_yaml=f"ablate: [with_pages]\n{CONFIG}")
     outcome = pages.keval(*PAGES, env={"COLUMNS": "120"})

@@ -115,7 +115,6 @@ def _calls(provider: Stdio, sample: Sample, *tools: str, **options: Any) -> list
     return asyncio.run(run())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", "module", "folder", "code", "script", "sh"])
 def test_forked_process_is_as_one_that_is_started(
     installed: Installed, sample: Sample, tmp_path: Path, way: str

@@ -134,7 +134,6 @@ def test_http_error_in_place_of_an_answer_is_no_tool_error(
     assert "fine" == after
 
 
-@pytest.mark.slow
 def test_server_that_answers_nothing_any_more_is_replaced(
     bare: Callable[..., Stdio], outcomes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,6 @@ def conforming() -> Iterator[Listening]:
     one.stop()
 
 
-@pytest.mark.slow
 def test_everything_that_a_server_says_is_played_without_it(conforming: Listening, tmp_path: Path) -> None:
     heard: list[Any] = []
 

@@ -55,7 +55,6 @@ def test_call_over_its_time_is_an_error_over_http(listening: Callable[..., Any],
     assert ["tool_timeout", None] == [call.error_kind for call in log.calls]
 
 
-@pytest.mark.slow
 def test_progress_gives_a_call_more_time(bare: Callable[..., Stdio], outcomes: Callable[..., Any]) -> None:
     (((said,), log),) = outcomes(bare(timeout=1.0), [("work", {"seconds": 1.5})])
 
@@ -63,7 +62,6 @@ def test_progress_gives_a_call_more_time(bare: Callable[..., Stdio], outcomes: C
     assert (log.calls[0].duration or 0) >= 1.5
 
 
-@pytest.mark.slow
 def test_progress_gives_no_more_time_than_the_most(bare: Callable[..., Stdio], outcomes: Callable[..., Any]) -> None:
     (((problem, after), log),) = outcomes(
         bare(timeout=0.6, max_timeout=0.8), [("work", {"seconds": 1.2}), ("echo", {"text": "fine"})]

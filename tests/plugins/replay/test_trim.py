@@ -160,7 +160,6 @@ def test_it_names_no_folder_of_the_machine(project: Project, recorded: Run) -> N
     assert 0 == project.keval("report", "small").code
 
 
-@pytest.mark.slow
 def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Project, recorded: Run) -> None:
     wanted = ["--samples", "a,c", "--agent", "one"]
     project.keval("record", "trim", recorded.id, *wanted, "-o", "small")

@@ -51,7 +51,6 @@ def sent(response: httpx2.Response) -> Iterator[tuple[str, Any, str]]:
             fields = {}
 
 
-@pytest.mark.slow
 def test_a_page_is_sent_what_changed_since_its_last_event_and_when_the_run_has_ended(copied: Path) -> None:
     path = f"/runs/hostile/{copied.name}/events"
     lines = (copied / "trials.jsonl").read_bytes().splitlines(keepends=True)

@@ -23,7 +23,6 @@ def generate(project: Project, *args: str) -> tuple[int, str, str]:
     return outcome.code, outcome.stdout, outcome.stderr
 
 
-@pytest.mark.slow
 def test_a_question_is_written_with_the_calls_that_prove_its_answer(
     library: Callable[..., Project], writer: ScriptedWriter
 ) -> None:
@@ -89,7 +88,6 @@ def test_answers_that_no_result_states_are_dropped_with_the_reason(
     assert "1 question of 5" in stdout
 
 
-@pytest.mark.slow
 def test_a_proof_that_varies_is_dropped(library: Callable[..., Project], writer: ScriptedWriter) -> None:
     project = library("draw")
     writer.calls = [[call("draw")], []]

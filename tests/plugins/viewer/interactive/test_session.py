@@ -63,7 +63,6 @@ def test_a_session_can_begin_with_a_history_and_another_model(
     assert "I am double/scripted." == asyncio.run(talk())
 
 
-@pytest.mark.slow
 def test_an_answer_can_be_followed_as_it_is_written(project: Project) -> None:
     project.write(eval_yaml=WEATHER)
 
