@@ -48,6 +48,8 @@ def folder(tmp_path: Path) -> Path:
     (work / "inside").symlink_to("out/report.md")
     (work / "outside").symlink_to("../secret.txt")
     (work / "parent").symlink_to("..")
+    (work / "absolute").symlink_to(tmp_path / "secret.txt")
+    (work / "own").symlink_to(work / "out" / "report.md")
     (work / "circle").symlink_to("circle")
     os.mkfifo(work / "pipe")
     with closing(sqlite3.connect(work / "shop.db")) as database:
@@ -77,6 +79,7 @@ PASSING: Mapping[str, tuple[Callable[[], Check], str]] = {
     "there": (file(), "out/report.md is there"),
     "folder": (file("out"), "out is there"),
     "link within": (file("inside", contains="Total: 12"), "inside is as expected"),
+    "absolute link within": (file("own", contains="Total: 12"), "own is as expected"),
     "absent": (file("out/none.md", exists=False), "out/none.md is not there"),
     "all": (
         file(
@@ -102,6 +105,7 @@ FAILING: Mapping[str, tuple[Callable[[], Check], str]] = {
     "there after all": (file(exists=False), "out/report.md is there"),
     "a link for a file": (file("outside", exists=False), "outside is a link that leads out of the workspace"),
     "link out": (file("outside", contains="Total"), "outside is a link that leads out of the workspace"),
+    "absolute link out": (file("absolute", contains="Total"), "absolute is a link that leads out of the workspace"),
     "folder out": (file("parent/secret.txt"), "parent/secret.txt is a link that leads out of the workspace"),
     "circle": (file("circle", contains="x"), "circle cannot be followed"),
     "pipe": (file("pipe", contains="x"), "pipe is a special file"),
