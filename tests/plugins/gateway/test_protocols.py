@@ -459,7 +459,9 @@ def test_malformed_requests_are_refused_with_400() -> None:
     responses = run(Script(ChatReply("no")), each)
 
     assert [response.status_code for response in responses] == [400] * len(MALFORMED)
-    assert all(response.json()["error"]["message"] for response in responses)
+    told = [response.json()["error"]["message"] for response in responses]
+    assert all(told)
+    assert "input: no tool call found for function call output with call_id c" in told
 
 
 @pytest.mark.parametrize(
