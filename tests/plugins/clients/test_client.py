@@ -129,7 +129,6 @@ def test_a_proxy_that_cannot_be_used_is_told_before_anything_is_sent(
     assert str(caught.value) == told
 
 
-@pytest.mark.slow
 def test_150_requests_wait_for_no_connection(vendor: Vendor) -> None:
     at_once = 150
 

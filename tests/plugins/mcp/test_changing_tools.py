@@ -25,7 +25,7 @@ CHANGED = "server 'every' has other tools than before the first trial: with ente
 @pytest.fixture
 def changing(server: Callable[..., Stdio]) -> Callable[..., Stdio]:
     """Describe the server whose tools change."""
-    return lambda **options: server("changing", **options)
+    return lambda *args, **options: server("changing", *args, **options)
 
 
 @pytest.mark.parametrize("how", ["unlock", "unlock_silently"])
@@ -64,6 +64,23 @@ def test_list_that_is_frozen_stays(changing: Callable[..., Stdio], sample: Sampl
     assert ["unlock", "unlock_silently"] == offered
     assert "inside" == entered["content"][0]["text"]
     assert (None, [None, None]) == (log.contaminated, [call.listing for call in log.calls])
+
+
+def test_call_that_changes_the_tools_ends_when_they_have_been_read(
+    changing: Callable[..., Stdio], sample: Sample
+) -> None:
+    async def run() -> list[tuple[str, ...]]:
+        async with (
+            started(changing("0.2", dynamic_tools="follow"), "every") as source,
+            source.open(sample, "t") as context,
+        ):
+            (server,) = context.servers
+            assert server.channel is not None
+            assert server.log is not None
+            await server.channel.call_tool("unlock", {})
+            return [*server.log.followed]
+
+    assert [("unlock", "unlock_silently", "enter")] == asyncio.run(run())
 
 
 def test_client_that_listens_follows_the_tools(

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from keval_mcp import Http, Stdio
 from tests.contexts import started
 

@@ -119,7 +119,6 @@ def test_trials_at_once_behind_the_tap_keep_apart() -> None:
     ]
 
 
-@pytest.mark.slow
 def test_a_server_per_trial_and_other_instructions_are_possible() -> None:
     async def check() -> tuple[Any, str]:
         async with started(Weather(isolation="trial", instructions="Be brief."), "weather") as source:
@@ -130,7 +129,6 @@ def test_a_server_per_trial_and_other_instructions_are_possible() -> None:
     assert asyncio.run(check()) == ({"dislikes_cold": True, "dislikes_rain": True}, "Be brief.")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_server_is_given_the_key_and_nothing_else_of_value_and_ends_with_its_context(
     transport: Literal["stdio", "http"], openweather: FakeOpenWeather, monkeypatch: pytest.MonkeyPatch

@@ -80,9 +80,9 @@ class Tokens:
         usage = trial.transcript.usage if trial.transcript else Usage()
         parts = {"input": usage.input_tokens, "output": usage.output_tokens}
         counted = parts if self.count == "total" else {self.count: parts[self.count]}
-        known = [tokens for tokens in counted.values() if tokens is not None and tokens >= 0]
+        known = [tokens for tokens in counted.values() if tokens is not None]
         if len(known) < len(counted):
-            unknown = " and ".join(name for name, tokens in counted.items() if tokens is None or tokens < 0)
+            unknown = " and ".join(name for name, tokens in counted.items() if tokens is None)
             return Score(None, f"the agent did not report its {unknown} tokens", details=parts)
         return measured(sum(known), "tokens", self.limit, **parts, counted=self.count)
 
