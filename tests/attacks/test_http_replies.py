@@ -52,6 +52,7 @@ def failure(project: Project) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["http", "a2a", "openai", "anthropic"])
 @pytest.mark.parametrize(
     ("way", "kinds"),

@@ -74,6 +74,7 @@ def agent(reply: str, *, streams: bool) -> Iterator[str]:
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("reply", REPLIES)
 def test_what_is_no_reply_of_an_agent_is_an_explained_failure(project: Project, reply: str, *, streams: bool) -> None:

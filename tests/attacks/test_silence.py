@@ -124,6 +124,7 @@ def reply(text: str = "Paris.") -> Answer:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "status", "body", "said", "remedy"),
     [

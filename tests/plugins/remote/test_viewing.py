@@ -39,6 +39,7 @@ def test_the_viewer_brings_what_it_shows(reader: Machine, bucket: Path) -> None:
     assert {"trials.jsonl", "scores.jsonl", "samples.jsonl"} <= reader.files()
 
 
+@pytest.mark.slow
 def test_the_viewer_follows_a_run_of_another_machine(
     machine: Callable[[str], Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ class Tally:
         return Exported((path,), ("tool calls are left out",))
 
 
+@pytest.mark.slow
 def test_an_exporter_that_keeps_the_rules_passes() -> None:
     check_exporter(Tally, options={"prefix": "*"})
 
@@ -150,6 +151,7 @@ def test_every_rule_is_planted_once() -> None:
     assert set(EXPORTER_RULES) == set(PLANTED)
 
 
+@pytest.mark.slow
 def test_the_odd_run_has_scores_and_trials_of_every_kind() -> None:
     class Looking(Tally):
         def text(self, run: Run) -> str:

@@ -64,6 +64,7 @@ class Counting:
         return Score(3.0 if len(trial.output) > 9 else 1.0, f"{len(trial.output)} characters")
 
 
+@pytest.mark.slow
 def test_judges_that_keep_the_rules_pass() -> None:
     check_judge(Plain, judgement=JUDGEMENT, options={"hint": "Be strict."})
     check_judge(Counting)

@@ -48,6 +48,7 @@ class Brief:
         return len(trial.output.split()) < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [Brevity, Waiting, Blocking, Brevity(3), Brief], ids=repr)
 def test_metrics_that_keep_the_rules_pass(metric: object) -> None:
     check_metric(metric)
