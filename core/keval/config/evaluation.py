@@ -24,6 +24,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
+# Each trial asks for the same few sizes.
 @cache
 def size(written: int | str) -> int:
     """Return a size in bytes. Raises ValueError when it is none."""
@@ -314,6 +315,7 @@ class Evaluation:
         written = name.encode("utf-8", "replace")
         if len(written) <= _LONGEST_FOLDER:
             return name
+        # The digest keeps two long names apart that begin alike.
         return f"{written[: _LONGEST_FOLDER - 9].decode('utf-8', 'ignore')}-{hashlib.sha256(written).hexdigest()[:8]}"
 
     @property
@@ -323,6 +325,7 @@ class Evaluation:
 
     def with_bases(self, labels: Collection[str]) -> set[str]:
         """Return these labels of contexts, and those of all contexts that these derive from."""
+        # Labels may lead in a circle here: that is reported where interventions are read, which does not stop the rest.
         bases = {spec.label: spec.base for spec in self.contexts}
         wanted: set[str] = set()
         for label in labels:

@@ -81,6 +81,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     own = {name for section in evaluation.sections for name in attrs.fields_dict(type(section))}
     kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset", "prices", *sorted(own)) if key in data}
     execution = data.get("execution") or {}
+    # A flag that leaves the baseline out clears it in the header, while the data still name it.
     if evaluation.header.baseline is None:
         kept.pop("baseline", None)
     named = {
@@ -110,6 +111,7 @@ def _changed(section: Any) -> Mapping[str, Any]:
 
 
 def _written(spec: PluginSpec) -> dict[str, Any]:
+    # Type and options of a derived context are its origin's, which stands in the data as well.
     if spec.base is not None:
         return dict(spec.changes)
     about = {} if spec.characteristics is None else {"characteristics": spec.characteristics}

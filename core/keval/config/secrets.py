@@ -17,6 +17,7 @@ from keval.errors import Problem, suggestion
 from keval.records.models import Endpoint
 from keval.redaction import SHORTEST, Redactor
 
+# `max_tokens` counts and `author` names a person, so neither is a secret.
 _SECRET_OPTION = re.compile(
     r"env(?:ironment)?|headers?|args?|arguments|(?:.*_)?(?:url|uri|dsn|proxy|webhook|connection_?string)s?"
     r"|(?:.*[_-])?keys?(?:[_-].*)?|.*(?:api_?key|token(?!s)|secret|passw|passphrase|credential|auth(?!ors?$)|cookie).*",
@@ -82,6 +83,7 @@ def _variables(data: Any) -> Iterator[tuple[KeyPath, str, bool]]:
                 value = variable(name) or ""
                 number = bool(_NUMBER.fullmatch(value))
                 named = bool(_SECRET_NAME.search(name)) and not _PLAIN_NAME.fullmatch(name) and not number
+                # A short number within a text is a port or a count, as in `http://localhost:${PORT}`.
                 part = match[0] != text and not _plain(last) and not (number and len(value) < SHORTEST)
                 yield path, name, named or part or _below_secret(path)
 

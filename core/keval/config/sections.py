@@ -65,6 +65,7 @@ class SectionReader:
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
         prices = self._prices(data.get("prices"))
+        # A misspelled key is reported as unknown already; that `agents` is missing would be the same mistake again.
         spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
         contexts = self._contexts()
@@ -116,6 +117,7 @@ class SectionReader:
             self._problem(path, "add `type:` with the name of an executor")
             return execution
         self._check_secrets(chosen, path)
+        # The name has to be known to find the plugin, long before its options are filled in.
         filled = {**chosen, "type": self._filled(chosen["type"], (*path, "type"))}
         return attrs.evolve(execution, executor=filled) if execution else None
 
@@ -183,6 +185,7 @@ class SectionReader:
             if options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
             elif section == "contexts" and "from" in (options or {}):
+                # Its type and options are known once `keval.interventions` has followed `from`.
                 self._check_secrets(options or {}, path)
                 specs.append(PluginSpec(label, "", path=path, changes=options or {}))
             elif not isinstance(name := (options or {}).get("type", label), str):
@@ -337,9 +340,11 @@ def implied_judge(options: Mapping[str, Any]) -> str:
 
     If no judge lists the model's provider, return the provider's name, so that the error can say what to install.
     """
+    # A variable that is not set is reported when the judge itself is constructed.
     filled, _ = interpolate(options.get("model"), ())
     name, slash, _ = str(filled).partition("/")
     provider = name if slash else provider_of(name)
+    # A judge for this provider goes before one for all providers.
     for wanted in (provider, "*"):
         for component in registry.components("keval.judges"):
             try:

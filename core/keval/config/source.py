@@ -19,8 +19,10 @@ _DEEPEST = 200
 """Levels of lists and mappings. The C loader calls itself for each, and some thousands end the process."""
 _INDENT = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _MERGE = "tag:yaml.org,2002:merge"
+# Counted with aliases expanded: ten lines of aliases of aliases can stand for billions of nodes.
 _NODE_LIMIT = 200_000
 _MOST_BYTES = 10_000_000
+# PyYAML has the fast loader only where it was built with libyaml.
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -150,6 +152,7 @@ class _Reader:
 
     def convert(self, node: yaml.Node, path: KeyPath, key: yaml.Node | None = None) -> Any:
         self._count += 1
+        # A node that is still open contains itself by an alias.
         if self._count > _NODE_LIMIT or id(node) in self._open:
             self._refuse(node)
         value = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
@@ -169,6 +172,7 @@ class _Reader:
         try:
             value = self.loader.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
+            # ValueError is for what only looks like a date or a number, such as 2024-02-30.
             self._problem(node, f"cannot be read: {error}")
             return None
         # A date is meant as a text; YAML 1.1 would make a date object of it.
@@ -179,6 +183,7 @@ class _Reader:
             # Merging `<<` changes the node, so an alias must not be merged again.
             self._flattened.add(id(node))
             self._check_duplicates(node)
+            # Merging copies all pairs at once, before `convert` counts any of them.
             if self._merged(node, {}) > _NODE_LIMIT:
                 self._refuse(node)
             self.loader.flatten_mapping(node)

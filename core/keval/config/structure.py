@@ -56,6 +56,7 @@ def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldErr
         noted, others = error.group_exceptions()
         for inner, note in noted:
             step = note.name if isinstance(note, AttributeValidationNote) else note.index
+            # cattrs has no error of its own for a required key that is missing.
             if isinstance(inner, KeyError) and isinstance(note, AttributeValidationNote):
                 yield FieldError(path, f"the key {step!r} is missing; add `{step}:` with {type_name(note.type)}")
             else:
@@ -116,6 +117,7 @@ class _Reading:
     strict: bool
 
 
+# cattrs calls a hook with a value and a type only, so this reaches `Path` and the records another way.
 _reading: ContextVar[_Reading] = ContextVar("reading")
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -143,6 +145,7 @@ def structure(
         record = _converter().structure(_over_defaults(cls, filled), cls)
         return None if unset else record, unset
     except ClassValidationError as error:
+        # An unset variable has become an empty text, which would be reported a second time as a wrong value.
         known = {each.path for each in unset}
         errors = [each for each in field_errors(error, path, cls) if each.path not in known]
         if variables:
@@ -156,6 +159,7 @@ def resolve_fields(cls: type) -> None:
     """Resolve annotations that are texts. Those of private fields may stay unresolved. Raises PluginError."""
     unknown: dict[str, Any] = {}
     options = [str(field.type) for field in attrs.fields(cls) if field.init]
+    # attrs resolves all annotations of a class or none: each round stands in for one more name that is unknown.
     while True:
         try:
             attrs.resolve_types(cls, localns=unknown)
@@ -234,6 +238,7 @@ def _record(wanted: Any, converter: cattrs.Converter) -> Hook:
     rest = next((field.name for field in attrs.fields(wanted) if field.metadata.get("unknown_keys")), None)
 
     def hook(value: Any, _: Any) -> Any:
+        # YAML reads a key with nothing below it as None, which is meant as an empty mapping.
         if not isinstance(value, dict | None):
             raise TypeError(f"expected a mapping, got {shown(value)}")
         given = value or {}
@@ -259,6 +264,7 @@ def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:
                 return read(value)
             except (KeyError, ValueError):
                 raise TypeError(f"expected {type_name(kind)}, got {shown(value)}") from None
+        # bool is a subclass of int, and `yes` must not be read as 1.
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -293,6 +299,7 @@ def _union(wanted: Any, converter: cattrs.Converter) -> Hook:
         if len(hooks) == 1:
             return hooks[0][1](value, hooks[0][0])
         if isinstance(value, dict) and nested:
+            # The record with most of the keys is the one that is meant, so the errors are those of that record.
             chosen = max(nested, key=lambda part: len({field.name for field in attrs.fields(part)} & {*value}))
             return converter.get_structure_hook(chosen)(value, chosen)
         for part, structure_part in hooks:
@@ -322,6 +329,7 @@ def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
 
 
 def _mapping(wanted: Any, converter: cattrs.Converter) -> Hook:
+    # Keys come as texts: `Source` keeps them as they are written, and JSON has no others.
     has_whole_keys = int in get_args(wanted)[:1]
     fill = mapping_structure_factory(wanted, converter, key_type=Any)
 

@@ -94,6 +94,7 @@ def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[FieldError]]:
             elif default is not None and "${" in default:
                 problem = f"a default is plain text; ${{{name}:-...}} holds another variable"
             elif known is not None and (known or default is None):
+                # As `:-` in a shell, a default also takes the place of an empty variable.
                 return known
             elif default is not None:
                 return str(default)
@@ -121,9 +122,11 @@ def hide_values(message: str, data: Any) -> str:
 
     What raises an error about a value, such as the validator of a plugin's option, does not know where it came from.
     """
+    # Longest first, as one value may be a part of another.
     for name in sorted({*variables_in(data)}, key=lambda name: -len(os.environ.get(name, ""))):
         value = os.environ.get(name, "")
         if len(value) >= _TELLING:
+            # Messages with `!r` have the value with its escapes.
             for form in (value, repr(value)[1:-1]):
                 message = message.replace(form, f"${{{name}}}")
     return message
@@ -137,5 +140,6 @@ def written_secrets(options: Mapping[Any, Any], path: KeyPath) -> Iterator[tuple
             if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
                 yield (*at, key), f"write {key}: ${{{key.upper()}}} and export that"
     for at, text in texts(options, path):
+        # NUL stands for each variable, so that only a password that is written out counts.
         if any(password.strip("\0") for password in _PASSWORD.findall(VARIABLE.sub("\0", text))):
             yield at, "use a variable such as ${PASSWORD} for the password in the address, and export it"

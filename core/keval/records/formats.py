@@ -52,6 +52,7 @@ def interval(low: float | None, high: float | None, places: int = 2, *, signs: b
 
 def time_span(seconds: float) -> str:
     """Return a span of time with as much detail as one remembers: `340 µs`, `34 ms`, `3.4 s`, `3 min 20 s`, `2 h`."""
+    # Each bound is where rounding would give 1000 of the smaller unit, or a digit more than its neighbours have.
     if seconds < 0.000_5:
         return f"{seconds * 1e6:.0f} µs" if seconds else "0 s"
     if seconds < 0.999_5:

@@ -436,6 +436,7 @@ class Rates:
 
 
 def _cost(price: Price | None, asked: Transcript | Judgement) -> float | None:
+    # Who asked no model costs nothing, even if nobody knows the price.
     if asked.model_calls == 0:
         return 0.0
     return None if price is None else price.of(asked.usage)

@@ -41,10 +41,12 @@ _HOP_BY_HOP = {
     *("transfer-encoding", "upgrade"),
 }
 """Headers that concern one connection (RFC 9110, section 7.6.1)."""
+# Keys, and what the client that sends the request on has to write itself.
 _NOT_IN_REQUESTS = {
     *_HOP_BY_HOP,
     *("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "host", "content-length", "accept-encoding"),
 }
+# `location` and `alt-svc` would lead a client past the middleware.
 _NOT_IN_RESPONSES = {
     *_HOP_BY_HOP,
     *("content-length", "content-encoding", "set-cookie", "location", "date", "server", "alt-svc"),
@@ -277,6 +279,7 @@ def retry_after_seconds(header: str | None) -> float | None:
     if not text:
         return None
     try:
+        # float() alone also reads `nan`, `inf` and numbers below 0.
         return float(text) if text[0].isdecimal() else _until(text)
     except (ValueError, OverflowError):
         return None

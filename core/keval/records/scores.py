@@ -18,6 +18,7 @@ Scorer: TypeAlias = tuple[str, str | None]
 class Scored:
     """A record about one scorer."""
 
+    # Without this, every record that inherits from it would have a `__dict__`.
     __slots__ = ()
     metric: str
     judge: str | None

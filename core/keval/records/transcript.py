@@ -205,6 +205,7 @@ class Transcript:
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
     truncated: bool = False
+    # `sparse` fields are left out of a line while they have their default: most trials have none of them.
     texts: tuple[GivenText, ...] = attrs.field(default=(), metadata={"sparse": True})
     end_state: EndState | None = attrs.field(default=None, metadata={"sparse": True})
     usage_by_model: tuple[ModelUsage, ...] = attrs.field(default=(), metadata={"sparse": True})

@@ -62,6 +62,7 @@ class Usage:
             count: object = getattr(self, name)
             most = getattr(self, whole) if whole else None
             if count is not None and known_count(count, _MOST if most is None else most) is None:
+                # The record is frozen, also for its own `__attrs_post_init__`.
                 object.__setattr__(self, name, None)
                 if self.impossible is None:
                     object.__setattr__(self, "impossible", f"{name}: {_shown(count)}")

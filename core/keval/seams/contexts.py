@@ -66,6 +66,7 @@ WORKSPACE = "{workspace}"
 
 def works_in_workspace(context: object) -> bool:
     """Return whether the options of a context say that its server works in the workspace of each trial."""
+    # Options are texts, lists or mappings, all of which are searched at once as one text.
     return WORKSPACE in str([getattr(context, name, None) for name in ("args", "env", "cwd")])
 
 

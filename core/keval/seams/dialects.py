@@ -61,6 +61,7 @@ def dialect_of(words: Iterable[str]) -> Dialect | None:
 
 def dialects() -> Sequence[Dialect]:
     """Return every dialect that is installed."""
+    # A dialect has an entry point for each of its words.
     return [registry.load(each) for each in {each.target: each for each in registry.components(_GROUP)}.values()]
 
 

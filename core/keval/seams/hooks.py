@@ -195,6 +195,7 @@ class Hooks:
         }
         for name, implementations in calls.items():
             for call in implementations:
+                # keval calls implementations itself, one by one, and only pluggy knows how to call a wrapper.
                 if call.hookwrapper or call.wrapper:
                     raise PluginError(f"{call.plugin_name}: {name} is a wrapper; write it as a plain function")
                 if name not in _AWAITED and inspect.iscoroutinefunction(call.function):
@@ -289,6 +290,7 @@ class Hooks:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(prepared(sample)) for sample in samples[start : start + _BATCH]]
             except ExceptionGroup as error:
+                # A task group wraps what is raised, and callers expect PreflightError itself.
                 raise error.exceptions[0] from None
             for task in tasks:
                 yield task.result()

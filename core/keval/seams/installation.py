@@ -162,6 +162,7 @@ class Installation:
         project = () if editable is None else ("--editable", editable)
         match self.manager:
             case "uv tool":
+                # `uv tool install` replaces what the tool has: the line names again all that was installed with it.
                 main, others = self._receipt()
                 command = (*self.origin.tool(main), *others, *_with(wanted), *_with(project[1:], "--with-editable"))
             case "uvx":
@@ -177,6 +178,7 @@ class Installation:
                 if wanted and project:  # the option is for all that one command adds
                     return f"{shlex.join(command)} && {shlex.join(['uv', 'add', *self.origin.options, *project])}"
             case _:
+                # A `pip` on PATH may be that of another environment.
                 beside = shutil.which("pip", path=self.environ.get("PATH"))
                 here = beside is not None and Path(beside).parent == Path(self.python).parent
                 pip = ("pip",) if here else (self.python, "-m", "pip")
@@ -187,6 +189,7 @@ class Installation:
         """Return how the user calls keval in a folder, or another program that is installed beside it."""
         if self.manager == "uvx":
             return shlex.join([*self._uvx(), program])
+        # `uv run` sets this for what it starts.
         if not self.environ.get("UV_RUN_RECURSION_DEPTH") or self.environ.get("VIRTUAL_ENV") != str(self.prefix):
             return program
         project = self.prefix.parent

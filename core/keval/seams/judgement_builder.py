@@ -49,6 +49,7 @@ class JudgementBuilder:
         Report an empty list where there is no such claim, and nothing where the judge did not say. The first 100 claims
         are kept.
         """
+        # A text is an iterable of texts, too: its characters.
         if isinstance(claims, str):
             raise TypeError("unverified claims are a list of texts, not one text")
         self._claims = tuple(claim[:_LONGEST] for claim in islice(claims, _MOST_CLAIMS))

@@ -27,6 +27,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
     Reasoning stands between tags such as `<think>` and `</think>`. What comes before a lone closing tag is reasoning,
     too, as the opening tag may have been in the prompt; one that is never closed leaves no answer.
     """
+    # Most replies have no tag, and are to cost no search by patterns.
     if "</" not in text and not text.lstrip().startswith("<"):
         return "", text
     parts: list[str] = []
@@ -51,6 +52,7 @@ def without_reasoning(transcript: Transcript) -> Transcript:
 
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*)\n[ \t]*```|`([^`]*)`", re.DOTALL)
+# How Hermes and Qwen, Llama, Mistral, Granite and DeepSeek mark calls.
 _MARKED = re.compile(
     r"<(tool_calls?|function_calls?|tools?)>(?P<tagged>.*?)(?:</\1>|$)"
     r"|<function=(?P<name>[^>\s]+)>(?P<arguments>.*?)(?:</function>|$)"

@@ -98,6 +98,7 @@ def _entry_points() -> dict[str, list[importlib_metadata.EntryPoint]]:
 def _owner(distribution: importlib_metadata.Distribution | None) -> tuple[str, str]:
     """Return the name and version of a distribution; to parse all of its metadata takes longer than all else here."""
     told = distribution and (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO"))
+    # Below the first empty line is the project's description, which may have such lines, too.
     fields = dict(_OWNER.findall((told or "").partition("\n\n")[0]))
     return fields.get("Name", "unknown"), fields.get("Version", "unknown")
 
@@ -178,6 +179,7 @@ def versions(plugins: Iterable[str]) -> dict[str, str]:
         found[name], requirements = _installed(name)
         for requirement in requirements:
             needed = _DISTRIBUTION.match(requirement)
+            # What an extra requires need not be installed, and the metadata do not tell which extras were asked for.
             if needed is None or "extra ==" in requirement:
                 continue
             with suppress(importlib_metadata.PackageNotFoundError):  # its marker is for another platform

@@ -129,6 +129,7 @@ class RequestLog:
         """Return why a turn really failed, if an adapter, or its program, made something else of it."""
         if self.fault is not None and not isinstance(self.fault, ModelError):
             return self.fault  # an SDK makes a refusal, or a broken connection, of what keval did not read on
+        # The adapter knows better: it names a stage, such as the model or a server.
         if isinstance(error, TrialError) and error.stage != "agent":
             return None
         return self.fault or self._refusal or (self.finish.no_answer() if self.finish else None)
@@ -164,6 +165,7 @@ class RequestLog:
         seen = self.use
         if seen.usage is None:
             return transcript
+        # What an agent tells is by its vendor's own figures, and is kept while it tells of as many calls.
         if seen.calls <= (transcript.model_calls or 0):
             # A vendor's SDK may have made a count of what is none.
             return attrs.evolve(transcript, usage=seen.usage) if seen.usage.impossible else transcript

@@ -95,6 +95,7 @@ class TranscriptBuilder:
             self._durations.append(self._clock() - began)
             if self._logs:
                 self._take_tapped()
+        # A program may answer something all the same after its model failed: that is no answer of the model.
         if self.requests.fault is not None:
             raise self.requests.fault
         answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
@@ -229,6 +230,7 @@ class TranscriptBuilder:
     def carry(self) -> None:
         """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
         self._carried = self._turn + 1
+        # Model calls are numbered anew, and these numbers would mean others.
         self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
         self._told = ModelUse()
         self.requests.begin_again()
@@ -266,7 +268,9 @@ class TranscriptBuilder:
         logs = self._logs or []
         for index, (log, seen) in enumerate(logs):
             for call in log.calls[seen:]:
+                # The tap notes Unix time, which may have been set back since the turn began.
                 at = None if call.at is None or self._wall is None else max(0.0, call.at - self._wall)
+                # The model call that asked for it is the last one that was answered by then.
                 before = 0 if at is None else sum(reply <= at for reply in self.requests.use.replies)
                 taken.append(attrs.evolve(call, turn=max(self._turn, 0), model_call=before or None, at=at))
             logs[index] = log, len(log.calls)
