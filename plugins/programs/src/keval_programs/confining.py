@@ -71,10 +71,12 @@ class OnDisk:
         files = size = 0
         seen: set[tuple[int, int]] = set()
         for folder in folders:
+            # The program may have removed the folder itself.
             with suppress(OSError), Tree.at(folder) as tree:
                 for entry in tree.walk(None, most_files - files):
                     files += 1
                     status = entry.status
+                    # In blocks of 512 bytes (stat(2)), as the size of a sparse file is not what it takes on the disk.
                     if status.st_nlink == 1 or (status.st_dev, status.st_ino) not in seen:
                         size += status.st_blocks * 512
                     if status.st_nlink > 1:
@@ -82,6 +84,7 @@ class OnDisk:
                     if files + tree.folders > most_files:
                         break
                 files += tree.folders
+                # Nobody counts what lies deeper, so that depth itself is over the limit.
                 if any(path.count("/") >= DEEPEST for path in tree.unseen):
                     return cls(files, size, is_too_deep=True)
         return cls(files, size)
@@ -105,6 +108,7 @@ class Watch:
         look_at_disk = 0.0
         try:
             while True:
+                # In a thread: /proc and a large folder take long enough to hold up other trials.
                 found = await asyncio.to_thread(self._of_processes, [*self.together])
                 if stderr_bytes() > self.limits.max_stderr_bytes:
                     found = f"wrote more than {self.limits.max_stderr_bytes:,} bytes on stderr (`max_stderr_bytes`"
@@ -157,6 +161,7 @@ def _descendants(waiting: list[int], most: int) -> list[int]:
     while waiting and len(found) <= most:
         above = waiting.pop()
         with suppress(OSError):  # it has ended since
+            # The kernel lists a child at the thread that started it.
             for task in os.listdir(f"/proc/{above}/task"):
                 children = Path(f"/proc/{above}/task/{task}/children").read_bytes().split()
                 found += map(int, children)
@@ -236,6 +241,7 @@ class Confinement:
         carried = sorted(name for name in env if name.startswith(_CARRIED))
         if carried:
             names = ((name, name.removeprefix(_CARRIED)) for name in carried)
+            # What a container was not handed on (`{env}`) keeps the value that it has inside.
             exported = "; ".join(f'export {name}="${{{own}-${name}}}"; unset {own}' for own, name in names)
             command = ("/bin/sh", "-c", f'{exported}; exec "$@"', "sh", *command)
         return self.sandbox.command(

@@ -122,6 +122,7 @@ async def open_folder(context: Context | None = None) -> AsyncIterator[TrialFold
         await in_thread(lambda: remove_folder(root))
 
 
+# A listing that is changed while it is read may leave entries out (readdir(3)), and one of a million needs memory.
 _AT_ONCE = 10_000
 _TRIES = 3
 _PATIENCE = 0.1
@@ -161,6 +162,7 @@ def _remove(path: Path) -> None:
         path.unlink()
         return
     _let_in(str(path), None, path.lstat().st_mode)
+    # Drawn, so that nothing in the folder can have this name.
     heap_name = uuid.uuid4().hex
     with _opened(str(path), None) as root:
         os.mkdir(heap_name, dir_fd=root)
@@ -207,5 +209,6 @@ def _let_in(name: str, folder: int | None, mode: int) -> None:
     if not hasattr(os, "O_PATH"):
         os.chmod(name, stat.S_IRWXU, dir_fd=folder, follow_symlinks=False)
         return
+    # Python's chmod follows links on Linux; this path leads to what was opened, whatever has the name by now.
     with _opened(name, folder, os.O_PATH) as descriptor:
         os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IRWXU)

@@ -36,6 +36,7 @@ _OF_PROMPT = frozenset({"system_prompt", "system_prompt_file"})
 _OF_SERVERS = frozenset({"mcp_config", "servers"})
 _OF_HISTORY = frozenset({"history_file", "history"})
 
+# Files of any format are made, which the escapes of HTML would spoil.
 _ENVIRONMENT = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)  # noqa: S701
 
 

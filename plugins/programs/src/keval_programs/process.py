@@ -225,6 +225,7 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
     async with _command(process) as command, AsyncExitStack() as stack:
         try:
             await process.start(command)
+            # Also when the trial is cancelled meanwhile: a server of its own must not outlive it.
             stack.push_async_callback(to_the_end, _end(process))
             if watch is not None:
                 stack.callback(asyncio.create_task(process.watch(watch)).cancel)
@@ -237,8 +238,10 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
                 raise process.limit from error
             raise
         except BaseException:
+            # A trial that is cancelled, as by its time limit, tells what the program wrote; its disk is not looked through.
             builder.wrote(process.told())
             raise
+        # The watch ended it, which to the adapter may look like a program that was done.
         if process.limit is not None:
             raise process.limit
 

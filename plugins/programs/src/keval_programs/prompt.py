@@ -52,6 +52,7 @@ class Bounded(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=self._spent)
+        # It makes as much text as it is asked for, uncounted.
         self.globals.pop("lipsum")
         for name, filter_ in self.filters.items():
             self.filters[name] = self._counted(name, filter_)
@@ -76,6 +77,7 @@ class Bounded(ImmutableSandboxedEnvironment):
             if operator == "*" and isinstance(one, Sized) and isinstance(other, int):
                 _check(len(one) * max(other, 0) <= _LARGEST, "*")
         if isinstance(left, int) and isinstance(right, int):
+            # Of what the result has at most; checked first, as one operation on long integers cannot be interrupted.
             bits = left.bit_length() * (max(right, 1) if operator == "**" else 1) + right.bit_length()
             _check(operator not in {"*", "**"} or bits <= _BITS, operator)
         if operator == "%" and isinstance(left, str | bytes):
@@ -87,9 +89,11 @@ class Bounded(ImmutableSandboxedEnvironment):
     def call(self, context: Any, called: Any, /, *args: Any, **kwargs: Any) -> Any:
         name = getattr(called, "__name__", "")
         if name in _GROWING:
+            # Jinja2's sandbox wraps `str.format`; the text that is formatted is the `__self__` of what is wrapped.
             _check_growth(name, (getattr(getattr(called, "__wrapped__", called), "__self__", None), *args), kwargs)
         return self._spent(super().call(context, called, *args, **kwargs))
 
+    # Private, as Jinja2 has no public place between parsing and compiling.
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         """Parse, and count in every body that may run more than once."""
         tree = super()._parse(source, name, filename)
@@ -98,6 +102,7 @@ class Bounded(ImmutableSandboxedEnvironment):
             literal = sum(len(text.data) for text in repeated.find_all(nodes.TemplateData))
             tick = nodes.Call(nodes.EnvironmentAttribute("tick"), [nodes.Const(literal)], [], None, None)
             repeated.body.insert(0, nodes.ExprStmt(tick).set_lineno(repeated.lineno))
+        # The nodes that were put in have none, and are compiled by it.
         tree.set_environment(self)
         return tree
 

@@ -13,6 +13,7 @@ async def to_the_end(work: Coroutine[None, None, object]) -> None:
     """Do `work` whole even when cancelled meanwhile; the cancellation is passed on afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
+    # In a loop, as a second cancellation would end the wait as the first one did.
     while not task.done():
         try:
             await asyncio.wait({task})

@@ -22,11 +22,13 @@ import attrs
 DEEPEST = 200
 """Folders within folders; what lies deeper is not looked at, as each folder is opened step by step from the root."""
 _BLOCK = 1 << 20
+# As many links as Linux follows (path_resolution(7)).
 _MOST_LINKS, _MOST_STEPS = 40, 1000
 _FOLDER, _FILE, _NEW = (
     flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     for flags in (
         os.O_RDONLY | getattr(os, "O_DIRECTORY", 0),
+        # To open a pipe that was put in the place of a file would wait for its other end.
         os.O_RDONLY | getattr(os, "O_NONBLOCK", 0),
         os.O_WRONLY | os.O_CREAT | os.O_EXCL,
     )
@@ -105,6 +107,7 @@ class Entry:
             raise OSError(errno.EINVAL, f"it is a {self.kind}", self.path)
         descriptor = os.open(self.name, _FILE, dir_fd=self.folder)
         try:
+            # Looked at again: only what is open cannot be replaced any more.
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(errno.EINVAL, "it was replaced just now", self.path)
             yield _blocks(descriptor, self.status.st_size)
@@ -300,6 +303,7 @@ class Tree:
             with self._opened(folder) as descriptor:
                 return os.readlink(name, dir_fd=descriptor)
         except OSError as error:
+            # EINVAL is the answer for what is no link; what is missing may be made later.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EINVAL):
                 raise
             return None
