@@ -79,6 +79,8 @@ class Playback:
         aside = (*_NEWS, *_BORDERS)
         played = [each for each in self.traffic if not (isinstance(each, ServerTraffic) and each.kind in aside)]
         self._numbers = [number for each in played for number in (each.began, each.ended) if number is not None]
+        # What a server asks is news when it begins, and an exchange when it ends: the call that waited for its answer
+        # ended after it.
         self._open = {each.ended for each in (*played, *asked) if each.ended is not None}
         self._abandoned = {each.began for each in played if each.ended is None}
 
@@ -91,6 +93,7 @@ class Playback:
 
     def miss(self, problem: str) -> NoReturn:
         """Note that the recording does not have what is asked, and end the attempt. Raises ReplayMissError."""
+        # Only the first miss is a cause; later ones may follow from it.
         if self.missed is None:
             self.missed = ReplayMissError(problem)
             self.expire()
@@ -110,6 +113,7 @@ class Playback:
 
     async def begin(self, exchange: Traffic) -> None:
         """Begin an exchange, after all that servers said by themselves before it."""
+        # Who asked may have acted on the news: an agent that was told of changed tools offers other ones.
         await self.deliver_before(exchange.began)
         self._abandoned.discard(exchange.began)
         self._expire_at_end()
@@ -137,6 +141,7 @@ class Playback:
                 async with asyncio.timeout(ORDER_WAIT_SECONDS):
                     await changed.wait()
             except TimeoutError:
+                # Given up for good, so that no later exchange waits for the same ones again.
                 self._open = {each for each in self._open if each >= number}
 
     def end(self, exchange: Traffic) -> None:
@@ -144,6 +149,7 @@ class Playback:
         if exchange.ended in self._open:
             self._open.remove(exchange.ended)
             self._changed.set()
+            # A new event for each end: with one that stays set, nobody would wait for the next end.
             self._changed = asyncio.Event()
             self._expire_at_end()
 
@@ -152,11 +158,13 @@ class Playback:
         if not self._news:
             return
         async with self._delivering:
+            # A copy: delivering suspends, and only what somebody hears is taken out of the list.
             for news in [each for each in self._news if number is None or each.began < number]:
                 if (deliver := self._hearer(news)) is None:
                     continue
                 self._news.remove(news)
                 if news.kind == "asked":
+                    # Not awaited here: the answer may need a model request (sampling), which waits for this lock.
                     task = asyncio.create_task(self._ask(news, deliver))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
@@ -174,6 +182,7 @@ class Playback:
             return
         told = self.scrubbed(dict(answer)) if isinstance(answer, Mapping) else answer
         if not _is_answer(news, told):
+            # In a task of its own there is nobody to raise it to: `miss` has noted it and ended the attempt.
             with suppress(ReplayMissError):
                 asked = f"the server {news.server!r} asked for {news.method}"
                 self.miss(f"{asked}, and the answer differs from the recorded one: {told}")
@@ -267,6 +276,7 @@ class PlayedServer:
             what = f"call of `{asked.params.get('name')}`" if kind == "call" else f"request {method}"
             await self.playback.beyond_end(f"the recording has no further {what} at the server {self.name!r} here")
         self.left.remove(found)
+        # Before the exchange begins, as what the server says during it is handed over while it waits for its turn.
         self.playback.during[found.began] = deliver
         await self.playback.begin(found)
         try:
@@ -323,6 +333,7 @@ class AttemptCassette:
         """Raise what the attempt failed by when it was recorded, if that was before there could be any traffic."""
         failure = self.recorded.failure
         if failure is not None and failure.stage == "context":
+            # A failure that was kept does not say whether it may be retried: it was, if another attempt followed.
             again = not self.recorded.is_last
             raise TrialError(failure.message, stage=failure.stage, kind=failure.kind, retryable=again)
 
@@ -351,6 +362,7 @@ class AttemptCassette:
             ReplayMissError: the recording has no such request here.
             ModelError, TrialError: what was raised in place of an answer.
         """
+        # An SDK or a framework may ask again after an error; it must not get an answer by that.
         if self.missed is not None:
             raise self.missed
         asked = self.compared(request)
@@ -373,6 +385,7 @@ class AttemptCassette:
     async def _body(self, found: ModelTraffic) -> AsyncIterator[bytes]:
         """Yield a response's body, and end the exchange with its last chunk."""
         try:
+            # Only the last chunk waits for its turn: what has an order in the recording is the end of the exchange.
             *first, last = found.chunks or (b"",)
             for chunk in first:
                 yield chunk
@@ -381,6 +394,7 @@ class AttemptCassette:
                 await self._playback.turn(found)
                 raise _raised(found.error)
             await self._playback.turn(found)
+            # Before the last chunk is handed over: who has it may ask for the next thing, and never come back here.
             self._playback.end(found)
             yield last
         finally:
@@ -389,6 +403,7 @@ class AttemptCassette:
     def repeated(self, status: int | None, message: str) -> Refusal | None:
         """Return what is known of a refusal with this status, if the request was then sent again."""
         if self.recorded.refusals is None:
+            # Of judgements no refusals are kept: a refused request was repeated if any request came after it.
             return Refusal(status, message, 0.0) if self._requests else None
         found = next((each for each in self._refusals if each.status == status), None)
         if found is not None:
@@ -485,6 +500,7 @@ class Player:
         known = self.recording.endpoints.get(model)
         if known is None and self.recorder is not None:
             return None
+        # The recorded URLs are kept, as scorers are the same only if their judge asks the same endpoint.
         urls = known.urls if known is not None else dict.fromkeys(get_args(Wire), _NOWHERE)
         name = known.name if known is not None else None
         return Endpoint(

@@ -129,6 +129,7 @@ class FrameFile:
         with explained(self._path):
             if not folder.exists():
                 folder.mkdir(parents=True)
+                # Or else a power cut may lose the new folder, with all that was written in it.
                 sync_folder(folder.parent)
             self._file = os.fdopen(open_added(self._path, folder.parent), "ab", buffering=0)
         try:
@@ -139,6 +140,7 @@ class FrameFile:
                     os.ftruncate(self._file.fileno(), whole)
                     os.fsync(self._file.fileno())
                 sync_folder(folder)
+        # `__exit__` is not called for a block that was never entered.
         except BaseException:
             self._file.close()
             raise
@@ -156,6 +158,7 @@ class FrameFile:
         """Append encoded frames, and return when all that was written is on disk. Raises RunError."""
         self.write(frames)
         with explained(self._path):
+            # Without the lock: others write while this waits for the disk.
             os.fsync(self._file.fileno())
 
 
@@ -192,10 +195,12 @@ class Frames:
         place = self._places[key]
         try:
             packed = self._between(place.begin, place.end)
+            # The library holds to the limit below only if a frame names no size, and else allocates what it claims.
             if zstandard.frame_content_size(packed) > MOST_BYTES:
                 raise ValueError(f"it has more than {MOST_BYTES} bytes")
             content = zstandard.ZstdDecompressor().decompress(packed, MOST_BYTES, allow_extra_data=False)
             first, *lines = content.splitlines()
+            # Head and content have checksums of their own, and none tells of a content under another's head.
             if orjson.loads(first)["frame"] != key.told():
                 raise ValueError(f"its head says {key.told()}, and its first line {first.decode()}")
         except (zstandard.ZstdError, *DAMAGE) as error:
@@ -235,6 +240,7 @@ def _heads(file: BinaryIO, path: Path) -> Iterator[tuple[FrameKey, _Place]]:
             raise RunError(f"{path} {problem}; restore the file")
         begin = at + _PREFIX.size + length - _CHECK
         head = file.read(length - _CHECK)
+        # The head is cut off. If a frame's content stands in what was read, its length is damaged instead.
         if begin > size and _ZSTANDARD not in head:
             return
         if crc32(head) != check:

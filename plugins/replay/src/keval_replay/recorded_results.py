@@ -171,6 +171,7 @@ class _RecordedResultsServer:
         only_reads = kind == "request" or self._only_reads(given)
         places = self._first(self.recorded_results.places.get(key, ()), only_reads=only_reads)
         if places:
+            # Asked more often than recorded, the last answer holds on.
             return self.recorded_results.exchange(places[min(self._asked[key], len(places)) - 1])
         problem = self._miss(asked, "" if only_reads else " for this sample")
         if self.recorded_results.misses == "error":
@@ -214,6 +215,7 @@ class _RecordedResultsServer:
         written = _written(now)
 
         def likeness(each: ServerTraffic) -> float:
+            # An upper bound, in linear time: it only chooses which call a message shows.
             return SequenceMatcher(None, _written(_arguments(each)), written, autojunk=False).quick_ratio()
 
         nearest = max(recorded, key=likeness)
@@ -228,10 +230,12 @@ def _is_usable(each: ServerTraffic) -> bool:
         return False
     if each.error is not None:
         return each.error.kind not in _UNUSABLE
+    # A server that asks for more input first has not answered yet.
     return (each.result or {}).get("resultType") != "input_required"
 
 
 def _ask(server: str, method: str, params: Mapping[str, Any]) -> _Ask:
+    # What a client sends along when it repeats a request with the input that the server asked for.
     plain = {name: value for name, value in params.items() if name not in ("inputResponses", "requestState")}
     if method == "tools/call":
         plain = {"name": plain.get("name"), "arguments": plain.get("arguments") or {}}

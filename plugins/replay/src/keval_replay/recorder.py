@@ -178,6 +178,7 @@ class TrafficLog:
         return [opened.traffic() for opened in self._opened.values()]
 
     def _begin(self, begun: Traffic) -> _Open:
+        # Abandoned until `end` says otherwise, as what is cancelled does not come back to say so.
         begun = attrs.evolve(begun, error=_ABANDONED, began=next(self._numbers), at=self.now())
         opened = self._opened[begun.began] = _Open(self, begun, self.clock())
         return opened

@@ -57,6 +57,7 @@ class Recording:
                 f"{frames.path} is cut off: the frame that begins at byte {frames.torn} has no end; restore the file,"
                 f" or let `keval resume {run.path}` complete an interrupted run"
             )
+        # Every frame is decompressed, so that damage ends a replay before its first trial and not in the midst of it.
         for key in frames.keys:
             frames.read(key, len)
         return cls(run, frames)
@@ -111,6 +112,7 @@ class Recording:
         lines = read_anchor_scores(self.run.path, id) if is_anchor(id) else self.run.scores_of(id)
         judged = (line for line in lines if line.judge == judge and line.judgement is not None)
         line = next((each for each in judged if each.judgement and each.judgement.repetition == repetition), None)
+        # Any line of the judgement will do, as each repeats its attempts.
         failures = (*line.judgement.attempts, line.failure) if line is not None and line.judgement is not None else ()
         failure = failures[number - 1] if number <= len(failures) else None
         return RecordedAttempt(traffic, failure, is_last=number >= len(failures))

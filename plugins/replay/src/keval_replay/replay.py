@@ -65,6 +65,7 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
     async with RunStart.open(plan, options or RunOptions()) as opened:
         redact = opened.redact
         live = LiveSide(plan, recording, opened.scope, redact) if is_live else None
+        # What is played costs nothing, so that a budget must not stop it.
         start = attrs.evolve(opened, budget=Budget(), backend=replaying_backend(recording, live))
         # Hook plugins prepare nothing.
         player = Player(recording, redact, volatile_of(plan), Recorder(redact) if is_live else None)
@@ -164,6 +165,7 @@ class LiveSide:
 
     async def worker(self) -> PlanWorker:
         """Return a worker for which all is up. Raises RunError: what is needed is not there."""
+        # Trials run at once, and the first misses of several must bring servers up once.
         async with self._bringing:
             if self._worker is None:
                 try:
@@ -193,6 +195,7 @@ class ReplayingWorker:
             if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
                 return await self.live.run(key, sample, outbox)
             frame = FrameKey("agent", trial=key.id)
+            # Together with what is recorded live, the new run has a whole recording, which can be replayed itself.
             outbox.traffic(key.id, traffic_frame(frame, self.recording.of_trial(key.id), self.live.redactor))
         declared = volatile_of(self.played.plan).get(("agent", key.agent), ())
         return with_recorded_times(trial, self.recording.run.trial(key.id), declared)
@@ -200,6 +203,7 @@ class ReplayingWorker:
 
 async def _at_once(seconds: float) -> None:
     """Wait for none of these seconds: what is played is not busy."""
+    # Other tasks still get their turn, as they do in a wait.
     await asyncio.sleep(0)
 
 
@@ -238,6 +242,7 @@ class _ReplayingJudge:
             return verdicts, judgement
         ready = (await self.live.worker()).ready
         self.live.judgements += 1
+        # The played judge waits for nothing between attempts, which a live endpoint would not bear.
         retry_policy = RetryPolicy(played.execution.retry, asyncio.sleep, played.retry_policy.rng)
         live = attrs.evolve(self.played, judge=ready.judges[label], exchange=ready.exchange, retry_policy=retry_policy)
         return await live.judge_trial(trial, rubrics, repetition)
@@ -302,5 +307,6 @@ def _parts(before: ScorerEntry, now: ScorerEntry, was: JudgeEntry | None, judge:
 def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys((*before, *now)):
         # As JSON has them, so that a tuple equals the list that was read.
+        # `_parts` tells of the model by its own field.
         if name != "model" and dump(before.get(name)) != dump(now.get(name)):
             yield f"the option {name}"

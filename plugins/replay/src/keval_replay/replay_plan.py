@@ -86,6 +86,7 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     conditions = {label: each for label, each in evaluation.conditions.items() if label in manifest.conditions}
     agents = tuple(spec for spec in evaluation.agents if spec.label in manifest.agents)
     if not agents or not conditions:
+        # A label may be lacking because the config could not be read: that is to be told first.
         if evaluation.problems:
             raise ConfigError(evaluation.problems)
         raise RunError(
@@ -131,6 +132,7 @@ def make_replay_plan(
         there, had = {*dataset.samples.ids}, {*samples.ids}
         names = [name for name in samples.ids if name in there] + [name for name in renewed if name not in had]
         sources = [dataset.samples if name in renewed else samples for name in names]
+        # Read when they are asked for, so that memory does not grow with the dataset.
         mixed = Samples(names, lambda number: sources[number].named(names[number]))
         frozen = attrs.evolve(dataset, samples=mixed, lines=range(1, len(names) + 1), expected={}, waiting=0)
     plan = make_plan(evaluation, frozen, played=True)

@@ -54,10 +54,12 @@ class ParsedRequest:
 
     def answered(self, result: Mapping[str, Any]) -> str | None:
         """Return the name of the tool whose result an object of a message holds; `None` if it holds none."""
+        # Gemini's results name the tool itself; those of the other protocols name the id of the call.
         if "response" in result and isinstance(result.get("name"), str):
             name: str = result["name"]
             return name
         call = next((result[key] for key in _CALL_IDS if key in result), None)
+        # In the Responses API a call has a `call_id`, too, and is told from its result by the arguments.
         return None if call is None or "arguments" in result else self._names.get(call, "a tool")
 
     @cached_property
@@ -70,6 +72,7 @@ def parse_request(request: ComparableRequest) -> ParsedRequest:
     body, wire = request.body, request.wire
     prompt: Any = {name: body[name] for name in _PROMPT[wire] if name in body}
     given = body.get(_MESSAGES[wire], [])
+    # `input` of the Responses API may be a text.
     messages = given if isinstance(given, list) else [given]
     if wire == "openai-chat":
         roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
@@ -119,6 +122,7 @@ def _calls(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the id and the tool's name of every call in the messages."""
     if isinstance(value, dict):
         function = value.get("function", value)
+        # An item of the Responses API has an `id` of its own beside the `call_id` that results name.
         number = value.get("call_id", value.get("id"))
         if isinstance(function, dict) and isinstance(number, str) and isinstance(function.get("name"), str):
             yield number, function["name"]
@@ -170,6 +174,7 @@ def first_difference_of_call(tool: str, recorded: Mapping[str, Any], now: Mappin
 
 def _between(recorded: ParsedRequest, now: ParsedRequest) -> str:
     return (
+        # First what explains the rest: another prompt or tool makes the model's messages differ, too.
         _part("the system prompt", recorded.prompt_text, now.prompt_text)
         or _tools(recorded.tools, now.tools)
         or _messages(recorded, now)
@@ -189,6 +194,7 @@ def _tools(recorded: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[
                 return found
         if found := _fields(f"tool `{name}`, field ", tool["rest"], now[name]["rest"]):
             return found
+    # A model sees the order, so that requests which differ by it only are not the same.
     return _part("the order of the tools", "\n".join(recorded), "\n".join(now))
 
 
@@ -245,6 +251,7 @@ def _part(label: str, recorded: Any, now: Any) -> str:
     if recorded == now:
         return ""
     verb = "is missing" if now is _ABSENT else "is not in the recording" if recorded is _ABSENT else "differs"
+    # Values that differ may look the same as lines: a number and a text of it, or JSON with other spaces.
     diff = _diff(_lines(recorded), _lines(now)) or _diff([repr(recorded)], [repr(now)])
     return "\n".join((f"{label} {verb}:", *diff))
 
@@ -262,6 +269,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _diff(recorded: Sequence[str], now: Sequence[str]) -> list[str]:
+    # One shared line stays, as context of the first difference.
     begin = max(0, _shared(recorded, now) - 1)
     compared = (recorded[begin : begin + _COMPARED_LINES], now[begin : begin + _COMPARED_LINES])
     lines = [*_narrow(difflib.unified_diff(*compared, "in the recording", "now", n=1, lineterm=""))]
@@ -345,6 +353,7 @@ def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:
     return value if patterns is None else _marked(value, patterns)
 
 
+# Each request is compared with several recorded ones, always by the rules of its agent.
 @lru_cache
 def _rules(
     volatile: tuple[Volatile, ...],
@@ -379,6 +388,7 @@ def _sorted(key: str, value: Any) -> Any:
     if not isinstance(value, list):
         return value
     keyed = [isinstance(item, dict) and key in item for item in value]
+    # As texts, since nothing says that the keys are of one type.
     ordered = iter(sorted(compress(value, keyed), key=lambda item: str(item[key])))
     return [next(ordered) if has_key else item for item, has_key in zip(value, keyed, strict=True)]
 

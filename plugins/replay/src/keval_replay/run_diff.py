@@ -345,6 +345,7 @@ def _changes(path: str, before: Any, now: Any) -> Iterator[Change]:
     if are_lists:
         before, now = dict(enumerate(before)), dict(enumerate(now))
     if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        # Python takes 1, 1.0 and true for equal, and JSON does not.
         if type(before) is not type(now) or before != now:
             yield Change(path, before, now)
         return

@@ -124,6 +124,7 @@ def traffic_line(traffic: Traffic, redact: Redactor) -> bytes:
         told = without_split_secrets(stream, redact)
         traffic = traffic if told is stream else attrs.evolve(traffic, chunks=_events(told))
     line = dump(_plain(traffic))
+    # Most lines have no secret, and are written once. In base64 a secret cannot be seen in the line.
     if redact.finds_in_json(line) or b'"base64":' in line:
         return dump(_plain(_scrubbed(traffic, redact)))
     return line
@@ -137,6 +138,7 @@ def read_traffic(line: bytes) -> Traffic:
     asker = read_record(Asker, data["asker"])
     asked = {**data["request"]}
     body = _read_body(asked)
+    # Headers of a request are not recorded: they have the keys, and requests are compared without them.
     request = read_record(ModelRequest, {**asked, "headers": {}, "body": body, "asker": asker})
     answered = _read_body(data)
     chunks = _parts(answered, data.get("chunks", [len(answered)] if answered else []))
@@ -207,6 +209,7 @@ def _scrubbed(traffic: Traffic, redact: Redactor) -> Traffic:
     request = attrs.evolve(asked, path=redact.text(asked.path), body=redact.content(asked.body))
     body = b"".join(traffic.chunks)
     told = redact.content(body)
+    # The sizes of the chunks no longer hold for a body that has changed.
     chunks = traffic.chunks if told is body else _events(told)
     return attrs.evolve(traffic, request=request, headers=_told(traffic.headers, redact), chunks=chunks, error=error)
 

@@ -76,6 +76,7 @@ def trim(run: Run, wanted: TrimSelection, to: Path) -> Trimmed:
         raise RunError(f"{to} cannot be made: {error.strerror}; name another directory with -o") from error
     try:
         return _copied(run, manifest, frames, RunWriter(to))
+    # Half a copy would look like an interrupted run.
     except BaseException:
         shutil.rmtree(to)
         raise
@@ -96,6 +97,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     _copy_lines(run, writer, "samples.jsonl", read_sample, lambda sample: sample.id in samples)
     _copy_lines(run, writer, "trials.jsonl", run.read_trial, lambda trial: kept(trial.sample.id, trial))
     _copy_lines(run, writer, "scores.jsonl", read_score, lambda score: kept(score.sample, score))
+    # Before anything is read from the copy, as a run is known by its manifest.
     writer.write_manifest(manifest)
     trials = writer.run.trial_ids()
     if run.reviews_file.path.exists():
@@ -107,6 +109,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     if (run.path / ANCHOR_SCORES).exists():
         _copy_lines(run, writer, ANCHOR_SCORES, read_score, lambda _: True)
     if len(trials) == manifest.trials:
+        # What the run was stopped before is not wanted here.
         manifest = attrs.evolve(manifest, stopped=None)
         writer.write_manifest(manifest)
     writer.write_blobs(_blobs(run, [to_json(manifest), *read_lines(writer.run.trials_file, bytes)]))
@@ -114,12 +117,14 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
         for key in frames.keys:
             if _belongs(key, trials, manifest):
                 file.write(frames.raw(key))
+        # Nothing more, but waits until all that was written is on disk.
         file.append(b"")
     asked = {key.trial for key in frames.keys if key.role == "agent"}
     asked |= {trial.id for trial in writer.run.trials() if manifest.agents[trial.agent].recording}  # asks no model
     expectations = ExpectationCheck()
     summary = writer.run.summary(expectations.watch(writer.run.trials()))
     writer.write_summary(with_gates(writer.run, summary, expectations))
+    # Last, as the seal has the digests of all files before it.
     writer.write_manifest(sealed(writer.run, manifest))
     return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
 
