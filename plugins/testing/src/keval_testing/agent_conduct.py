@@ -94,6 +94,7 @@ async def trials_at_once(trials: Trials) -> None:
         number = next((number for number in range(9) if f"What is {number} +" in " ".join(request.texts)), 0)
         if request.messages[-1].role == "tool":
             return says(f"It is {number * 2}.")
+        # A trial that asks once more, as after a refusal, must not wait for the others again.
         if number not in met:
             met.add(number)
             try:
@@ -154,6 +155,7 @@ async def no_other_address(trials: Trials) -> None:
 @contextlib.contextmanager
 def loopback_only(sought: list[str]) -> Iterator[None]:
     """Refuse what this process sends elsewhere, and add the addresses to `sought`."""
+    # Names are watched before they are looked up, as that request, too, leaves this machine.
     connect, resolve = socket.socket.connect, socket.getaddrinfo
 
     def watch(host: object) -> None:
@@ -164,6 +166,7 @@ def loopback_only(sought: list[str]) -> Iterator[None]:
             )
 
     def watched_connect(this: socket.socket, address: Any) -> None:
+        # The address of a Unix socket is a path.
         watch(address[0] if isinstance(address, tuple) else None)
         connect(this, address)
 

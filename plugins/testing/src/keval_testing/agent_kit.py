@@ -40,6 +40,7 @@ async def answer(trials: Trials) -> None:
     """Open `builder.turn(question)`, and report the tool calls, their results and the final text within it."""
     outcome = await trials.answered(attrs.evolve(ADD, text="Let me add."), FIVE)
     transcript = outcome.transcript
+    # Whether that text is reported is another rule, which a framework may be unable to keep.
     told = [message for message in messages_of(transcript) if message[1] != "Let me add."]
     asked = [("user", QUESTION.question, 0), ("tool", "5", 0), ("assistant", "It is 5.", 0)]
     trials.same("the messages", asked, told)
@@ -155,6 +156,7 @@ async def history(trials: Trials) -> None:
 async def model_errors(trials: Trials) -> None:
     """Raise `ModelError(…, status=…)` for what the endpoint refuses, and switch the SDK's own retries off."""
     for status, kind, retryable in ((429, "rate_limit", True), (500, "http_500", True), (401, "http_401", False)):
+        # Further replies: an SDK that asks again by itself shows by one request too many, or by an answer.
         error, outcome = await trials.failed(ADD, refuses(status), *[FIVE] * 3)
         told = (getattr(error, "status", None), error.kind, error.retryable)
         trials.same(f"status, kind and whether it is retryable, of HTTP {status}", (status, kind, retryable), told)
@@ -217,6 +219,7 @@ async def truncated(trials: Trials) -> None:
         trials.same(f"whether the answer is truncated after {ends}", wanted, outcome.transcript.truncated)
 
 
+# Every adapter gets all of them, so that the last ones have fields of each API.
 _BAD_REPLIES = (
     b'{"id": "x", "choices": [{"mess',
     b"<html>It works!</html>",
@@ -339,6 +342,7 @@ def check_agent(
     subject = attrs.evolve(subject, options={**dict.fromkeys(models, "scripted/model"), **subject.options})
     skipped = dict(cannot)
     if subject.check_options():
+        # The author's reasons come last, as they say more.
         skipped = {**_unscripted(subject.new(), bool(models)), **cannot}
 
         def make(model: Model) -> Agent:

@@ -34,6 +34,7 @@ SUMS = ServerSpec(
     "stdio",
     command=sys.executable,
     args=("-IS", stubs.__file__, "sums"),
+    # It keeps nothing between calls, so one process serves all trials.
     isolation="condition",
 )
 TOOLS = ("add", "divide")
@@ -150,8 +151,10 @@ class AgentStage:
                 proxy: ModelProxy = registry.load(registry.find("keval.proxies", "models"))()
                 route = exchange.route(_ASKER, endpoint, metered=True, sole=has_flag(agent, "usage_by_proxy"))
                 (proxied,) = await stack.enter_async_context(proxy.open([route]))
+                # Made anew, as an agent's options are frozen and the address of the proxy is known only now.
                 agent = make(attrs.evolve(script.model, endpoint=proxied))
             if isinstance(agent, Closable):
+                # Before `prepare`, so that what it began is closed if it fails.
                 stack.push_async_callback(agent.aclose)
             if isinstance(agent, Preparable):
                 await agent.prepare()

@@ -126,6 +126,7 @@ class _Check:
         for _ in range(2):
             if [*_read(reader, self.path)] != records:
                 self.subject.broken("determinism", "the file was read again with other records")
+        # A reader that was begun and is not read on must not disturb those after it.
         abandoned = _read(self.subject.new(), self.path)
         next(abandoned)
         both = zip_longest(_read(self.subject.new(), self.path), _read(self.subject.new(), self.path))

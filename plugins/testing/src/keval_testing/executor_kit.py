@@ -110,6 +110,7 @@ class _Check:
         plan = make_plan(evaluation)
         if executor is None:
             return plan
+        # What was given as a class or an instance has no name that a config could have.
         cls = type(executor)
         component = Component("keval.executors", self.subject.name, f"{cls.__module__}:{cls.__name__}", "keval", "")
         return attrs.evolve(plan, executor=ResolvedPlugin(self.subject.name, component, executor))

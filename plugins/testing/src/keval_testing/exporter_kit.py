@@ -114,6 +114,7 @@ class _Check:
         whole = _content(to)
         other = to / "notes of somebody else.txt"
         for path in whole:
+            # Longer than the export, so that a file which is not cut before it is written keeps a rest.
             (to / path).write_bytes(b"an earlier export\n" * 10_000)
         other.write_text("keep me", encoding="utf-8")
         self.subject.new().export(self.run, to)
@@ -128,6 +129,7 @@ class _Check:
         for name in ("trials.jsonl", "scores.jsonl", "manifest.json"):
             damaged = self.folder / "damaged" / name / self.run.path.name
             shutil.copytree(self.run.path, damaged)
+            # The first line is JSON, so that it is damaged only to whoever reads it as a record.
             (damaged / name).write_bytes(b'{"id": 1}\n' + (damaged / name).read_bytes()[40:])
             self._export_in_vain(Run(damaged), self.folder / "exported" / f"damaged {name}", f"a damaged {name}")
         file = self.folder / "a file"

@@ -63,6 +63,7 @@ COMPARISONS = (
 """The rubrics of judges that compare."""
 OTHER_ANSWER = "The answer under another condition."
 """What judges that compare are handed beside each trial."""
+# Neither of the two has this level.
 _NO_LEVEL = 9
 _LONG, _PATIENCE = 3600.0, 30.0
 """Seconds for which a model is silent, and in which all trials are graded at once."""
@@ -147,6 +148,7 @@ class _Check:
 
     def _by_content(self, request: ReceivedRequest) -> ScriptedReply:
         """Return the reply to a request that gives a level by what it asks, so that no two trials are mistaken."""
+        # By a checksum, as Python's own hash of a text is another one in each process.
         levels = (-1, 0, 1) if self.compares else (1, 2, 3)
         return self._said(request, levels[crc32("\n".join(request.texts).encode()) % 3])
 
@@ -195,6 +197,7 @@ class _Check:
             try:
                 together = await asyncio.wait_for(grading, _PATIENCE)
             except TimeoutError:
+                # The model waits for all trials, so a judge that takes one after the other never gets a reply.
                 self.subject.broken("concurrency", "it does not ask about another trial while it waits for its model")
                 return
         for trial, outcome in zip(trials, together, strict=True):
@@ -224,6 +227,7 @@ class _Check:
             begun = len(script.requests) if script else 0
             outcomes.append(await self._graded(judge, trial, self._context(trial)))
             asked.append([request.raw for request in script.requests[begun:]] if script else [])
+        # One finding for one cause: what follows may be due to what comes before it here.
         if dump(to_plain(trial)) != dump(before):
             self.subject.broken("input unchanged", f"it changed the trial with {trial.sample.id}")
         elif asked[0] != asked[1]:

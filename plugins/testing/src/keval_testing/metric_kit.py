@@ -91,6 +91,7 @@ class _Check:
             self._check_neutral(alone)
             await self._check_unknown(metric)
             answered = [trial for trial in self.trials if trial.id in alone]
+            # In another order, as a metric that remembers an earlier trial gives the same scores in the same one.
             for trial in reversed(answered):
                 self._compare("determinism", "scored again", trial, alone[trial.id], await _outcome(metric, trial))
             if not self.subject.found:  # or else what differs would have more than one name
@@ -157,6 +158,7 @@ class _Check:
             "answer": attrs.evolve(plain.sample, answer=None),
             "facts": attrs.evolve(plain.sample, facts={}),
         }
+        # A metric that does not read a field is not judged by what it gives without it.
         watched = _Watched(**attrs.asdict(plain.sample, recurse=False))
         await _outcome(metric, attrs.evolve(plain, sample=watched))
         worst = self.scale.low if self.scale.better == "higher" else self.scale.high
@@ -185,6 +187,7 @@ class _Watched(Sample):
     """A sample that notes which of its fields are `seen`."""
 
     def __init__(self, **fields: Any) -> None:
+        # By this way, as a sample is frozen.
         object.__setattr__(self, "seen", set())
         super().__init__(**fields)
 

@@ -69,6 +69,8 @@ class Project:
 
         from keval.cli import main
 
+        # Without COLUMNS, as lines would break by the terminal of whoever runs the tests. An exception is a defect,
+        # and the test shows its traceback.
         with chdir(self.root):
             result = CliRunner().invoke(main, arguments, env={"COLUMNS": None, **(env or {})}, catch_exceptions=False)
         return CommandOutcome(result.exit_code, result.stdout, result.stderr)

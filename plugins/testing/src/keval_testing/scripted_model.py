@@ -100,6 +100,7 @@ async def serve_script(
         )
         if reply.status is not None:
             raise ModelFault(reply.status, reply.text, reply.retry_after)
+        # The request is answered in one task, whose context nobody else sees.
         _course.set(reply.send or _as_it_is)
         return ChatReply(reply.text, tuple(ChatCall(*call) for call in reply.calls), reply.usage, reply.cut)
 
@@ -124,6 +125,7 @@ class _Redirected:
                 pieces.append(message["body"])
 
         await self._gateway(scope, receive, keep)
+        # On its way the body may get another length.
         headers = [pair for pair in start[0]["headers"] if pair[0] != b"content-length"]
         await send({**start[0], "headers": headers})
         async for piece in _course.get()([piece for piece in pieces if piece]):
@@ -153,6 +155,7 @@ def refuses(status: int, message: str = "not today", retry_after: float | None =
     return ScriptedReply(message, status=status, retry_after=retry_after)
 
 
+# A status after which no SDK asks again.
 _AT_ITS_END = ScriptedReply("the script of this model has no further reply", status=400)
 
 

@@ -40,6 +40,7 @@ def stub_server(way: Way = "plain", *, says: str = "It is so.", seconds: float =
       long, and lines that are no messages stand between them.
     - `refusing`: it says why on stderr, and ends before its session begins.
     """
+    # Isolated, so that no module of the folder stands in for one of the library; without `site`, to be up at once.
     return {"type": "stdio", "command": sys.executable, "args": ["-IS", __file__, way, says, str(seconds)]}
 
 
@@ -106,6 +107,7 @@ def _called(tool: str, way: str, says: str, seconds: float, numbers: itertools.c
     if way == "hanging":
         return None
     if way == "dying":
+        # As a crash would end it: nothing is flushed, and no thread is waited for.
         os._exit(7)
     text = str(next(numbers)) if tool == "count" else says
     if way == "hostile":

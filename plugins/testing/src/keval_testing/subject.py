@@ -163,6 +163,7 @@ class Subject:
 
     def _check_strictness(self) -> None:
         given = dict(self.options)
+        # There may be other errors, of options that are not given; this one must be among them.
         _, errors = structure(self.target, {**given, _UNKNOWN: 1}, (), Path.cwd())
         if (_UNKNOWN,) not in [error.path for error in errors]:
             self.broken("options", "an unknown option is taken without a word")
@@ -179,6 +180,7 @@ def model_options(plugin: Any) -> list[str]:
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if not attrs.has(cls):
         return []
+    # Types of fields are texts until then, where a module has `from __future__ import annotations`.
     resolve_fields(cls)
     return [each.name for each in attrs.fields(cls) if each.init and each.type in (Model, Model | None)]
 
@@ -267,6 +269,7 @@ def nothing_left_behind(subject: Subject) -> Iterator[None]:
 def own_temporary_folder() -> Iterator[Callable[[], list[str]]]:
     """Let temporary files be made in a folder of the block's own; yield what returns those that are there, in words."""
     with tempfile.TemporaryDirectory() as folder:
+        # This process has asked for the variable once and for all; those that it starts ask anew.
         kept, kept_variable = tempfile.tempdir, os.environ.get("TMPDIR")
         tempfile.tempdir = os.environ["TMPDIR"] = folder
         try:
@@ -282,6 +285,7 @@ def own_temporary_folder() -> Iterator[Callable[[], list[str]]]:
 def _settled(before: Belongings) -> list[str]:
     until = time.monotonic() + _PATIENCE
     while True:
+        # What nobody holds any more closes when it is collected, and is not left behind.
         gc.collect()
         left = Belongings.now().more_than(before)
         if not left or time.monotonic() > until:
@@ -329,9 +333,11 @@ async def check_cancellation(subject: Subject, call: Callable[[], Awaitable[obje
         for _ in range(turns):
             await asyncio.sleep(0)
         if task.done():
+            # It does not wait, so it cannot be cancelled. asyncio would warn of an exception that nobody fetched.
             task.exception()
             return
         task.cancel()
+        # `wait_for` would wait without an end for a call that ignores its cancellation.
         await asyncio.wait([task], timeout=_CALL_PATIENCE)
         if not task.done():
             subject.broken("cancellation", f"a call that was cancelled still ran after {_CALL_PATIENCE:g} s")
