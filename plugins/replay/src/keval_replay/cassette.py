@@ -79,8 +79,6 @@ class Playback:
         aside = (*_NEWS, *_BORDERS)
         played = [each for each in self.traffic if not (isinstance(each, ServerTraffic) and each.kind in aside)]
         self._numbers = [number for each in played for number in (each.began, each.ended) if number is not None]
-        # What a server asks is news when it begins, and an exchange when it ends: the call that waited for its answer
-        # ended after it.
         self._open = {each.ended for each in (*played, *asked) if each.ended is not None}
         self._abandoned = {each.began for each in played if each.ended is None}
 
@@ -93,18 +91,13 @@ class Playback:
 
     def miss(self, problem: str) -> NoReturn:
         """Note that the recording does not have what is asked, and end the attempt. Raises ReplayMissError."""
-        # Only the first miss is a cause; later ones may follow from it.
         if self.missed is None:
             self.missed = ReplayMissError(problem)
             self.expire()
         raise self.missed
 
     async def beyond_end(self, problem: str) -> NoReturn:
-        """Answer what nothing was recorded for: never, if the time of the attempt was over by then.
-
-        Raises:
-            ReplayMissError: it was not.
-        """
+        """Answer what was not recorded: never, if the attempt's time was over by then; else raise ReplayMissError."""
         if not self.is_late:
             self.miss(problem)
         self._expire_soon()
@@ -113,7 +106,6 @@ class Playback:
 
     async def begin(self, exchange: Traffic) -> None:
         """Begin an exchange, after all that servers said by themselves before it."""
-        # Who asked may have acted on the news: an agent that was told of changed tools offers other ones.
         await self.deliver_before(exchange.began)
         self._abandoned.discard(exchange.began)
         self._expire_at_end()
@@ -158,7 +150,6 @@ class Playback:
         if not self._news:
             return
         async with self._delivering:
-            # A copy: delivering suspends, and only what somebody hears is taken out of the list.
             for news in [each for each in self._news if number is None or each.began < number]:
                 if (deliver := self._hearer(news)) is None:
                     continue
@@ -276,7 +267,6 @@ class PlayedServer:
             what = f"call of `{asked.params.get('name')}`" if kind == "call" else f"request {method}"
             await self.playback.beyond_end(f"the recording has no further {what} at the server {self.name!r} here")
         self.left.remove(found)
-        # Before the exchange begins, as what the server says during it is handed over while it waits for its turn.
         self.playback.during[found.began] = deliver
         await self.playback.begin(found)
         try:
@@ -358,9 +348,8 @@ class AttemptCassette:
         `relayed` is told the body of a request for a reply as it was recorded, with what is volatile in it; of one that
         the recording does not have, its own.
 
-        Raises:
-            ReplayMissError: the recording has no such request here.
-            ModelError, TrialError: what was raised in place of an answer.
+        Raises ReplayMissError: the recording has no such request here; and ModelError, TrialError: what was raised in
+        place of an answer.
         """
         # An SDK or a framework may ask again after an error; it must not get an answer by that.
         if self.missed is not None:
@@ -385,7 +374,6 @@ class AttemptCassette:
     async def _body(self, found: ModelTraffic) -> AsyncIterator[bytes]:
         """Yield a response's body, and end the exchange with its last chunk."""
         try:
-            # Only the last chunk waits for its turn: what has an order in the recording is the end of the exchange.
             *first, last = found.chunks or (b"",)
             for chunk in first:
                 yield chunk
@@ -443,10 +431,7 @@ class Player:
 
     @contextmanager
     def attempt(self, asker: Asker, expire: Callable[[], object]) -> Iterator[AttemptCassette]:
-        """Yield the cassette of an attempt; one that was never made has no traffic. Raises RunError: it is damaged.
-
-        `expire` ends the attempt as if its time were over.
-        """
+        """Yield the cassette of an attempt; one that was never made has no traffic. Raises RunError: it is damaged."""
         trial, number, repetition = asker.trial or "", asker.attempt or 1, asker.repetition or 1
         if asker.role == "agent":
             recorded = self.recording.attempt(trial, number)
@@ -500,7 +485,6 @@ class Player:
         known = self.recording.endpoints.get(model)
         if known is None and self.recorder is not None:
             return None
-        # The recorded URLs are kept, as scorers are the same only if their judge asks the same endpoint.
         urls = known.urls if known is not None else dict.fromkeys(get_args(Wire), _NOWHERE)
         name = known.name if known is not None else None
         return Endpoint(
