@@ -238,7 +238,7 @@ async def running(process: Process, builder: TranscriptBuilder) -> AsyncIterator
                 raise process.limit from error
             raise
         except BaseException:
-            # A trial that is cancelled, as by its time limit, tells what the program wrote; its disk is not looked through.
+            # Cancelled, as by a time limit: what the program wrote explains that, and its disk is not looked through.
             builder.wrote(process.told())
             raise
         # The watch ended it, which to the adapter may look like a program that was done.
