@@ -73,6 +73,7 @@ def copy_tree(source: Path, target: Path, limits: Limits) -> Method | None:
 def _copy_file(source: str, target: str, status: os.stat_result, method: Method | None) -> Method | None:
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        # With a mode of keval's own at first, as the file's may forbid to write.
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             if status.st_size:
@@ -88,18 +89,21 @@ def _copy_file(source: str, target: str, status: os.stat_result, method: Method 
 
 def _copy_content(reading: int, writing: int, size: int, method: Method | None) -> Method:
     """Copy a file's content; the `method` is how the one before it was copied."""
+    # Where one file could not be shared, no other one is tried.
     if method != "copy" and sys.platform == "linux":
         from fcntl import ioctl  # only Unix has it
 
         try:
             ioctl(writing, _FICLONE, reading)
         except OSError as error:
+            # What Linux says where a file system, or a container, does not share data; anything else is a real failure.
             if error.errno not in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM}:
                 raise
         else:
             return "reflink"
     left = size
     try:
+        # It may copy less than it is asked for, and returns 0 where the file has been cut meanwhile.
         while left and sys.platform == "linux" and (copied := os.copy_file_range(reading, writing, left)):
             left -= copied
     except OSError as error:

@@ -49,6 +49,7 @@ def _octal(character: str) -> str:
 
 def difference(path: str, old: Version | None, new: Version | None) -> str:
     """Return how a file differs; `None` stands for one that is not there."""
+    # Git knows no change of kind: one is taken away, and the other one is new.
     if old is not None and new is not None and stat.S_IFMT(old.mode) != stat.S_IFMT(new.mode):
         return difference(path, old, None) + difference(path, None, new)
     before, after = quoted(f"a/{path}"), quoted(f"b/{path}")
@@ -59,6 +60,7 @@ def difference(path: str, old: Version | None, new: Version | None) -> str:
         head += f"deleted file mode {old.written_mode}\n"
     elif old is not None and new is not None and old.written_mode != new.written_mode:
         head += f"old mode {old.written_mode}\nnew mode {new.written_mode}\n"
+    # Only the mode has changed.
     if old is not None and new is not None and old.content is not None and old.content == new.content:
         return head
     before, after = before if old is not None else "/dev/null", after if new is not None else "/dev/null"

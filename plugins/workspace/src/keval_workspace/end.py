@@ -56,8 +56,10 @@ class Start:
                 store.write(content)
                 files[entry.path] = NotedFile(entry.status.st_mode, entry.status.st_size, (at, len(content)))
                 at += len(content)
+            # With a gap in the start, nobody could tell later what has changed there.
             for path, why in tree.unseen.items():
                 raise OSError(f"{path or 'the folder'} cannot be read: {why}")
+            # `os.pread` reads the file itself, past the buffer of Python.
             store.flush()
         except BaseException:
             store.close()
@@ -193,6 +195,7 @@ class End:
             old = None if noted is None else Version(noted.mode, self.start.content(path))
             if (old, new) != (None, None):
                 found.append(difference(path, old, new))
+                # Plus one, as a million empty files would otherwise be read.
                 left -= sum(len(version.content or b"") for version in (old, new) if version is not None) + 1
         if unread:
             self._note(unread, "are not in the diff, which would be too long")
@@ -201,6 +204,7 @@ class End:
         if len(encoded) <= self.keeping.diff_bytes:
             return diff, 0
         shown = encoded[: self.keeping.diff_bytes].decode("utf-8", "ignore")
+        # A patch that ends within a line can be applied by nobody.
         shown = shown[: shown.rfind("\n") + 1]
         return shown, len(diff) - len(shown)
 

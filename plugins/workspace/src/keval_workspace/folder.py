@@ -129,6 +129,7 @@ class Folder:
             try:
                 facts = await in_thread(lambda: self._make_template(folder.work))
                 self._template = Template(folder.work, facts)
+                # What setup or a limit would fail in each trial fails here, before the first one.
                 async with self._opened() as workspace:
                     await workspace.begin()
             except _WRONG as error:
@@ -229,6 +230,7 @@ class TrialWorkspace:
 
     async def begin(self) -> None:
         """Note how the folder is. Raises TrialError of stage `context`."""
+        # An adapter that adds files begins again, and the first start is of no use then.
         self.close()
         try:
             await in_thread(self._note)

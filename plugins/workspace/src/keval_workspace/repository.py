@@ -28,6 +28,7 @@ def resolve(repository: Path, commit: str) -> str:
     if _git(repository, "rev-parse", "--show-prefix").strip():
         raise GitError(f"{repository} is a folder within a Git repository; give the folder of the repository")
     try:
+        # `--end-of-options`, as a sample may name a commit that looks like an option.
         return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}").strip()
     except GitError as error:
         names = _git(repository, "for-each-ref", "--format=%(refname:short)").split()
@@ -40,14 +41,17 @@ def check_out(repository: Path, commit: str, folder: Path) -> None:
     Later commits, other branches, tags and the way to the source are not in it. Raises GitError.
     """
     _git(folder, "init", "--quiet", "--template=", f"--initial-branch={_BRANCH}")
+    # As one pack, and not as a file for each object, all of which every trial would get a copy of.
     fetch = "-c fetch.unpackLimit=1 fetch --quiet --no-tags --update-shallow --end-of-options"
     _git(folder, *fetch.split(), str(repository), commit)
     _git(folder, "reset", "--quiet", "--hard", commit)
+    # It names the path of the source.
     (folder / ".git" / "FETCH_HEAD").unlink()
 
 
 def _git(folder: Path, *arguments: str) -> str:
     """Run Git without the settings of the user. Raises GitError with what it says."""
+    # Where keval is started by a hook of Git, GIT_DIR leads all commands to that repository.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(_SETTINGS), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     command = ("git", "-C", str(folder), *arguments)

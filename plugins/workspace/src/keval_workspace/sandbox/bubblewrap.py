@@ -46,6 +46,7 @@ _PYTHON = os.path.realpath(sys.executable)
 _INSIDE = Path(__file__).with_name("inside.py")
 
 _ALONE = (
+    # Without `--new-session`, a program could type into the user's terminal (TIOCSTI, CVE-2017-5226).
     *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "keval"),
     *("--proc", "/proc", "--dev", "/dev"),
 )
@@ -65,6 +66,7 @@ _REMEDY = (
 )
 _INSTALL = "install it (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap), or use another sandbox"
 _PREFIX = "keval-trial-"
+# Nobody needs to listen there: with an address, the trial of the sandbox includes the way out.
 _SOMEWHERE = "http://127.0.0.1:9999"
 
 
@@ -121,6 +123,7 @@ class Bubblewrap:
             shut_in += ["--bind", str(path), str(path)]
         end = ["--chdir", str(command.cwd), "--remount-ro", "/", "--"]
         limits = self.limits
+        # Of files in blocks of 512 bytes, as POSIX has it.
         ulimit = _ULIMIT.format(blocks=limits.max_bytes // 512 + 1, threads=_THREADS * limits.max_processes)
         words = ["/bin/sh", "-c", ulimit, "sh", *command.words]
         if not addresses:
@@ -128,6 +131,7 @@ class Bubblewrap:
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
             door = Path(made, "door")
+            # Isolated, so that nothing in the workspace or the home is imported; without `site` Python starts faster.
             starter = (_PYTHON, "-I", "-S", f"{_KEVAL}/inside.py", f"{_KEVAL}/door")
             async with leading_out(door, addresses):
                 shut_in += ["--ro-bind", str(_INSIDE), f"{_KEVAL}/inside.py", "--bind", str(door), f"{_KEVAL}/door"]
@@ -218,6 +222,7 @@ class Installation:
 
 def _around(program: Path) -> Iterator[Path]:
     """Yield the folders that a program needs whole: packages of npm, a virtual environment, a Python or a Node."""
+    # A program of npm imports its neighbours in the same folder.
     if "node_modules" in program.parts:
         yield Path(*program.parts[: program.parts.index("node_modules") + 1])
     folder, prefix = program.parent, program.parent.parent
@@ -244,6 +249,7 @@ def _interpreter(script: Path, path: str) -> Path | None:
     """Return what the first line of a script names, `#!/usr/bin/env node` for example."""
     try:
         with script.open("rb") as file:
+            # Linux reads no more of a first line (execve(2)).
             words = os.fsdecode(file.readline(256)).split() if file.read(2) == b"#!" else []
     except OSError:  # a folder, or one that nobody may read
         return None
@@ -328,6 +334,7 @@ async def _pass_on(receiver: socket.socket, addresses: Sequence[Address]) -> Non
     finally:
         loop.remove_reader(receiver)
     _, descriptors, _, _ = socket.recv_fds(receiver, 1, len(addresses))
+    # Who comes later, such as the agent's program, could hand over sockets of its own.
     receiver.close()
     free = asyncio.Semaphore(_MOST_AT_ONCE)
     async with asyncio.TaskGroup() as group:
@@ -339,6 +346,7 @@ async def _accept(listener: socket.socket, address: Address, group: asyncio.Task
     with listener:
         listener.setblocking(False)
         while True:
+            # Before it accepts: what is too much waits in the backlog of the listener, and takes no descriptor.
             await free.acquire()
             connection, _ = await asyncio.get_running_loop().sock_accept(listener)
             group.create_task(_join(connection, address)).add_done_callback(lambda _: free.release())

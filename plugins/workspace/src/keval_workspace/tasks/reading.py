@@ -82,6 +82,7 @@ class _TaskReader:
                 # Conditions that differ in nothing else share what is prepared once.
                 folders[arm.label] = next((each for each in folders.values() if each == folder), folder)
                 self._check_servers(arm, folder)
+        # What is wrong with the others is reported, and no plan is made.
         if len(folders) < len(self.draft.arms):
             return None
         texts = {arm.label for arm in self.draft.arms if any(True for _ in self._texts(arm))}
@@ -239,8 +240,10 @@ class _TaskReader:
 
     def wrong(self, tasks: Tasks) -> Iterator[Problem]:
         """Yield what is wrong with the workspaces and checks of samples."""
+        # To read a large dataset once more is worth it only where a sample has anything to check.
         for sample in self.draft.samples if self.draft.dataset.checks or self.draft.dataset.workspaces else ():
             _, errors = read_checks(sample.verify, ("verify",), tasks.base)
+            # By their text, as providers are not hashable: conditions with equal workspaces are checked once.
             for folder in {repr(each): each for each in tasks.folders.values()}.values() if sample.workspace else ():
                 own, wrong = joined(folder, sample.workspace or {}, tasks.base)
                 errors += wrong

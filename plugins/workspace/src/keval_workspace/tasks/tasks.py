@@ -81,6 +81,7 @@ class Tasks:
         """
 
         problems: list[str] = []
+        # Conditions may share a provider, which is prepared once.
         for condition in {id(self.folders[label]): label for label in sorted(self.asked)}.values():
             close_later(self.folders[condition])
             try:
@@ -137,6 +138,7 @@ def joined(
     read, errors = structure(type(folder), dict(own), ("workspace",), base, variables=False)
     if read is None:
         return None, errors
+    # Only what the sample writes: the defaults of `read` must not go over the condition's options.
     changes = {key: getattr(read, key) for key in own}
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(before := getattr(folder, key), Mapping):
