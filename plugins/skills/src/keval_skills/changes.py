@@ -89,6 +89,7 @@ def scrambled(text: str) -> str:
     """
     from keval_mcp import Words  # with it comes the MCP SDK, which takes 0.4 s
 
+    # A fixed key, so that the same text is scrambled alike in every run.
     words = Words(hashlib.blake2b(b"keval-skills text", digest_size=32).digest())
     front = head_length(text)
     return "".join(

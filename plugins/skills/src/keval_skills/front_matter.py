@@ -63,6 +63,7 @@ class FrontMatter:
 
 def with_entry(head: str, name: str, text: str) -> str:
     """Return a front matter with this text as the value of one of its entries, which it need not have."""
+    # JSON is YAML, and quotes whatever the text has in it.
     entry = f"{name}: {json.dumps(text, ensure_ascii=False)}"
     if not head:
         return f"---\n{entry}\n---\n"
@@ -71,6 +72,7 @@ def with_entry(head: str, name: str, text: str) -> str:
         start = min(begin for begin, _ in spans.values())
         return f"{head[:start]}{entry}\n{head[start:]}"
     start, end = spans[name]
+    # A block scalar (`|`, `>`) has its last line's end in its span.
     newline = "\n" if head[start:end].endswith("\n") else ""
     return f"{head[:start]}{entry}{newline}{head[end:]}"
 

@@ -54,6 +54,7 @@ class Instructions:
 
     def changed(self, interventions: Sequence[Intervention]) -> Instructions:
         """Return the instructions with these changes. Raises InterventionError."""
+        # `attrs.evolve` would construct it anew, and read the file without the changes.
         other = copy(self)
         object.__setattr__(other, "text", changed_instructions(self.text, interventions))
         return other

@@ -136,6 +136,7 @@ class PluginReader:
         if isinstance(written, dict):
             found.append((MANIFEST, written))
         for file, content in found:
+            # In the manifest, servers stand without the outer key.
             servers = content.get("mcpServers", content)
             for name, entry in servers.items() if isinstance(servers, dict) else ():
                 yield from self._server(file, name, entry)
@@ -246,6 +247,7 @@ class Plugin:
 
     def changed(self, interventions: Sequence[Intervention]) -> Plugin:
         """Return the plugin with these changes of its skills. Raises InterventionError."""
+        # `attrs.evolve` would read the folder again, without the changes.
         other = copy(self)
         object.__setattr__(other, "_skills", changed_skills(self._skills, interventions))
         return other

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from keval_skills.front_matter import head_length
 
+# `str.splitlines` also splits at form feeds and U+2028, where Markdown has no new line.
 _LINE_ENDS = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 

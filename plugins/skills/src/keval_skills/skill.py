@@ -74,6 +74,7 @@ class Skill:
 
     def changed(self, interventions: Sequence[Intervention]) -> Skill:
         """Return the skills with these changes, which leave neighbours as they are. Raises InterventionError."""
+        # `attrs.evolve` would read the folders again, without the changes.
         other, own = copy(self), changed_skills(self._own, interventions)
         object.__setattr__(other, "_own", own)
         return other

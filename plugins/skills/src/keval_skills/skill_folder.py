@@ -127,6 +127,7 @@ class SkillReader:
                 yield from inner
 
     def _read(self, folder: Path) -> SkillFolder | None:
+        # `.` and `..` do not tell the name of the folder, which is the skill's.
         folder = folder.resolve() if folder.name in ("", "..") else folder
         file, known = folder / SKILL_FILE, len(self.problems)
         tree = Tree.read(folder)
@@ -221,4 +222,5 @@ def _name_problems(name: Any, folder: str) -> Iterator[str]:
 
 
 def _has_text(folder: Path) -> bool:
+    # A `skill.md` counts, too, so that `_read` can say that agents do not find it.
     return any(each.name.upper() == SKILL_FILE.upper() for each in folder.iterdir())

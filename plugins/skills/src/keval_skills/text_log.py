@@ -89,6 +89,7 @@ class FollowedTexts:
 
     def saw(self, request: bytes, number: int, at: float | None) -> None:
         """Look for the texts that were not read yet."""
+        # A look at the bytes first: most requests have no new text, and are then not parsed.
         open_ones = [
             index for index, each in enumerate(self.sought) if not self._texts[index].read and each.may_be_in(request)
         ]
@@ -142,6 +143,7 @@ def _strings(request: Any) -> Iterator[_Said]:
     """Yield all strings of a request in any of the four protocols, what was said in its order."""
     if not isinstance(request, dict):
         return
+    # System prompt and tools come before what was said, so that no call is taken for what brought them.
     for key, value in request.items():
         if key not in _CONVERSATIONS:
             yield from _Walk().through(value)
@@ -188,6 +190,7 @@ class _Walk:
         """Return the call whose result a part of a conversation is, if it is one."""
         response = node.get("functionResponse") or node.get("function_response")
         if isinstance(response, dict):
+            # Gemini's calls may have no id.
             named = [call for call in self.calls if call.tool == response.get("name")]
             return self.by_id.get(str(response.get("id"))) or (named[-1] if named else None)
         of = node.get("tool_call_id") or node.get("tool_use_id")

@@ -96,6 +96,7 @@ def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
         here = Path(folder)
         yield from (here / name for name in files if name not in _LEFT_OUT)
         yield from (here / name for name in folders if name not in _LEFT_OUT and (here / name).is_symlink())
+        # In place, as `os.walk` goes into what is left in the list.
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
 
 
