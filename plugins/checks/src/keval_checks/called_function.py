@@ -62,8 +62,10 @@ def _told(error: BaseException) -> str:
 if __name__ == "__main__":
     _file, _function = sys.argv[1:]
     _mark, _, _given = sys.stdin.buffer.read().partition(b"\n")
+    # What the function starts must not read on from keval's pipe.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with os.fdopen(os.dup(1), "wb") as _told_to:  # which no program that the function starts inherits
         _passed, _reason = _call(Path(_file), _function, _given)
+        # What the function printed stands before the mark.
         sys.stdout.flush()
         _told_to.write(_mark + json.dumps({"passed": _passed, "reason": _reason[:_LONGEST]}).encode() + b"\n")

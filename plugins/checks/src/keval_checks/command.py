@@ -19,6 +19,7 @@ from keval_programs import TrialFolder, open_folder
 
 _NOT_FOUND = 127
 """What a shell exits with if a program is not found (POSIX, Shell Command Language, 2.8.2)."""
+# Of dash (`sh: 1: jq: not found`) and of bash (`sh: line 1: jq: command not found`).
 _NAMED_PROGRAM = re.compile(r"(?<!\S)([^/\s:]+): (?:command )?not found\s*\Z")
 
 

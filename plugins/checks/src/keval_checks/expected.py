@@ -80,6 +80,7 @@ class Expected:
         if self.pattern is not None:
             told = shown(self.pattern.pattern)
             try:
+                # `regex` and not `re`, which cannot be stopped.
                 if self.pattern.search(text, timeout=seconds) is None:
                     return f"has nothing that matches {told}: {shown(text)}"
             except (TimeoutError, MemoryError) as error:
