@@ -32,6 +32,7 @@ class Ranking:
     def rank(self, sample: str, condition: str, agent: str, repetition: int) -> int:
         """Return the rank of a trial."""
         samples, conditions, agents = self._sizes
+        # The last place of each kind, which `_sizes` adds, is for what the run does not have.
         rank = repetition * samples + self.samples.positions.get(sample, samples - 1)
         rank = rank * conditions + self.conditions.get(condition, conditions - 1)
         return rank * agents + self.agents.get(agent, agents - 1)
@@ -70,6 +71,7 @@ class Ranking:
             and repetition.isdecimal()
         ):
             rank = self.rank(sample, condition, agent, int(repetition))
+            # `int` also takes `01` and the digits of other scripts, which stand in no id.
             return rank if self.key(rank).id == id else None
         return None
 

@@ -86,7 +86,9 @@ class IndexFile:
         If the block fails, not all of them may be there, and the index is of no use. Raises RunError.
         """
         known = self._known(lambda: False)
+        # Not durable by name: an index that a power cut takes away is made of its file again.
         with replacing(self.path, sync_name=False) as file:
+            # Without the file's size nobody uses it once this process is gone, however that ends.
             file.write(self._head(0, 0, 0))
             file.write(self._made() if known is None else known)
         del known  # which may be large
@@ -94,6 +96,7 @@ class IndexFile:
             index = os.fdopen(open_added(self.path), "ab", buffering=0)
         with index:
             yield lambda entries: write_all(index, entries.tobytes())
+        # The process that writes is this one, so its unfinished index counts.
         if (entries := self._known(lambda: True)) is not None:
             self._write(entries)
 
@@ -119,6 +122,7 @@ class IndexFile:
         if words[2]:
             is_whole = (*words[2:4], _HEAD + 2 * words[4]) == (status.st_size, status.st_mtime_ns, len(words))
             return words if is_whole else None
+        # Only a writer that is at work vouches for an index without a size, and its last entry may be half written.
         return words[: len(words) - (len(words) - _HEAD) % 2] if is_written() else None
 
     def _known(self, is_written: Callable[[], bool]) -> Entries | None:
@@ -148,6 +152,7 @@ def _sorted(entries: memoryview) -> array[int]:
     firsts = range(0, len(ranks), _TOGETHER)
     parts = (sorted(range(len(ranks))[first : first + _TOGETHER], key=ranks.__getitem__) for first in firsts)
     found = array("Q")
+    # The merge is stable: of several lines of one trial the last stays last, and is the one that counts.
     for place in heapq.merge(*(array("L", part) for part in parts), key=ranks.__getitem__):
         found.append(ranks[place])
         found.append(starts[place])

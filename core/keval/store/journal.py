@@ -45,6 +45,7 @@ class Journal:
         with explained(self._path):
             self._file = open_added(self._path)
             cut_torn_line(self._file)
+            # The file may be new, and syncing its lines does not make its name durable.
             sync_folder(self._path.parent)
             self._end = os.fstat(self._file).st_size
         self._note = self._index.__enter__()
@@ -52,10 +53,12 @@ class Journal:
 
     async def __aexit__(self, *_: object) -> None:
         try:
+            # The line of a writer that was cancelled may still be on its way to disk.
             while self._task is not None:
                 await asyncio.wait([self._task])
         finally:
             os.close(self._file)
+            # After a failed write the index may lack entries: told of the error, it stays unfinished and is made anew.
             self._index.__exit__(type(self._broken) if self._broken else None, self._broken, None)
 
     async def append(self, line: bytes, ahead: bytes = b"", entry: int = 0) -> None:
@@ -74,6 +77,7 @@ class Journal:
         synced = self._synced
         if self._task is None:
             self._task = asyncio.create_task(self._commit())
+        # The writers of a batch share the future: one that is cancelled must not cancel it for the others.
         await asyncio.shield(synced)
 
     async def _commit(self) -> None:
@@ -104,8 +108,10 @@ class Journal:
             entries.append(self._end << 1 | entry & 1)
             self._end += len(line) + 1
         view = memoryview(b"".join(line + b"\n" for line, _ in batch))
+        # `os.write` may take only a part, as on a disk that is nearly full.
         while view:
             view = view[os.write(self._file, view) :]
         _sync(self._file)
+        # Last, as who reads the run meanwhile expects a whole line wherever an entry leads.
         if self._note is not None:
             self._note(entries)

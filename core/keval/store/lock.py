@@ -46,8 +46,10 @@ def fetch_run(run: Path, file: str = "") -> None:
 
     What a process that was killed has not brought there yet is brought there.
     """
+    # A run lies at RESULTS/EVALUATION/RUN, and a mirror is that of all results.
     mirror = mirror_of(run.parent.parent)
     if mirror is not None and mirror.fetch(run, file) and not is_locked(run):
+        # Who locks a run mirrors it, too, and so brings there what the killed process had left here.
         with locked(run):
             pass
 
@@ -61,6 +63,7 @@ if sys.platform == "win32":
         if not (run / ".lock").exists():
             return False
         try:
+            # Windows has no shared locks for this, so two who look at once may take each other for a writer.
             with FileLock(run / ".lock", timeout=0):
                 return False
         except Timeout:

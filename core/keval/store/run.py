@@ -85,6 +85,7 @@ def list_runs(root: Path) -> list[Run]:
 def _runs_in(root: Path) -> list[Run]:
     manifests = root.glob("*/*/manifest.json")
     try:
+        # An id begins with the second of its run, in 15 characters; the rest is random, so its file's time decides.
         found = sorted((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in manifests)
     except OSError as error:
         raise RunError(f"{root} cannot be read: {error.strerror}; choose another results directory with -o") from error
@@ -149,6 +150,7 @@ class Run:
 
     def count_trials(self) -> int:
         """Count the finished trials. Raises RunError."""
+        # Not by `index_file`, whose order needs the manifest and all samples to be read.
         known = IndexFile(self.trials_file).count(lambda: self.is_locked)
         return len(self.known_trials) if known is None else known
 
@@ -215,6 +217,7 @@ class Run:
             status = path.stat()
         except OSError as error:
             raise RunError(f"{path} is missing; restore the file") from error
+        # `replacing` gives the file another inode, even if size and time stay the same.
         state = (path, status.st_ino, status.st_size, status.st_mtime_ns)
         if (read_already := _SAMPLES.get(state)) is not None:
             return read_already
@@ -252,6 +255,7 @@ class Run:
             raise RunError(f"{self.path} is damaged or was changed: it refers to {sha256!r:.80} in place of a SHA-256")
         path = self.path / "blobs" / sha256
         if not os.path.lexists(path):
+            # A mirrored run is brought here without its blobs, each of which follows when it is asked for.
             fetch_run(self.path, f"blobs/{sha256}")
         return os.path.lexists(path)  # `blob` says what is wrong with one that is no file
 
@@ -330,6 +334,7 @@ class Run:
         known = self.known_trials
         if (key := known.named(id)) is not None and (place := known.place(key)) is not None:
             return known.index.starts[place] >> 1
+        # Only for an error are all ids in memory.
         names = [each.id for each in known]
         example = f"; for example {names[0]!r}" if names else "; it has no trials"
         raise RunError(f"no trial {id!r} in {self.path}{suggestion(id, names) or example}")
@@ -345,6 +350,7 @@ class Run:
             raise self._trial_lines.damaged(start, error) from error
 
     def _read_index(self) -> Index:
+        # Whether the run is locked is only looked up if its index is unfinished.
         return self.index_file.read(lambda: self.is_locked)
 
     def _scores_by_trial(self) -> ScoresByTrial:

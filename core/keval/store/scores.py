@@ -74,6 +74,7 @@ class ScoringSpec:
     @property
     def key(self) -> str:
         """Identifies the pass among those of other scorers or other versions of them."""
+        # Sorted as texts, because a metric has `None` in place of a judge, which has no order.
         return hashlib.sha256(repr(sorted(self.digests.items(), key=str)).encode()).hexdigest()[:16]
 
     @cached_property
@@ -97,6 +98,7 @@ class MadeScores:
     def __init__(self, trials: FinishedTrials) -> None:
         self._trials, self._bits = trials, [0] * len(trials)
         self._values: dict[int, int] = {}
+        # Trials that have finished since `trials` was read have no place there.
         self._others: dict[str, int] = {}
 
     def __bool__(self) -> bool:
@@ -142,8 +144,10 @@ def _entries(ranking: Ranking) -> Entry:
 
     def entry(line: bytes) -> int | None:
         nonlocal last, begins
+        # Most lines follow one of the same trial, and comparing bytes spares parsing them.
         if line.startswith(begins) or (trial := trial_of(line)) == last:
             return None
+        # Up to the quotation mark after the id, or the id `a/1` would be found in `a/10`.
         last, begins = trial, line[: line.find(b'",', len(_FIRST)) + 2]
         if b"\\" in begins or not line.startswith(_FIRST):
             begins = _NOTHING
@@ -196,6 +200,7 @@ class ScoresFile:
             if line.trial in trials and (bit := spec.bit(line)):
                 made.add(line.trial, bit)
         with explained(self.path):
+            # Without a buffer, so that a killed process loses no score; the sync at the end is for power cuts.
             file = os.fdopen(open_added(current), "ab", buffering=0)
         with file:
 
@@ -229,6 +234,7 @@ class ScoresFile:
         with replacing(current) as file:
             for line in read_lines(current, _Line.read):
                 bit = spec.bit(line)
+                # A disk may lose a trial that it said it had synced; what is run again has another answer to score.
                 if bit & ~made.of(line.trial) and line.trial in trials:
                     made.add(line.trial, bit)
                     file.write(line.text)
@@ -252,4 +258,5 @@ class ScoresFile:
             file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))
             with explained(current), open_kept(current) as made:
                 copyfileobj(made, file)
+        # If keval is killed before this, the pass is ended once more from its own file, with the same result.
         current.unlink()

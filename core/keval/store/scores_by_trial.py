@@ -36,6 +36,7 @@ class ScoresByTrial:
         """Read the scores of a trial. Raises RunError."""
         if (rank := self._ranking.named(trial)) is not None:
             for lines, index in self._files:
+                # The scores of a trial that is scored in two steps, as with a late judge, lie in several blocks.
                 for place in index.between(rank, rank + 1):
                     yield from _block(lines, index.starts[place] >> 1)
 
@@ -43,6 +44,7 @@ class ScoresByTrial:
 def _block(lines: LineFile, start: int) -> Iterator[ScoreLine]:
     """Read the scores of one trial that follow each other, the first of which begins at a byte. Raises RunError."""
     trial = ""
+    # A line without its end is being written, or was torn by a power cut.
     while (line := lines.at(start)).endswith(b"\n"):
         try:
             if trial and trial != trial_of(line):

@@ -143,6 +143,7 @@ def _types(hint: Any) -> tuple[type, ...]:
         return (str,)
     if origin is not None:
         return (Mapping,) if issubclass(origin, Mapping) else (tuple, list)
+    # JSON has one kind of number, so what is written as 1 may have been a float.
     if hint in {int, float}:
         return (int, float)
     return (hint,) if isinstance(hint, type) else (object,)
@@ -187,6 +188,7 @@ class _ScoreLine(msgspec.Struct):
     judge: str | None = None
     reason: str = ""
     neutral: bool = False
+    # msgspec copies an empty default, so records do not share it.
     details: dict[str, Any] = {}
     failure: Failure | None = None
     judgement: Judgement | None = None
@@ -213,6 +215,8 @@ _DEEPEST = 200
 def dump(data: Any) -> bytes:
     """Write plain data as one line of JSON. A lone surrogate, which UTF-8 cannot encode, becomes `?`."""
     options = orjson.OPT_NON_STR_KEYS
+    # orjson refuses lone surrogates, large integers and deep nesting, all of which a model can make up.
+    # Data are only walked through after such an error.
     try:
         return orjson.dumps(data, option=options, default=_plain)
     except orjson.JSONEncodeError:
@@ -230,6 +234,7 @@ def read_sample(line: bytes) -> Sample:
         sample: Sample = _decoder(Sample).decode(line)
         return sample
     except ValueError:
+        # msgspec takes a quarter of the time, for what keval writes. What an adapter left is read field by field.
         return read_record(Sample, orjson.loads(line))
 
 
@@ -324,6 +329,7 @@ def _encodable(data: Any, depth: int = 0) -> Any:
         return {_encodable(key): _encodable(value, depth + 1) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_encodable(item, depth + 1) for item in data]
+    # orjson writes integers of 64 bits only.
     if isinstance(data, int) and not -(2**63) <= data < 2**64:
         return str(data)
     return data
@@ -366,6 +372,7 @@ def read_manifest(path: Path) -> Manifest:
 def _consistent(manifest: Manifest, path: Path) -> Manifest:
     """Return a manifest whose parts refer to each other, with what is read of its config. Raises RunError."""
     execution = manifest.config.get("execution")
+    # By `type`, as `True` is an `int` to `isinstance`.
     if not isinstance(execution, dict | None) or type((execution or {}).get("num_repetitions", 1)) is not int:
         raise RunError(f"{path} is damaged: config.execution has no number of repetitions; restore the file")
     if not manifest.evaluation.strip():

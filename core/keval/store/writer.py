@@ -34,8 +34,10 @@ class RunWriter:
     @classmethod
     def create(cls, root: Path, name: str, now: datetime) -> RunWriter:
         """Make a new directory `root/name/<run id>`. Raises PreflightError when that cannot be written."""
+        # The random end tells runs apart that begin in the same second.
         path = root / name / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         try:
+            # Looked up before they are made: `remove` takes away no folder that was there.
             made = tuple(folder for folder in path.parents if not folder.exists())
             path.mkdir(parents=True)
             for folder in (path, *made):
@@ -67,6 +69,7 @@ class RunWriter:
         If the block fails, the directory is removed.
         """
         try:
+            # Hook plugins look up facts in the block: one that fails, or a Ctrl-C, must leave no run without samples.
             with replacing(self.path / "samples.jsonl") as file:
                 yield partial(_write_sample, file, redact)
         except BaseException:
@@ -99,6 +102,7 @@ class RunWriter:
     def write_blobs(self, blobs: Iterable[Blob]) -> None:
         """Write content to `blobs/`, each under its SHA-256. Raises RunError."""
         folder = self.path / "blobs"
+        # A run may come from anybody, and `mkdir` is content with a link to a folder elsewhere.
         folder.mkdir(exist_ok=True)
         if folder.is_symlink():
             raise RunError(f"{folder} is a link, by which nothing is written; put a folder in its place")
