@@ -179,11 +179,13 @@ class RunCopy:
         path, base, parts = self.run / name, layout.base, layout.parts.parts
         version = base.version if base else ""
         here = path.stat().st_size if path.exists() else -1
+        # Somebody has shortened or removed the copy, so that nothing of it can be gone on with.
         if copied is not None and here < copied.size:
             copied = None
         if not parts:
             if copied is not None and (copied.version, copied.generation) == (version, 0) and here == copied.size:
                 return copied
+            # The run was settled: its parts have become a plain object, of which what is here is the beginning.
             if copied is not None and copied.generation and self.goes_on(name, layout, copied.size):
                 for begin in range(copied.size, layout.size, _BLOCK):
                     self._append(path, begin, self.objects.read(name, begin, min(begin + _BLOCK, layout.size)))
@@ -198,6 +200,7 @@ class RunCopy:
         if copied is None or not goes_on:
             if first.origin:
                 self._download(name, path)
+                # The plain object may be longer by now: it was uploaded whole, and its parts are not removed yet.
                 os.truncate(path, first.origin)
             else:
                 with replacing(path, sync_name=False):
@@ -215,12 +218,14 @@ class RunCopy:
 
     def _append(self, path: Path, end: int, content: bytes) -> None:
         with path.open("r+b") as file:
+            # An append that was cut off may have left bytes after the end that is known.
             file.truncate(end)
             file.seek(end)
             file.write(content)
 
     def _download(self, name: str, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
+        # Renamed when it is whole, so that a reader never sees a part of it.
         unfinished = path.with_name(f".{path.name}.fetched")
         try:
             self.objects.download(name, unfinished)

@@ -101,6 +101,7 @@ class Lease:
                 lease.renew()
                 return lease
             if own is None and holder.until < time.time():
+                # A holder whose clock is behind is alive, and renews its lease within this time.
                 time.sleep(seconds / _BEATS)
                 if newest(objects, name) == found:
                     number, taken_from = number + 1, holder
@@ -114,6 +115,7 @@ class Lease:
             is_sure = objects.create(lease._path, lease._content())
         except FileExistsError as error:
             raise HeldError(f"{objects.url} is being written by another process since a moment ago") from error
+        # Both may have made the object; who wrote it last holds the lease, and `renew` finds out who that is.
         if not is_sure:
             time.sleep(_SETTLING)
             lease.renew()
@@ -154,6 +156,7 @@ class Lease:
                 self.lost_to = found[1].told if found else "another process, which has ended"
                 return
             self._objects.write(self._path, self._content())
+            # Counted from before the request, as others may have read the lease since then.
             self._valid = began + self._seconds
 
     def stop(self) -> None:

@@ -150,6 +150,7 @@ class Mirror:
     def _work(self) -> None:
         pause = 0.0
         while self._lease.lost_to is None and not self._given_up.is_set():
+            # The pause ends early with what can come next: the end of the run, and after that the loss of patience.
             (self._given_up if self._ending.is_set() else self._ending).wait(pause)
             is_last = self._ending.is_set()
             try:
@@ -177,6 +178,7 @@ class Mirror:
 
     def _upload(self, *, all_of_it: bool) -> None:
         """Upload what is new, if it is due; at the end all of it, with growing files in place of their parts."""
+        # Lines are looked at before what they refer to, which is therefore found, and uploaded before them.
         found = [(name, _stamp(self._copy.run / name)) for name in sorted(_names(self._copy.run), key=_rank)]
         stamps = {name: stamp for name, stamp in found if stamp is not None}
         if not (self._is_due(stamps) or all_of_it):
@@ -213,6 +215,7 @@ class Mirror:
             if all_of_it:
                 self._settle(name)
         elif self._whole.get(name) != stamp and _stamp(self._copy.run / name) == stamp:
+            # One that has changed since it was looked at may refer to what is not uploaded yet; it is taken next time.
             self._put(name)
             self._whole[name] = stamp
 
@@ -222,6 +225,7 @@ class Mirror:
             changed = folder.stat().st_mtime_ns
         except FileNotFoundError:
             return
+        # A new file changes the time of its folder; to list thousands of blobs every second would cost more.
         if changed == self._blobs_stamp and not all_of_them:
             return
         new = [path.name for path in folder.iterdir() if path.name not in self._blobs and path.name[0] != "."]
@@ -238,6 +242,7 @@ class Mirror:
         """Return how much of a growing file was uploaded before; of another file that was in its place, nothing."""
         path, parts, size = self._copy.run / name, layout.parts, layout.size
         if not path.exists() or path.stat().st_size < size or not self._copy.goes_on(name, layout, size):
+            # A negative origin has `_grow` begin another generation.
             return _Grown(parts.newest, -1, 0, 0, in_parts=True)
         if parts.parts:
             return _Grown(parts.newest, parts.parts[0].origin, size, tail(path, size), in_parts=True)
@@ -246,6 +251,7 @@ class Mirror:
     def _grow(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
         """Upload parts of a growing file; one that is another file than before begins a generation of its own."""
         path, known = self._copy.run / name, self._grown.setdefault(name, _NOTHING)
+        # A file that was written anew may be longer than before, which only its content tells.
         if known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail:
             self._begin_again(name, stamp, known)
         elif known.in_parts or not all_of_it:  # else it is uploaded whole at once
@@ -313,6 +319,7 @@ class Mirror:
     def _remove_parts(self, name: str, last: str = "") -> None:
         folder, objects = f"{name}{FOLDER}", self._copy.objects
         parts = [f"{folder}/{part}" for part in objects.list(folder)]
+        # The marker goes last: without it, parts that are left would count again.
         objects.remove([part for part in parts if part != last])
         objects.remove([last] if last else [])
         objects.remove_folder(folder)

@@ -21,6 +21,7 @@ from keval.errors import ConfigError
 
 _IDENTITY = ("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified", "updated", "mtime", "created")
 """How file systems say that an object is another one than before, beside its size."""
+# Signed URLs, which errors of clients name, have credentials in their query.
 _QUERY = re.compile(r"\?\S+")
 _MOST_SAID = 300
 _BLOCKS_AT_ONCE = 2
@@ -63,6 +64,7 @@ class Objects:
     def at(cls, url: str) -> Objects:
         """Return the objects under a URL; nothing is asked for yet. Raises ConfigError."""
         scheme, parts = url.partition("://")[0], urlsplit(url)
+        # A URL is printed and kept in files. `::` chains file systems, of which only the first one would be checked.
         if parts.password or parts.query or "::" in url:
             told = f"a {scheme}:// URL of results has no password, no query and no `::`"
             raise ConfigError(f"{told}; credentials come from the environment or the file system's own configuration")
@@ -154,6 +156,7 @@ class Objects:
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects, at most a thousand with each request where the file system can; some may be gone already."""
         with self._explained():
+            # The stores whose clients are asynchronous can remove many objects with one request.
             if self._files.async_impl and paths:
                 self._files.rm([self._path(path) for path in paths])
                 return

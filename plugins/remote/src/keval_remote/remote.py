@@ -60,6 +60,7 @@ class Remote:
             url = read_kept(results / MARKER, most_bytes=_MOST_OF_URL).decode("utf-8", "replace").strip()
         except OSError as error:
             raise RunError(f"{results / MARKER} cannot be read: {error.strerror}; remove it") from error
+        # A folder from somebody else could have keval ask any address.
         if cache_folder(url).resolve() != results.resolve():
             told = f"{results / MARKER} says that these results lie at {url!r}, and the folder is not keval's own copy"
             raise RunError(f"{told}: remove that file to read what is here, or name the URL itself")
@@ -155,7 +156,9 @@ class Remote:
                     _LOG.warning("%s was written by %s; its lease is taken over", copy.objects.url, before.told)
                 if not state.is_newer:
                     copy.fetch(recording=True)
+                # Nobody knows what a process that was killed had uploaded, so every file is compared again.
                 alike = {} if state.is_newer else copy.state.files
+                # Kept before anything is written here: a process that is killed from now on leaves a run that is newer.
                 copy.keep(State(lease.token, files=alike))
                 mirror = Mirror(copy, lease, settings, lost)
                 mirror.begin(alike)
@@ -175,6 +178,7 @@ class Remote:
             told = f"{url} is written by {lease.lost_to}, as this process could not renew its lease in time"
             return RunError(f"{told}; what it wrote is in {copy.run}: {_AWAY}")
         try:
+            # A run that could not begin was removed here.
             if is_done and not copy.run.exists():
                 copy.objects.remove_all()
                 return None

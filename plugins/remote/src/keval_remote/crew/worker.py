@@ -61,6 +61,7 @@ async def open_worker(
         plan = make_scoring_plan(evaluation, manifest)
     else:
         known = manifest.dataset
+        # The driver has read and checked the dataset; here only its order is needed.
         dataset = attrs.evolve(
             NO_DATASET, samples=Samples(sample_ids, _unread), checks=known.checks, workspaces=known.workspaces
         )
