@@ -118,6 +118,7 @@ def _init(address: str | None, demand: Demand, folder: str | None) -> None:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         count = demand.workers or max(1, math.floor((os.cpu_count() or 1) / demand.cpus))
         started = {
+            # Ray only counts CPUs, so that there may be more `workers` than cores.
             "num_cpus": max(os.cpu_count() or 1, math.ceil(count * demand.cpus)),
             "resources": {name: most * count for name, most in demand.resources.items()} or None,
             "object_store_memory": _STORE_BYTES,
@@ -153,7 +154,9 @@ def _check_address(address: str | None) -> None:
 async def _check_nodes(manifest: Manifest) -> None:
     """Compare Python, keval, the plugins of the run and what these require, on every node."""
     wanted = installed.installed(manifest.versions)
+    # By value, as a node on which keval is missing could not import the function.
     _ray.cloudpickle.register_pickle_by_value(installed)
+    # Without a CPU, so that a node that is fully reserved answers, too.
     probe = _ray.remote(num_cpus=0, max_retries=0)(installed.installed)
     nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in _ray.nodes() if node["Alive"]}
     asked = [_asked(probe, node, list(wanted)) for node in nodes]

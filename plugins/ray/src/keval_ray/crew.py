@@ -166,6 +166,7 @@ class RayCrew:
         try:
             result = await assigned.result
         finally:
+            # If this was cancelled, `lost` and `_fetch` see by it that nobody waits any more.
             assigned.result.cancel()
         if not isinstance(result, TaskError):
             return result
@@ -355,6 +356,7 @@ class WorkerPlace:
             try:
                 up: BringUp = await actor.bring_up.remote(name, self._shipped, crew.order.variables, crew.limiter)
                 if up.problems:
+                    # A problem of the plan or the node is the same next time, so the place is not tried again.
                     crew.gave_up([f"{name} on {up.node}: {problem}" for problem in up.problems])
                     return
                 self.entries.append(WorkerEntry(name, up.node))
@@ -362,6 +364,7 @@ class WorkerPlace:
                 crew.came_up(self)
                 await self._fetch(actor)
             except RayError as error:
+                # A worker that had results has not failed by what every worker here would fail by.
                 failures = 0 if self.actor is not None and (self.entry.trials or self.entry.scored) else failures + 1
                 told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST]
                 if self.actor is None:
@@ -375,6 +378,7 @@ class WorkerPlace:
                 self.actor, self._listens = None, False
                 await crew.lost(self, lost)
             finally:
+                # The one that is up is ended by `close`, which first lets it end what it started.
                 if self.actor is not actor:
                     ray.kill(actor)
 

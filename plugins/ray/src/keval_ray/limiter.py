@@ -49,6 +49,7 @@ class Limiter:
         self, worker: str, endpoint: Where, ending: Ending, asker: str = "", message: str = "", *, probe: bool = False
     ) -> Standing:
         """Note how a request ended; see `keval.seams.distribution.Load`."""
+        # The worker was taken for lost meanwhile, and what it held is given back already.
         if not self._requests[worker][endpoint, probe]:
             return Standing()
         self._requests[worker][endpoint, probe] -= 1
@@ -56,6 +57,7 @@ class Limiter:
 
     async def take(self, worker: str, name: str, most: int) -> None:
         """Wait for a place of this name."""
+        # By hand, as another call of the actor, `give`, ends the block.
         await self._limits.place(name, most).__aenter__()
         self._places[worker][name, most] += 1
         if worker in self._lost:
@@ -180,6 +182,7 @@ async def _answer(reference: Awaitable[Any], give_back: Callable[[asyncio.Future
 
     asked = asyncio.ensure_future(answered())
     try:
+        # Ray cannot take a call back: the limiter would admit a request that nobody sends.
         return await asyncio.shield(asked)
     except asyncio.CancelledError:
         asked.add_done_callback(give_back)

@@ -126,6 +126,7 @@ class RayWorker:
         self._under_way += len(tasks)
         for number, each in tasks.items():
             task = asyncio.create_task(self._do(number, each))
+            # asyncio holds tasks weakly only.
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -224,4 +225,5 @@ class _Redacting:
 def _usage() -> Usage:
     own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    # Linux counts memory in KiB (getrusage(2)).
     return Usage(round(seconds, 3), own.ru_maxrss * 1024)
