@@ -143,6 +143,7 @@ class RunStart:
         An error that ends the run is raised as it is, where a task group wraps it. Raises RunError.
         """
         loop = asyncio.get_running_loop()
+        # A lease is renewed in a thread of its own, which tells that it is lost; `ask` belongs to the event loop.
         with writer.locked(lambda: loop.call_soon_threadsafe(self.options.stop.ask)):
             try:
                 yield

@@ -36,6 +36,7 @@ async def run_plan(plan: Plan, root: Path, options: RunOptions | None = None) ->
     """
     options = options or RunOptions()
     async with RunStart.open(plan, options) as start:
+        # First, as it raises where the package of such workers is missing, before a server is started.
         open_crew = _crew_opener(plan)
         up = await steps.bring_up(start, recorded=options.record)
         writer = start.create(root)
@@ -65,6 +66,7 @@ async def resume_run(
         writer = RunWriter(earlier.path)
         async with start.writing(writer):
             before, frozen = writer.run.manifest, writer.run.samples
+            # The command has looked already, but not while it kept other processes from writing.
             check_resumable(earlier.path, before, extended=resumption.extended)
             recorded = options.record or before.recording is not None
             done = writer.run.known_trials
@@ -76,6 +78,7 @@ async def resume_run(
             new, changed = resumption.compare(before, run.manifest, frozen, plan.samples, run.redact)
             if changed and not resumption.force:
                 raise RunError(resumption.refusal(earlier.path, changed))
+            # Before the files change: cut off in between, a sealed run would seem to be changed by somebody else.
             run.writer.write_manifest(before := unsealed(run.run))
             run.samples |= resumption.originals(frozen, plan.samples, run.redact)
             if new:
@@ -85,6 +88,7 @@ async def resume_run(
             if options.record and run.manifest.recording is None:
                 run.record_from(run.manifest.resumed[-1].at)
             async with _crew_opener(plan)(run, False):
+                # Trials are looked up anew, as failures may have been set aside.
                 return run.run, await steps.complete(run, plan, done=run.run.known_trials, missing=True)
 
 
@@ -109,6 +113,7 @@ async def rescore(
         async with start.writing(writer):
             before = writer.run.manifest
             up = await steps.bring_up(start, recorded=before.recording is not None, before=before)
+            # Written when the pass ends: until then the earlier scores count, by the scorers of the earlier manifest.
             run = steps.describe_again(start, writer, up, unsealed(writer.run), judge_repetitions)
             steps.watch_spending(run)
             async with _crew_opener(plan)(run, False):

@@ -50,6 +50,7 @@ def set_failures_aside(run: Run) -> int:
             file.writelines(failed)
             file.flush()
             os.fsync(file.fileno())
+        # Read a second time and not held, as it is most of a run that may have a million trials.
         with replacing(trials) as kept:
             kept.writelines(line for line, is_failed in read_lines(trials, _with_outcome) if not is_failed)
         run.complete_indexes()
@@ -102,6 +103,7 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> Itera
             yield from _difference(f"condition {label}: the {key} of the workspace", *of)
     yield from _config_changes(before.config, now.config)
     for name, version in before.plugins.items():
+        # One that is missing only scored, or the section of the config that named it is among the differences.
         yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))
     for name, version in before.versions.items():
         if name != "python":
@@ -151,6 +153,7 @@ def _bound(execution: Mapping[str, Any]) -> dict[str, Any]:
 
 def _leaves(path: str, before: Any, now: Any) -> Iterator[str]:
     """Yield the differences of two values, each at its path."""
+    # As JSON gives them back: where the manifest on disk has lists, a new one has tuples.
     before, now = to_plain(before), to_plain(now)
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
@@ -239,6 +242,7 @@ class Resumption:
         for sample in samples:
             if sample.id in had and as_written(sample, redact) != sample:
                 kept = frozen[had[sample.id]]
+                # What hook plugins looked up when the run began stays; what the dataset says has its secrets again.
                 found[sample.id] = attrs.evolve(sample, facts={**kept.facts, **sample.facts}, withheld=kept.withheld)
         return found
 
@@ -260,6 +264,7 @@ class Resumption:
         """
         assert now.started is not None  # noqa: S101 - a manifest that is made now says when
         entry = ResumeEntry(now.started, retried, changed)
+        # Keys that another version wrote into the manifest stay there.
         extra = {**before.extra, **now.extra}
         looking = before.looking
         if looking is not None and before.trials != now.trials:  # what was declared is no longer what is done

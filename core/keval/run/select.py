@@ -38,6 +38,7 @@ class Selection:
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
     wanted = [renamed("agents", name) for name in selection.agents]
+    # A config without agents is a problem only as long as no flag names one.
     evaluation = evaluation.needing_no("agents") if wanted else evaluation
     problems = [*evaluation.problems]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
@@ -67,6 +68,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         except ValueError as error:
             problems.append(Problem("--max-failures", str(error)))
     header = evaluation.header
+    # Without a baseline, the first of the chosen conditions is what the others are compared with.
     baseline = header.baseline if header.baseline in conditions else None
     caps: dict[str, Any] = {**selection.budget}
     return attrs.evolve(
@@ -123,6 +125,7 @@ def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[P
         blocked = flag.removeprefix("no:")
         if blocked == flag:
             for spec in _each_of_vendor(PluginSpec(flag, flag)):
+                # A plugin that the config lists keeps the options that it has there.
                 chosen.setdefault(spec.label, spec)
             continue
         out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]

@@ -166,6 +166,7 @@ def watch_spending(run: ActiveRun) -> None:
 
     Raises RunError.
     """
+    # Only a run that has a budget imports what counts its use.
     if (budget := run.start.budget) != Budget():
         run.run_budget = registry.load(registry.find("keval.meters", "budget")).of(run.run, budget, run.manifest)
     run.start.limits.watchers.append(run.tell_endpoint)
@@ -184,6 +185,7 @@ async def execute_and_score(
         if run.has_ended is not None:
             await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
         told = await _execute(run, written, plan, done, backlog)
+        # An endpoint that was lost while trials ran may have come back.
         run.ready.exchange.try_again("judge", backlog.down)
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
@@ -212,6 +214,7 @@ def finish(run: ActiveRun, summary: Summary) -> Summary:
     """Write the summary of a run, and tell hook plugins that it is finished. Raises RunError."""
     if not isinstance(summary, PlainSummary):  # which is counted in no time
         run.writer.write_summary(summary)
+    # Last, as the seal has a digest of the summary, too.
     run.writer.write_manifest(sealed(run.run, run.manifest))
     run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
     return summary
@@ -240,11 +243,14 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal,
     ):
         outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, submit, written.ranking.entry)
+        # Another job runs what could not begin in the one before: since then trials cost less than was reserved for
+        # them, or were scored.
         while True:
             job = Job(
                 manifest=run.manifest,
                 keys=admission.admitted(),
                 count=count,
+                # Agents are asked with the secrets that the dataset has; the run has none of them.
                 sample=lambda name: run.samples.get(name) or samples.named(name),
                 worker=worker,
                 outbox=outbox,
@@ -309,7 +315,6 @@ def _describer(
 
 
 def _max_concurrent(plan: Plan) -> int:
-    """Return how many trials may run at once."""
     if all(agent.prerecorded for agent in plan.agents):
         return _RECORDED_AT_ONCE
     return plan.evaluation.execution.max_concurrent
