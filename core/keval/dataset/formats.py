@@ -49,6 +49,7 @@ class JsonLines:
                     yield Problem(place, f"not valid JSON: {error.msg}; one object a line")
                     continue
                 starts.append(start)
+                # The file may be edited before the line is read again for its sample.
                 checks.append(crc32(line))
                 yield RawRecord(data, number, len(starts) - 1)
 
@@ -100,6 +101,7 @@ class Csv:
             for row in rows:
                 record: dict[str, Any] = {}
                 for key, value in row.items():
+                    # `DictReader` has surplus cells under `None`, and `None` in place of cells that are lacking.
                     if key is None or value is None:
                         yield Problem(f"{path}:{rows.line_num}", "the row has not as many cells as the header")
                         break

@@ -66,6 +66,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
     workspaces = False
     left_out: dict[str, bool] = {}  # ids, and whether they wait for a person
     try:
+        # `open_input` also keeps a pipe, which readers would wait for, from them.
         with open_input(file.path) as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         for record in reader.read(request):
@@ -90,6 +91,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
             workspaces = workspaces or sample.workspace is not None
             named = (each.get("name") for each in sample.verify if isinstance(each, dict))
             checks.update((name, None) for name in named if isinstance(name, str))
+            # Only the place of a record is kept, so that memory does not grow with the dataset.
             if rereadable and record.position is not None:
                 positions.append(record.position)
             else:
@@ -123,6 +125,7 @@ def _reader(file: DatasetFile) -> DatasetReader:
         else:
             reader = target()
     except PluginError as error:
+        # The error names a package to install; without a type and such a package, a user needs to know the formats.
         if file.type or package_of("keval.datasets", file.format):
             raise ConfigError([Problem(str(file.path), str(error))]) from error
         known = ", ".join(f".{item.name}" for item in registry.components("keval.datasets"))

@@ -42,6 +42,7 @@ class Samples(Sequence[Sample]):
     def __init__(self, ids: Sequence[str], read: Callable[[int], Sample]) -> None:
         key = (len(ids), *ids[:1], *ids[-1:])
         known = _IDS.get(key)
+        # The key finds only a candidate: another dataset may begin and end with the same ids.
         self._ids = known if known is not None and known.ids == ids else _Ids(ids)
         _IDS[key] = self._ids
         self.ids = self._ids.ids
@@ -103,6 +104,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if question is None and turns:
         question, turns = turns[0], turns[1:]
     elif turns and turns[0] == question:
+        # The turns of some datasets begin with the question.
         turns = turns[1:]
     if file.question_key in record and (not isinstance(question, str) or not question.strip()):
         raise ValueError(f"the question under {file.question_key!r} is no text, or an empty one")
@@ -144,6 +146,7 @@ def _answers(value: Any) -> list[str]:
 def _id(record: Mapping[str, Any]) -> str:
     given = record.get("id")
     if given is None:
+        # To add these changes nothing that is asked, so a run has to find its sample under the same id.
         changing_nothing = ("expect", "accepted", "rejected", "verify", "solution")
         asked = {key: value for key, value in record.items() if key not in changing_nothing}
         canonical = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

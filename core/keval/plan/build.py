@@ -62,6 +62,7 @@ def make_plan(
     for review in reviews:
         review.check(check, dataset, samples)
     _let_check(constructor, hooks, check)
+    # Below this nothing is wrong, so no plugin is `None` and there is an executor.
     constructor.finish()
     plan = Plan(
         evaluation=evaluation,
@@ -149,6 +150,7 @@ def _hooks(constructor: Constructor) -> tuple[ResolvedPlugin, ...]:
     for item in constructor.plugins("keval", constructor.evaluation.plugins):
         try:
             if item.plugin is not None:
+                # One at a time, so that one that does not fit is told with its place in the config.
                 Hooks.of(hook_plugins([item]))
                 fit.append(item)
         except PluginError as error:
@@ -200,6 +202,7 @@ def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) 
     samples = dataset.samples
     if wanted := evaluation.sample_ids:
         for name in wanted:
+            # Without any sample the dataset's own problem is told, and not one more for each id.
             if samples and name not in samples.ids:
                 hint = suggestion(name, samples.ids) or f"; the dataset has {len(samples)} others"
                 problems.append(Problem(f"--sample-id {name}", f"no sample has the id {name!r}{hint}"))
@@ -212,6 +215,7 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
     arms = []
     for label, condition in constructor.evaluation.conditions.items():
         template = None
+        # A prompt without marks needs no package that has Jinja2.
         if condition.template and any(mark in condition.system_prompt for mark in TEMPLATE_MARKS):
             try:
                 template = registry.load(registry.find("keval.templates", "prompt"))(condition.system_prompt)
@@ -220,6 +224,7 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
         arms.append(Arm(label, condition, template))
     templates = [arm for arm in arms if arm.template]
     failures: dict[str, list[str]] = {}
+    # Samples are the outer loop, because each is read from its file.
     for sample in samples if templates else ():
         for arm in templates:
             try:
@@ -243,8 +248,10 @@ def _check_recordings(
     """Check recorded answers against the dataset; returns notices about samples without an answer."""
     notices: list[Problem] = []
     for label, agent in ((agent.label, agent.prerecorded) for agent in agents):
+        # What lacks samples or conditions has a problem already, and each answer would be one more.
         if agent is None or not dataset.samples or not evaluation.conditions:
             continue
+        # By all of the dataset and the config: answers that flags leave out are not wrong.
         wrong = list(agent.check_answers(dataset.samples.positions.keys(), {*evaluation.labels("conditions")}))
         problems += wrong
         notices += [

@@ -99,6 +99,7 @@ class Constructor:
             metrics += tuple(ResolvedPlugin(label, component, plugin) for label, plugin in scores.items())
         judges = tuple(map(self._comparing, self.plugins("keval.judges", self.evaluation.judges)))
         rubrics, shipped = self._rubrics(judges)
+        # A scorer that cannot be constructed is a problem already.
         if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
         self.check_models(judges)
@@ -287,6 +288,7 @@ def _until_installed(item: ResolvedPlugin, model: Model, error: PluginError) -> 
 
 
 def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    # Lines and columns as numbers, so that line 10 comes after line 9.
     file, *numbers = re.split(r":(?=\d)", problem.place)
     return file, tuple(int(number) for number in numbers if number.isdecimal())
 
@@ -301,6 +303,7 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
     If they are `played`, in a replay, the recordings that they name are not needed.
     """
     resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts)
+    # Only a config that changes contexts imports what does so.
     if any(item.interventions for item in resolved):
         resolved = context_changes().make(constructor, resolved, played=played)
     return {item.label: item for item in resolved}

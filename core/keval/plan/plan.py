@@ -226,6 +226,7 @@ class Plan:
         seed = self.evaluation.execution.seed
         pairs = itertools.product(self.arms, self.agents)
         arms = {f"{agent.label}/{arm.label}": (agent.label, arm.label, agent.prerecorded) for arm, agent in pairs}
+        # Recorded answers may be more of one sample than of another, so there are rounds until no sample has any left.
         for repetition in itertools.count(1):
             more: list[str] = []
             for sample in sample_order(samples, seed, repetition):
@@ -317,6 +318,7 @@ def question_order(evaluation: Evaluation, samples: Samples) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for name in samples.ids:
         source = samples.named(name).metadata.get(dataset.cluster_key)
+        # The words keep a sample apart from a source of the same name.
         groups.setdefault(f"sample {name}" if source is None else f"source {source}", []).append(name)
     return [groups[name] for name in sample_order(groups, seed, 1)]
 
