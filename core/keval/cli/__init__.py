@@ -48,6 +48,7 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         described, plugged = list[tuple[str, str]](), list[tuple[str, str]]()
         for name, owner in _owners().items():
+            # A name that is described may be a command of somebody else's package, which is then told as theirs.
             if name in _descriptions() and owner.startswith("keval-"):
                 described.append((name, _descriptions()[name]))
             else:
@@ -105,11 +106,13 @@ class _Commands(click.Group):
             except (click.exceptions.Exit, click.Abort):
                 raise
             except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate
+                # A file that the user named, such as a folder in place of a config, is no defect.
                 if isinstance(error, OSError) and error.filename is not None:
                     tell(f"error: {error.filename}: {error.strerror}; name another file or folder")
                     ctx.exit(2)
                 tell(traceback.format_exc())
                 tell(f"error: this is a defect of keval or a plugin, not of your config: {error!r}")
+                # EX_SOFTWARE of sysexits.h: Python's own 1 after an error would be read as a failed gate.
                 ctx.exit(70)
 
 
@@ -142,6 +145,7 @@ def _plugin_command(name: str) -> click.Command:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
+# Without `allow_from_autoenv=False`, a variable KEVAL_VERSION would be this flag, and no command would run.
 @click.version_option(package_name="keval-core", prog_name="keval", allow_from_autoenv=False)
 def main() -> None:
     """Measure what a context does for an AI agent.

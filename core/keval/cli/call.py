@@ -88,6 +88,7 @@ class CommandOptions:
         def bare() -> None:
             pass
 
+        # click tells the names of options only by decorating a function, on which it leaves `__click_params__`.
         for option in self.options:
             option(bare)
         return [*getattr(bare, "__click_params__", [])]
@@ -107,6 +108,7 @@ def added_options(command: str) -> Callable[[F], F]:
             added = {options: {name: given.pop(name) for name in names} for options, names in sets.items()}
             return function(added=added, **given)
 
+        # Reversed, because the decorator that is applied last stands first in `--help`.
         every = [option for options in sets for option in options.options]
         return functools.reduce(lambda made, option: option(made), reversed(every), with_added)  # type: ignore[return-value]
 

@@ -69,4 +69,5 @@ class _Guarded:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for text, style, control in console.render(self._renderable, options):
+            # What Rich itself makes to move the cursor is marked as control, and text of others never is.
             yield Segment(text if control else visible(text), style, control)

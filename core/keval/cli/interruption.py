@@ -61,6 +61,7 @@ class Interruption:
             self._task = asyncio.current_task()
             return await work
 
+        # In this order: asyncio takes SIGINT over only while Python's own handler is there.
         with self._listening(numbers), asyncio.Runner() as runner:
             loop = runner.get_loop()
             loop.set_default_executor(_Threads(thread_name_prefix="asyncio"))
@@ -84,7 +85,9 @@ class Interruption:
 
     def _receive(self, number: int, frame: object) -> None:
         if self._task is None or self._task.done():
+            # There is no task to cancel, and what the main thread does instead can be interrupted as usual.
             raise KeyboardInterrupt
+        # What follows is done in the watchdog's thread, which goes on if this one blocks its event loop.
         self._watchdog.handle()
 
     def _signalled(self) -> None:
@@ -117,7 +120,9 @@ class Interruption:
 
     def _give_up(self) -> None:
         if self.last_words is not None:
+            # Not for longer: the terminal may be what keval waits for.
             aside(self.last_words).join(1.0)
+        # An ordinary exit would wait for threads, one of which may be what never returns.
         os._exit(130)
 
 
@@ -136,6 +141,7 @@ class _Threads(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait=False, cancel_futures=cancel_futures)
+        # Threads are joined only when none is at work, as joining them has no time limit.
         if wait and not wait_for([*self._pending], timeout=_CLOSING).not_done:
             super().shutdown()
 

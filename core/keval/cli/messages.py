@@ -34,6 +34,7 @@ class _Terminal:
     json: bool = False
 
 
+# A stack: what a command calls as another command has a redactor of its own meanwhile.
 _terminals: list[_Terminal] = []
 
 
@@ -70,6 +71,7 @@ def visible(text: str) -> str:
     """Return a text with � in place of each control character."""
     if text.isprintable():
         return text
+    # Windows' ends of lines are harmless; a carriage return alone would overwrite the line.
     return "".join(
         char if char.isprintable() or char in _SHOWN else "\N{REPLACEMENT CHARACTER}"
         for char in text.replace("\r\n", "\n")

@@ -67,10 +67,7 @@ _quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress an
 
 
 class _LocalFolder(click.Path):
-    """A folder of this machine."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the folder."""
         if "://" in str(value):
             self.fail(f"{value} is a URL; name a folder of this machine", param, ctx)
         return super().convert(value, param, ctx)
@@ -102,10 +99,10 @@ class _Cap(click.ParamType[tuple[str, float]]):
     name = "NAME=N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """Return the name and the number."""
         known = attrs.fields_dict(Budget)
         name, _, number = str(value).partition("=")
         digits = number.replace("_", "")
+        # `float` alone would take `nan`, `inf` and numbers below 0.
         if name not in known or not re.fullmatch(r"\d+(\.\d+)?" if name == "usd" else r"\d+", digits):
             self.fail(f"expected a number for one of {', '.join(known)}, such as tokens=2000000", param, ctx)
         return name, float(digits) if name == "usd" else int(digits)

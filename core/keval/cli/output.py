@@ -43,6 +43,8 @@ class _Guarded(io.RawIOBase):
         try:
             return os.write(self._descriptor, view)
         except BlockingIOError:
+            # Somebody who shares the terminal made it non-blocking. After 0 `BufferedWriter` tries again; after `None`,
+            # which the protocol has for this, it would raise and lose what is left.
             return 0
         except OSError as error:
             self._gone = True

@@ -79,6 +79,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     manifest = found.manifest
+    # Told before plugins are constructed; `resume_run` looks again when it has locked the run.
     check_resumable(found.path, manifest, extended=extend is not None)
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
     hidden = redactor()

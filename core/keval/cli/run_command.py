@@ -53,6 +53,7 @@ def command(
             display().show_plan(plan, as_json=as_json)
             return
 
+        # It imports what runs trials, which neither `--help` nor `--dry-run` needs.
         from keval.run.active_run import RunOptions
 
         progress = display().progress(plan.trial_count, quiet=quiet)
@@ -71,7 +72,7 @@ def command(
 
 @contextmanager
 def _of_config(call: CommandCall) -> Iterator[Planned]:
-    """Yield the plan of the config."""
+    # Not required by click, as an option of a package, such as --replay, may say what is run.
     if call.config is None:
         raise click.UsageError("Missing argument 'CONFIG'.", click.get_current_context())
     from keval.plan.build import make_plan

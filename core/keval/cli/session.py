@@ -41,6 +41,7 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)
 
 
+# Once in a process: another freeze would keep the garbage of earlier commands for good, with its open files.
 @cache
 def _freeze() -> None:
     """Keep collections from looking at modules, which stay loaded."""

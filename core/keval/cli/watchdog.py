@@ -73,6 +73,7 @@ class Watchdog:
         self._pipe = os.pipe()
         for end in self._pipe:
             os.set_blocking(end, False)
+        # A full pipe needs no warning: the watchdog is awake then, and handlers count signals, too.
         before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False) if os.name == "posix" else -1
         thread = threading.Thread(target=self._watch, args=(loop,), name="keval-watchdog", daemon=True)
         thread.start()
@@ -83,6 +84,7 @@ class Watchdog:
             self._wake()
             thread.join()
             for each in self._speaking:
+                # What waits for a reader who does not read is left behind.
                 each.join(1.0)
             if os.name == "posix":
                 signal.set_wakeup_fd(before, warn_on_full_buffer=False)
@@ -110,6 +112,7 @@ class Watchdog:
                     # The interpreter itself writes the number of each signal there, whatever the main thread does.
                     self._woken += sum(number in self.numbers for number in os.read(self._pipe[0], 4096))
             else:
+                # Windows cannot wait for a pipe, and handlers alone tell of signals there.
                 time.sleep(_LOOK / 10)
             # Each of the two may miss signals: the interpreter's if somebody else took its place, handlers' in a crowd.
             while self._passed_on < max(self._handled, self._woken) and not self._ended:
@@ -122,12 +125,14 @@ class Watchdog:
         if now - self._looked_at > STANDSTILL / 2:  # nobody ran, as the process was stopped or the lock was held
             self._ran_at += now - self._looked_at
         self._looked_at = now
+        # The loop has called back since it was asked to, so it is asked again.
         if self._ran:
             self._ran, self._ran_at, self._told = False, now, False
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._run)
         still = now - self._ran_at
         if still >= STANDSTILL and not self._told:
+            # Private, and the only way to see the stack of another thread.
             frame = sys._current_frames()[threading.main_thread().ident or 0]
             if still >= _UNMISSED or not (_imports(frame) or len(asyncio.all_tasks(loop)) <= 1):
                 self._told, told = True, _standstill(frame, still)
@@ -135,6 +140,7 @@ class Watchdog:
         if now - self._beat_at >= HEARTBEAT:
             self._beat_at = now
             self._say(self.beat)
+        # Armed again as long as this thread runs. If a process has no standard error, 2 may be any file of its own.
         if now - self._armed_at >= STANDSTILL / 2 and sys.__stderr__ is not None:
             self._armed_at = now
             faulthandler.dump_traceback_later(_LOCKED, file=2)
@@ -160,6 +166,7 @@ def _imports(frame: FrameType) -> bool:
 
 def _standstill(frame: FrameType, still: float) -> str:
     """Say where the main thread stands: in whose code, and in which of its innermost frames."""
+    # The frames from the event loop outwards are the same for all that it calls.
     frames = [*takewhile(lambda each: each[0].f_globals.get("__name__") != "asyncio.events", walk_stack(frame))]
     frames = frames or [*walk_stack(frame)]
     places = [f"{each.f_code.co_filename}:{line} in {each.f_code.co_name}" for each, line in frames]
