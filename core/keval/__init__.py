@@ -23,6 +23,7 @@ def lazily(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any],
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        # kept in the module, where Python finds it without calling this again
         value = vars(sys.modules[module])[name] = getattr(import_module(home_of[name]), name)
         return value
 
@@ -55,6 +56,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("keval-core")
+    # asked for by `from keval import *`; a fixed list would not have the names that packages bring
     return __dir__() if name == "__all__" else _own(name)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
 """The part of a trial in which something went wrong; `replay` is a recording that does not fit."""
 
+# ruff would give each of the kinds a line of its own
 # fmt: off
 FailureKind = Literal[
     "a2a_error", "agent_error", "auth_required", "bad_answer", "bad_context", "bad_file", "bad_output",
@@ -146,6 +147,7 @@ class ModelError(TrialError):
     stage: Stage = "model"
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+        # those that the SDKs of OpenAI and Anthropic repeat by themselves, too
         transient = status is None or status in {408, 409, 429} or status >= 500
         kind = "connection" if status is None else "rate_limit" if status == 429 else f"http_{status}"
         super().__init__(message, kind=kind, retryable=transient, retry_after=retry_after)

@@ -23,6 +23,7 @@ from keval.errors import ConfigError, Problem, RunError
 
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """A pipe without a writer would keep a blocking open waiting."""
+# For reading, too: `cut_torn_line` searches the last newline.
 _ADDING = _READING | os.O_RDWR | os.O_CREAT | os.O_APPEND
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 MOST_BYTES = 1 << 28
@@ -58,10 +59,12 @@ def _opened(path: Path, flags: int, folder: Path | None = None) -> int:
     except ValueError as error:  # a NUL in the path, or one that leads out of the folder
         raise OSError(errno.EINVAL, "no file has such a name", repr(str(path))) from error
     except OSError as error:
+        # With O_DIRECTORY, Linux tells a link on the way as ENOTDIR and not as ELOOP.
         if folder is None or error.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise
         told = "a link is in its place, or on the way to it, and is not followed"
         raise OSError(errno.ELOOP, told, str(path)) from error
+    # Asked of the descriptor: what stands at the path may have been replaced since it was opened.
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
@@ -76,6 +79,7 @@ def _below(folder: Path, path: Path, flags: int) -> int:
         raise OSError(errno.ELOOP, "")
     if not steps or not _NO_LINK:
         return os.open(folder / path, flags | _NO_LINK, 0o644)
+    # Step by step, as O_NOFOLLOW holds for the last part of a path only.
     with ExitStack() as opened:
         at = None
         for step in (str(folder), *steps):
@@ -172,10 +176,12 @@ def replacing(path: Path, *, sync_name: bool = True) -> Iterator[BufferedWriter]
     unfinished = path.with_name(f".{path.name}.unfinished")
     with explained(path):
         try:
+            # left by a process that was killed
             unfinished.unlink(missing_ok=True)
             with unfinished.open("xb") as file:  # which follows no link that others left there
                 yield file
                 file.flush()
+                # Before the file is renamed: after a power cut, the name must not lead to a file without its content.
                 os.fsync(file.fileno())
             unfinished.replace(path)
             if sync_name:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 
+# Type checkers take this name for that of `typing`, which the script need not import then.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,7 @@ def supervised(command: Sequence[str]) -> tuple[str, ...]:
     """
     if sys.platform != "linux" or not sys.executable:
         return tuple(command)
+    # Isolated and without site-packages: the server's PYTHON… variables do not reach it, and it starts sooner.
     return (sys.executable, "-I", "-S", _script(), str(os.getpid()), *command)
 
 
@@ -65,6 +67,7 @@ def _supervise_command(keval: int, command: list[str]) -> int:
     """Run a command until it, or the process `keval`, ends; returns its exit code."""
     try:
         watched = os.pidfd_open(keval)  # readable when the process ends
+    # keval has ended already, so nothing is started.
     except ProcessLookupError:
         return 1
     except OSError:  # a kernel before 5.3
@@ -95,7 +98,10 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
     poller = poll()
     if watched is not None:
         poller.register(watched, POLLIN)
+    # Without a descriptor, nothing wakes the poll when keval ends, so it looks twice a second.
     interval, kept = (None, {0, 1, 2, watched}) if watched is not None else (500, {0, 1, 2})
+    # Python resumes a poll after a signal (PEP 475). What the signal writes to this pipe ends it, also if it comes just
+    # before the poll.
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -108,6 +114,7 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
     told: list[int] = []
     set_wakeup_fd(wake, warn_on_full_buffer=False)
     poller.register(woken, POLLIN)
+    # Only a signal with a handler in Python writes to the pipe.
     signal(SIGCHLD, lambda *_: None)
     for number in (SIGTERM, SIGHUP, SIGINT):
         signal(number, lambda number, _: told.append(number))
@@ -127,6 +134,7 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
     while not alone and monotonic() - began < _GIVING_UP:
         if monotonic() - began >= _GRACE:
             number, asked = SIGKILL, set()
+        # Looked up each time, as a process that is asked to end may start others.
         for process in _descendants():
             if process not in asked:
                 asked.add(process)
@@ -134,6 +142,7 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
         wait(20)
         ended, alone = _reap(server)
         code = ended if code is None else code
+    # as a shell tells the end by a signal
     return 128 + SIGKILL if code is None else code if code >= 0 else 128 - code
 
 
@@ -153,8 +162,10 @@ def _start(run: Callable[[], object]) -> int:
     parent = os.getpid()
     if process := os.fork():
         return process
+    # Whatever happens in `run`, the child must not return and go on as a second supervisor.
     try:
         _prctl(_PR_SET_PDEATHSIG, SIGKILL)
+        # The parent may have ended before the child asked to be killed with it.
         if os.getppid() == parent:
             run()
     finally:
@@ -188,6 +199,7 @@ def _reap(server: int) -> tuple[int | None, bool]:
     code = None
     try:
         while True:
+            # Any child: a subreaper has the orphans of the server, too.
             process, status = os.waitpid(-1, os.WNOHANG)
             if process == 0:
                 return code, False
@@ -208,6 +220,7 @@ def _descendants() -> Iterator[int]:
 def _children(process: int) -> list[int]:
     found = []
     try:
+        # By thread: each file has only the children that its thread has forked (proc(5)).
         for task in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{task}/children", "rb") as file:
                 found += [int(child) for child in file.read().split()]

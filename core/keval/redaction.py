@@ -58,6 +58,7 @@ class Redactor:
         self._forms = tuple((form, _bytes(form), self._names[form]) for form in forms)
         self._in_text = _shortest(forms)
         self._in_content = _shortest(map(_bytes, forms))
+        # As orjson escapes them: a line is searched before it is parsed.
         self._in_lines = _shortest(orjson.dumps(_encodable(form))[1:-1] for form in forms)
 
     @property
@@ -97,6 +98,7 @@ class Redactor:
         if not self.finds_in_json(line):
             return line
         record = orjson.loads(line)
+        # A set for each line: `replaced` counts lines, and not how often a secret stands in one.
         self._found.clear()
         told = {key: item if key in _HANDLES else self._record(key, item) for key, item in record.items()}
         self.replaced.update(self._found)
@@ -125,11 +127,13 @@ class Redactor:
 
     def _hidden(self, text: T, needles: Iterable[T], mark: T, kind: int) -> T:
         """Replace every form, and leave what is replaced already: a secret may be part of the mark."""
+        # As in `finds_in_json`: nearly every text is searched and left as it is.
         for needle in needles:
             if needle in text:
                 break
         else:
             return text
+        # Joined only at the end: a form that is replaced later must not be found in a mark or across one.
         pieces = text.split(mark)
         for form in self._forms:
             parted = [part for piece in pieces for part in piece.split(form[kind])]  # type: ignore[arg-type]
@@ -144,6 +148,7 @@ def _parts(value: str) -> Iterator[str]:
     found = [value, value.strip()]
     if "\n" in value:
         lines = (line.strip() for line in value.splitlines())
+        # A line of a PEM file may be quoted alone. Its first and last line are the same in all keys.
         found += [line for line in lines if len(line) >= _LONG and not line.startswith("-----")]
     if "://" in value:
         found += _of_url(value.strip())
@@ -173,6 +178,7 @@ def _forms(value: str) -> Iterator[str]:
     raw = _bytes(value)
     yield from (repr(value)[1:-1], ascii(value)[1:-1], repr(raw)[2:-1], html.escape(value))
     for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        # RFC 3986, section 2.1: the digits of an escape may be upper or lower case.
         yield from (quoted, re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted))
     yield from _base64(raw)
 
