@@ -125,6 +125,7 @@ class Backlog:
 
     def is_behind(self) -> bool:
         """Return whether as many trials wait as are scored concurrently."""
+        # `_waiting` has those that are being scored, too.
         return len(self._waiting) >= 2 * self.at_once
 
     async def catch_up(self) -> None:
@@ -137,6 +138,7 @@ class Backlog:
         if any(self.left):
             marked = zip(trials, self.left, strict=True)
             await self._score((trial, mark == PARTLY_SCORED) for trial, mark in marked if mark != SCORED)
+            # all zero, which is SCORED
             self.left = bytearray(len(self.left))
 
     async def score(self, trials: Iterable[Trial]) -> None:
@@ -157,6 +159,7 @@ class Backlog:
 
         async with asyncio.TaskGroup() as group:
             for trial, begun in trials:
+                # Before its task is made, so that trials are read only as fast as they are scored.
                 await slots.acquire()
                 group.create_task(score(trial, begun))
 
@@ -166,6 +169,7 @@ class Backlog:
         self.late |= lost
         if lost:
             scored = scored.without(lost)
+        # A failed trial is graded by no judge, so none of its scores is left.
         if self.late and scored.trial.failure is None:
             self.left[place] = PARTLY_SCORED
             self.note(scored.trial, scored.lines)

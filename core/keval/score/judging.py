@@ -43,8 +43,10 @@ def validate_score(score: object, scale: Scale) -> ScoreOutcome:
     if not isinstance(score, Score):
         return unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
+    # `True` is an `int`, too.
     if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
         return unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
+    # A scale may be without an end, and statistics square its values.
     high = min(scale.high, LARGEST)
     if value is not None and not (scale.low <= value <= high):
         return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {high:g}")
@@ -221,6 +223,7 @@ def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, ScoreOutcome
 
 def _blinded(trial: Trial) -> Trial:
     """Remove from a trial what would tell a judge whose answer it is."""
+    # The system prompt tells which condition it was.
     transcript = trial.transcript and attrs.evolve(trial.transcript, instructions=None)
     return attrs.evolve(
         trial,

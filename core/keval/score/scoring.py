@@ -177,6 +177,7 @@ class Grader:
                     began = time.monotonic()
                     verdicts[metric.label] = await metric.verdict(trial)
                     await turn.spent(time.monotonic() - began)
+        # Outside of the turn: these await, so that other trials' metrics need not wait for them.
         for metric in wanted:
             if not metric.is_immediate:
                 verdicts[metric.label] = await metric.verdict(trial)
@@ -227,7 +228,6 @@ class _Measure:
         self.is_immediate = self._threads is None and not inspect.iscoroutinefunction(self._metric.score)
 
     async def verdict(self, trial: Trial) -> ScoreOutcome:
-        """Return the metric's score of a trial, or its failure."""
         if self._threads is not None:
             loop, threads = asyncio.get_running_loop(), self._threads
             return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
@@ -269,6 +269,7 @@ class _Measure:
 
 def metric_score(returned: object) -> object:
     """Return the score that a metric means by a number, or by true or false; anything else as it is."""
+    # first, as a bool is an int
     if isinstance(returned, bool):
         return Score(float(returned))
     return Score(returned) if isinstance(returned, int | float) else returned
@@ -361,6 +362,7 @@ def _rating(item: ResolvedPlugin, characteristics: Mapping[str, Any]) -> ScoreOu
 
 def rubric_digest(rubric: Rubric) -> str:
     """Return the digest of a rubric's content, without its name."""
+    # Nothing for the kind that was once the only one, so that its digests stay as they were.
     kind = [] if rubric.kind == "levels" else [rubric.kind, rubric.share]
     return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer, *kind])
 
