@@ -50,7 +50,9 @@ class Stop:
             self.in_flight = False
             asked.cancel()
             running.cancel()
+            # until trials have ended, as what they use is closed next
             await asyncio.wait({running, asked})
+        # An error that ended the trials says more than that the run was asked to stop.
         if not running.cancelled():
             running.result()
         if self._asked.is_set():
@@ -90,6 +92,7 @@ class Admission:
         self._waits = False
         while (key := self._peek()) is not None and self._admits:
             self._next = None
+            # Reserved before it begins, so that trials that begin together do not all count on the same rest.
             self.run_budget.begin_trial(key.agent, key.condition)
             if self.begins is not None:
                 self.begins(key)

@@ -65,6 +65,7 @@ class Stopwatch:
 
     def expire(self) -> None:
         """End the attempt now, as if its time were over."""
+        # `_left` is dropped, so that the end of a pause gives no time back.
         limit = self._limit
         self._left = None
         if limit is not None and not limit.expired():
@@ -79,6 +80,7 @@ class Stopwatch:
 
     def _release(self) -> None:
         limit = self._limit
+        # asyncio raises RuntimeError where a limit that has expired is rescheduled.
         if limit is not None and not limit.expired() and self._left is not None:
             limit.reschedule(asyncio.get_running_loop().time() + self._left)
 
@@ -135,6 +137,7 @@ class RetryPolicy:
         growing = retry.initial_backoff_seconds * retry.backoff_multiplier ** (attempts - 1)
         bound = share * min(retry.max_backoff_seconds, growing)
         asked = min(retry_after or 0.0, retry.max_backoff_seconds)
+        # full jitter: requests that were refused together do not come back together
         return max(asked, self.rng.uniform(0.0, bound))
 
 
@@ -160,7 +163,9 @@ async def run_attempt(
         value = await _in_own_task(limited())
         # Work that swallowed the cancellation by the time limit is late, too.
         return AttemptOutcome.failed(late) if limit.expired() else AttemptOutcome(value)
+    # Foreign code may call sys.exit(). A KeyboardInterrupt is for the whole command.
     except (Exception, SystemExit, asyncio.CancelledError) as error:
+        # First: work may have made any other error of the cancellation of its run.
         if being_cancelled():
             raise asyncio.CancelledError from error
         if limit.expired():
@@ -214,6 +219,7 @@ async def _in_own_task(work: Awaitable[T]) -> T:
     finally:
         if inspect.iscoroutine(work):
             work.close()  # work that was ended before it began would warn that it was never awaited
+    # Work that swallowed the cancellation must not make its worker go on.
     if being_cancelled():
         raise asyncio.CancelledError
     if exit_ is not None:

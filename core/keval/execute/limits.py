@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # few runs have rates
     from keval.execute.models.rate import RateLimit
 
 _log = logging.getLogger("keval")
+# a password before the host, and a query, which may hold a key: addresses are shown
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|\?.*")
 
 

@@ -55,6 +55,7 @@ class RunOutbox:
         Raises RunError.
         """
         packed, differs = self._packer.pack(trial)
+        # What is announced is what the file says.
         kept = read_trial(packed.line, lambda _: trial.sample, lambda _: trial.characteristics) if differs else trial
         await self._write(packed, trial, self._entry(kept))
         self._tell(kept, packed)
@@ -70,6 +71,7 @@ class RunOutbox:
         async with self._writing:  # another trial may be writing this one's content, or the same
             if packed.blobs:
                 await asyncio.to_thread(self._writer.write_blobs, packed.blobs)
+        # Before the wait for the disk: the executor asks for its next key meanwhile.
         self._admission.finished(trial)
         await self._journal.append(packed.line, packed.frame, entry)
 

@@ -24,12 +24,14 @@ class TrialPacker:
 
     _redact: Redactor
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
+    # Kept for the whole run: content may be packed with another trial than the one that refers to it.
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is packed. Without its secrets, it has another SHA-256."""
         content = self._redact.content(blob.content)
+        # `content` returns the same object if it has nothing to replace.
         if content is not blob.content:
             kept = Blob.of(content, blob.media_type)
             self._renamed[blob.sha256.encode()] = kept.sha256.encode()
@@ -61,5 +63,6 @@ def _line(trial: Trial) -> tuple[bytes, Trial]:
     except (TypeError, ValueError, RecursionError) as error:
         problem = str(error)
     failure = trial.failure or Failure("agent", "unwritable", f"the transcript cannot be written: {problem}")
+    # Earlier attempts have transcripts, too, any of which may be what cannot be written.
     trial = attrs.evolve(trial, transcript=None, attempts=(), failure=failure)
     return trial_line(trial), trial

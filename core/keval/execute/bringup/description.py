@@ -63,8 +63,10 @@ def describe_starts(
             starts, sharing = server.starts, server.tool_listing.sharing
             if not starts.processes:
                 continue
+            # Only a server that trials do not share is started for each of them.
             planned = plan.trials_of_arm if sharing is not None and not sharing.shared else 0
             had = found.get((condition, name)) or ServerStartsEntry(condition, name, cpu_seconds=0.0)
+            # Time that was unknown once makes the sum of the run unknown.
             cpu = None if starts.cpu is None or had.cpu_seconds is None else round(starts.cpu + had.cpu_seconds, 3)
             found[condition, name] = attrs.evolve(
                 had,
@@ -286,6 +288,7 @@ class RunDescriber:
         left = {
             field.name: getattr(item.plugin, field.name)
             for field in fields
+            # `repr=False` marks what is not shown, such as a key.
             if field.init and field.repr and field.name not in written and not SECRET_OPTION.fullmatch(field.name)
         }
         shown = {name: value for name, value in left.items() if not name.startswith("_") and _is_plain(value)}
@@ -297,6 +300,7 @@ def _frozen(config: dict[str, Any], contexts: Iterable[ResolvedPlugin]) -> dict[
     read = {
         item.label: literal(item.plugin.frozen_options())
         for item in contexts
+        # A context that derives from another one has the same plugin.
         if item.origin is None and isinstance(item.plugin, FreezesOptions)
     }
     return _joined(config, {"contexts": read}) if any(read.values()) else config

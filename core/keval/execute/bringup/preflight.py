@@ -75,8 +75,11 @@ async def preflight(
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     redactor = redactor or Redactor()
     execution = plan.evaluation.execution
+    # Agents whose answers are recorded get no context: if all are, no server is started.
     asked = any(agent.prerecorded is None for agent in plan.agents)
+    # A hook that prepares a trial must run before the trial's servers start.
     ahead = {} if hooks.prepare_trials or trials_elsewhere else plan.count_left(done)
+    # One for all contexts, and only if one has servers: the proxy need not be installed for others.
     proxy = cache(server_proxy)
 
     async def opened(arm: Arm) -> list[OpenedContext]:
@@ -176,6 +179,7 @@ async def _begin(
     """Give agents or judges their models and prepare those that are `Preparable`; `scope` closes them at the end."""
     served = await all_of([_served(Asker(role, item.label), item, models) for item in resolved])
     plugins = dict(zip((item.label for item in resolved), served, strict=True))
+    # Before they are prepared: if one cannot be, the others are closed all the same.
     for plugin in plugins.values():
         scope.close_later(plugin)
     await all_of([_prepared(item, plugins[item.label]) for item in resolved])
@@ -187,6 +191,7 @@ def _servers_refused(
 ) -> Iterator[str]:
     """Yield why agents cannot be given the MCP servers of the first condition with any."""
     # A context of texts has a server only for agents that it gives no files.
+    # Not strict: if all answers are recorded, no context is open.
     served = (
         arm.label
         for arm in plan.arms
@@ -230,6 +235,7 @@ async def open_context(
         changed_servers = () if isinstance(context.plugin, TextContext) else context.interventions
         opened = OpenedContext(source, changed_servers)
         results = next((change.recorded for change in context.interventions if change.recorded is not None), None)
+        # A replay answers in place of the servers already.
         if results is not None and (traffic is None or not traffic.plays):
             opened = attrs.evolve(opened, recorded=recorded_servers(results, redactor))
         for each in source.servers:

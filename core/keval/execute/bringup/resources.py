@@ -45,6 +45,7 @@ class ResourceScope:
         task = asyncio.create_task(self._hold(manager, ready))
         self._tasks.append(task)
         try:
+            # Shielded: if waiting is cancelled, `_hold` must still be able to set the result.
             return await asyncio.shield(ready)
         except asyncio.CancelledError:
             task.cancel()
@@ -62,6 +63,7 @@ class ResourceScope:
             if isinstance(error, asyncio.CancelledError):
                 ready.cancel()
                 raise
+            # Raised by `enter` alone; raised here, too, `close` would return it a second time.
             ready.set_exception(error)
 
     def close_later(self, plugin: object) -> None:

@@ -38,6 +38,7 @@ def aliases_of(
     so that agents connect to it themselves, keeps its names.
     """
     tool_listings = list(tool_listings)
+    # By sets: a tool that one server lists twice has one owner.
     owners = Counter(tool for listing in tool_listings for tool in {*listing.tools})
     aliases: dict[str, dict[str, str]] = {}
     problems = []
@@ -50,6 +51,7 @@ def aliases_of(
                 )
             if owners[tool] > 1 and listing.server in tapped:
                 aliases.setdefault(listing.server, {})[tool] = f"{listing.server}__{tool}"
+    # Once more with the aliases, as one may be the name of another tool.
     owner: dict[str, str] = {}
     for listing in tool_listings:
         for name in dict.fromkeys(renamed(listing, aliases.get(listing.server, {})).tools):

@@ -49,6 +49,7 @@ def read_refusal(status: int, body: bytes) -> Refused:
     except ValueError:
         found = []
     texts = [text for is_code, text in found if not is_code] or [body[:_SEARCHED].decode("utf-8", "replace")]
+    # A number repeats the status, and `error` is the type of each error of Anthropic's API.
     codes = [text for is_code, text in found if is_code and not text.isdecimal() and text != "error"]
     text = " ".join(texts[0].split())[:_LONGEST] or "without a text"
     text += "".join(f" ({code})" for code in codes[:1] if code not in text)
@@ -58,9 +59,11 @@ def read_refusal(status: int, body: bytes) -> Refused:
     if status == 408 or re.search(table["content"], said, re.IGNORECASE):
         return Refused(text)
     for mark in table["marks"]:
+        # a generator, so that `unless` is searched only where the pattern fits
         searched = (re.search(mark[part], said, re.IGNORECASE) for part in ("pattern", "unless") if part in mark)
         if next(searched) and not next(searched, None):
             return Refused(text, causes[mark["cause"]], certain=mark["cause"] != "missing")
+    # 403 and 404 may concern one request alone; a wrong key (401) or no credit (402) concerns all.
     return Refused(text, causes.get(by_status), certain=status in (401, 402))
 
 
@@ -71,6 +74,8 @@ def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     failed = failed if isinstance(failed, dict) else {}
     error = reply if is_event else failed.get("error", failed.get("base_resp"))
     code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
+    # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well. A code in words counts as 500, which is
+    # asked for again.
     return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
 
 

@@ -120,6 +120,7 @@ class ModelExchange:
 
     def request_scope(self, asker: Asker, scope: RequestScope) -> AbstractAsyncContextManager[dict[str, str]]:
         """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key."""
+        # If no request passes here, nobody pays for a key.
         if not self._gates:
             return nullcontext({})
         key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.requests.denied)
@@ -142,6 +143,7 @@ class ModelExchange:
                 gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             self._gates[there] = gate
         unknown = _Attempt(asker, AttemptKey(""), RequestScope(id=asker.label))
+        # By identity: the proxy hands `meter` the very request that it handed `exchange`.
         broken: dict[int, TrialError] = {}
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
@@ -177,6 +179,7 @@ class ModelExchange:
             finally:
                 if meter is not None and not answered:
                     meter.lost()
+            # The agent's program reads the refusal, and no adapter tells of it.
             if sole and response.status >= 400 and request.asks_for_reply:
                 scope.requests.failed(Failed.refused(response, await response.read()).as_error())
             if answered and request.asks_for_reply:
@@ -242,6 +245,7 @@ class ModelExchange:
 
 def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint, scope: RequestScope) -> ModelRequest:
     """Say who asks, and leave out the headers that are keval's own."""
+    # No endpoint gets the attempt's key, and only one that wants the trial gets the headers of it.
     own = _ASKER_HEADERS if endpoint.wants_trial else _OWN_HEADERS
     kept = {name: value for name, value in request.headers.items() if name not in own}
     if endpoint.wants_trial:

@@ -23,6 +23,7 @@ from keval.seams.use_meter import UseMeter
 if TYPE_CHECKING:  # only what is refused needs it
     from keval.execute.models.denials import Refused
 
+# Anthropic's API answers with 529 when it is overloaded.
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
 _EVENTS = "text/event-stream"
@@ -100,6 +101,7 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
         response = await send(request)
         if response.status in _REPEATED:
             return Failed.refused(response, await response.read())
+        # Read for every request, as a response that breaks off can be asked for again until it is passed on.
         first = await _begun(response)
         problem, refusal = None, None
         if not request.asks_for_reply:
@@ -116,6 +118,7 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
         return Failed.broken(error)
     except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
         return Failed.broken(error)
+    # A refusal that may concern this request alone is passed on as it came.
     if refusal is not None and refusal.is_final:
         return refusal
     return response if problem is None else Failed(response.status, problem, response=response)
@@ -129,6 +132,7 @@ async def _begun(response: ModelResponse) -> bytes:
     if not response.headers.get("content-type", "").startswith(_EVENTS):
         return await response.read()
     following = aiter(response.chunks)
+    # not by anext(), which raises if a stream ends before its first chunk
     first = [chunk async for chunk in _first(following)]
 
     async def whole() -> AsyncIterator[bytes]:
@@ -156,6 +160,7 @@ def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed 
     kind = response.headers.get("content-type", "").lower()
     is_stream = kind.startswith(_EVENTS)
     if is_stream:
+        # Few streams begin with an error: the first event of any other is not parsed.
         body = body.partition(b"data:")[2].partition(b"\n")[0] if b"error" in body else b"{}"
     try:
         reply = orjson.loads(body)
@@ -255,6 +260,7 @@ class EndpointGate:
             quick = attempts == 1 and not standing.troubled
             wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
             scope.requests.refused(Refusal(outcome.status, outcome.message, wait))
+            # Waiting for an endpoint counts neither as response time nor against the time limit.
             with scope.stopwatch.paused():
                 await asyncio.sleep(wait)
 
@@ -276,6 +282,7 @@ class EndpointGate:
         if not self.load.admit_now():
             with scope.stopwatch.paused():
                 probe = await self.load.admit()
+        # If a cancellation or a middleware ends the request, that says nothing of the endpoint.
         ending: Ending = "untold"
         message = ""
         try:

@@ -87,12 +87,15 @@ class EndpointLoad:
                     if loop.time() >= self._probe_at:
                         self._probing = True
                         break
+                    # Given up when its time is over, and not at the next probe, which may be much later.
                     until = min(self._probe_at, self._down_since + self._outage_limit)
+            # Nothing was awaited since the state was read, so no call of `leave` is missed.
             self._free.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._free.wait()
         self._begin()
+        # only the probe has left the loop without a pass
         return not passes
 
     async def leave(self, ending: Ending, asker: str, message: str = "", *, probe: bool = False) -> Standing:
@@ -170,6 +173,7 @@ class EndpointLoad:
             return
         before = self.limit
         if self._crowded:
+            # Half of what is under way, as the limit is infinite at first and may later lie far above what is used.
             self.limit = max(1.0, min(self.limit, self._under_way) // 2)
         else:
             self.limit += 1
@@ -185,6 +189,7 @@ class EndpointLoad:
         """Note why a request was not answered; tell it the first time, and whenever nothing has been for a while."""
         now = asyncio.get_running_loop().time()
         self._silent_since = now if self._silent_since is None else self._silent_since
+        # `HTTP 503` or the like; what follows may differ from request to request.
         kind = message.partition(":")[0]
         is_new = kind not in self._troubles
         told = self._troubles.setdefault(kind, f"{self.name} at {self.address} does not answer: {message}")
@@ -229,7 +234,6 @@ class EndpointLoad:
 
     @property
     def _outage_limit(self) -> float:
-        """Seconds for which the endpoint may be down."""
         patience = self.retry.max_outage_seconds
         return patience if self._has_answered else min(patience, _NEVER_ANSWERED)
 

@@ -31,11 +31,11 @@ class _Allowance:
         return (least - self._left) * 60 / self.per_minute
 
     def use(self, amount: float) -> None:
-        """Note what was used."""
         self._left -= amount
 
     @property
     def _most(self) -> float:
+        # at least one, as a rate of fewer than ten requests a minute would admit none at all
         return max(1.0, self.per_minute * _BURST / 60)
 
 
@@ -54,6 +54,7 @@ class RateLimit:
     def seconds_to_wait(self) -> float:
         """Return in how many seconds another request may begin; 0 if it may now."""
         for_request = self._requests.seconds_until(1.0) if self._requests is not None else 0.0
+        # What a request will take is unknown, so it begins as soon as nothing is overdrawn.
         for_tokens = self._tokens.seconds_until(0.0) if self._tokens is not None else 0.0
         return max(0.0, for_request, for_tokens)
 

@@ -50,6 +50,7 @@ def usage_in(wire: Wire, bodies: Iterable[Any]) -> Usage | None:
     for body in bodies:
         for field in _FIELDS[wire]:
             if isinstance(usage := _at(body, field), dict):
+                # A later event may have null for a count that an earlier one told.
                 told |= {name: value for name, value in usage.items() if value is not None}
     return read_usage(wire, told) if told else None
 

@@ -45,10 +45,12 @@ def follow(
                 size += len(chunk)
                 events += chunk.count(b"data:")
                 lines, _, rest = (rest + chunk).rpartition(b"\n")
+                # A line that never ends must not fill the memory.
                 rest = rest[-_LONGEST_ERROR:]
                 if b"error" in lines and (refused := _denial(lines)):
                     await denied(refused)
                 yield chunk
+        # The endpoint broke it off, which the agent's client notices by itself.
         except ModelError:
             raise
         except TrialError as error:
@@ -88,10 +90,12 @@ def counting(request: ModelRequest, response: ModelResponse, spent: Callable[[in
             async for chunk in arriving:
                 size += len(chunk)
                 tail = tail[-_LONGEST_COUNT:] + chunk
+                # The largest: counts of a stream grow, and where chunks overlap they are found twice.
                 for name, count in _COUNT.findall(tail):
                     told[name.lower()] = max(told.get(name.lower(), 0), int(count))
                 yield chunk
         finally:
+            # Anthropic's API tells input and output, and no total.
             total = next((told[name] for name in _TOTALS if name in told), None)
             spent(Usage(total or sum(told.values())).of_reply.input_tokens or size // BYTES_PER_TOKEN)
 

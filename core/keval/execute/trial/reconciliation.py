@@ -59,6 +59,7 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
     """
 
     def cut(text: str | None) -> str | None:
+        # Nearly all texts are so short that they need not be encoded.
         if text is None or len(text) * _PER_CHARACTER <= limit:
             return text
         content = text.encode("utf-8", "surrogatepass")
@@ -67,9 +68,11 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
         blob = Blob.of(content, "text/plain")
         if keep is not None:
             keep(blob)
+        # The limit may fall within a character.
         return f"{content[:limit].decode('utf-8', 'ignore')}… ({len(content)} bytes, SHA-256 {blob.sha256})"
 
     def cut_json(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        # By `dict`, as orjson knows no other mappings.
         if value is None or len(content := orjson.dumps(value, default=dict)) <= limit:
             return value
         blob = Blob.of(content, "application/json")

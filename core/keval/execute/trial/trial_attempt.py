@@ -88,6 +88,7 @@ class TrialAttempt:
     @property
     def headers(self) -> dict[str, str]:
         """What a model that wants to know is told of the attempt."""
+        # An id may be in any script, and a header is ASCII.
         told = {"x-keval-trial": quote(self.key.id, safe=""), "x-keval-repetition": str(self.key.repetition)}
         told |= {"x-keval-resample": str(self.resamples)} if self.resamples else {}
         return told | ({"x-keval-watched": "1"} if self.streams else {})

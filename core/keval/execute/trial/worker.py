@@ -95,6 +95,7 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         allowance = LostServerAllowance()
+        # One for all attempts, as these share the limits of the trial.
         meter = None if prerecorded else self.meter(key.agent)
         with nullcontext() if self._result_shuffling is None else self._result_shuffling.trial(key) as shuffled_results:
             while True:
@@ -118,6 +119,7 @@ class PlanWorker:
                 # A recorded answer would be the same the next time.
                 resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
+                # Another attempt could ask no model, so it is not begun.
                 if not done and meter is not None and (spent := meter.exhausted()):
                     outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
                 spared = not done and allowance.excuses()
@@ -175,6 +177,7 @@ class PlanWorker:
                 info, workspace = await self.plan.tasks.enter(stack, info, self.ready.agents[key.agent])
         servers: list[McpServer] = []
         facts: dict[str, Any] = {}
+        # The wait for a place at a server is no part of the trial's time.
         for name, most in self._clients[key.condition].items():
             with attempt.stopwatch.paused():
                 await stack.enter_async_context(self._place(f"server {name}", most))
@@ -310,6 +313,7 @@ class PlanWorker:
                     # While the context is open, as closing it may end calls that the tap still records.
                     told = merge(without_reasoning(told), context) if _is_transcript(told) else told
                 finally:
+                    # Also after a failure or a time-out, so that the trial has what the agent had done by then.
                     if context.workspace is not None:
                         with attempt.stopwatch.paused():
                             ended = await context.workspace.end(attempt.outbox.blob)
@@ -326,6 +330,7 @@ class PlanWorker:
         elif tried.error is self._late and builder.written:
             late = TrialError(f"{self._late}; the program's output ends:\n{builder.written}", kind=self._late.kind)
             tried = AttemptOutcome.failed(late)
+        # Not a failure of the trial: the run ends, spends no further trial on the endpoint, and can be resumed.
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", attempt.key.agent)):
             raise outage
         attempt.allowance.note(context.servers)
@@ -354,6 +359,7 @@ class PlanWorker:
         if self._make_meter is None:
             return None
         price = self.rates.agents.get(agent)
+        # `FREE` is the price of simulated models, and an agent has only these or none of them.
         return self._make_meter(price, {} if price == FREE else self.rates.models)
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
@@ -363,6 +369,7 @@ class PlanWorker:
         """
         arm = (attempt.key.agent, attempt.key.condition)
         every = self.plan.evaluation.execution.keep_requests or attempt.traffic is not None
+        # Each is a file of its own, and for every trial these took longer to write than all else that a trial does.
         if every or arm not in self._requests_kept:
             self._requests_kept.add(arm)
             attempt.outbox.blob(request)
@@ -430,6 +437,7 @@ async def prepared(hooks: Hooks, trial: TrialInfo, seconds: float, ask: Callable
     if not hooks.prepare_trials:
         return await ask()
     late = TrialError(f"the hook plugins took more than {seconds:g} s", stage="context", kind="hook_failed")
+    # what hooks are told if the attempt is cancelled
     failure: Failure | None = _CUT_SHORT
     try:
         begun = await run_attempt(lambda: hooks.trial_started(trial), seconds=seconds, late=late)
