@@ -59,6 +59,7 @@ def build_app(root: Path, pages: Sequence[Page]) -> Starlette:
     app = Starlette(
         routes=[
             *(route for page in pages for route in page.routes),
+            # Before `/static`, as the first route that fits answers.
             Mount("/static/viewer", StaticFiles(packages=[("keval_viewer", "static")])),
             Mount("/static", StaticFiles(packages=[("keval_viewer.report_page", "static")])),
         ],

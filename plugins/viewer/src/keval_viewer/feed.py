@@ -52,6 +52,7 @@ class Feed:
         """Hand an event to all readers."""
         self._events.append(event)
         self.count += 1
+        # Before readers wake: a page that is fetched for an event must find what hearers made of it.
         for hear in self.hearers:
             hear(event)
         self._wake()
@@ -79,4 +80,5 @@ class Feed:
 
     def _wake(self) -> None:
         self._news.set()
+        # A new one, as an event that stays set lets no reader wait again.
         self._news = asyncio.Event()

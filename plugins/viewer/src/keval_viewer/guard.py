@@ -61,6 +61,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
+                    # A page may have a header of its own, such as another policy.
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
@@ -88,6 +89,7 @@ class Guard:
             path = scope["raw_path"].decode("latin-1")
             # A path that begins with two slashes would be the name of another server.
             response = _onward(f"/{path.lstrip('/')}{'?' if rest else ''}{rest}", headers)
+            # Not `secure`, as there is no TLS on loopback.
             response.set_cookie(self._cookie, self.session, httponly=True, samesite="strict")
             return response
         if _same(HTTPConnection(scope).cookies.get(self._cookie, ""), self.session):

@@ -62,6 +62,7 @@ async def _lines(events: AsyncGenerator[Sent, None], retry: float) -> AsyncItera
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(events))
+            # `wait_for` would cancel the generator where it stands, and with it the event that comes next.
             done, _ = await asyncio.wait({waiting}, timeout=_SILENCE)
             if not done:
                 yield b": still here\n\n"
@@ -74,6 +75,7 @@ async def _lines(events: AsyncGenerator[Sent, None], retry: float) -> AsyncItera
             yield sent.encode()
     finally:
         if waiting is not None:
+            # A generator cannot be closed while it runs.
             waiting.cancel()
             await asyncio.wait({waiting})
         await events.aclose()
@@ -125,6 +127,7 @@ class _Followed:
 
     def _look(self) -> bool:
         """Draw what is new, and return whether the run is running."""
+        # Before the files are read, so that what a run writes as it ends is still looked at.
         is_running = watch(self.run)
         try:
             drawn = self.draw(self._seen(is_last=not is_running))
@@ -166,8 +169,10 @@ class Following:
         """Yield parts of a page as they change, first those that changed since the event `last`; at the end `ended`."""
         async with self._watched(run, draw) as followed:
             name, _, number = (last or "").partition("-")
+            # Versions of an earlier following, as before a restart of the viewer, say nothing of this one.
             version = int(number) if name == followed.name and number.isdecimal() else 0
             while True:
+                # Before the parts are looked at, or else what changes meanwhile wakes nobody.
                 news = followed.news
                 changed = [(at, part, html) for part, (at, html) in followed.parts.items() if at > version]
                 for at, part, html in sorted(changed):
@@ -200,5 +205,6 @@ class Following:
         del self._runs[path]
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("following %s: a defect of keval", path, exc_info=error)
+            # Pages that watch it end, and do not wait for what never comes.
             followed.is_over = True
             followed.news.set()

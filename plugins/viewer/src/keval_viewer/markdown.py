@@ -54,6 +54,7 @@ def formatted(text: str) -> Markup | None:
     if all(map(_is_plain, tokens)):
         return None
     html: str = _PARSER.renderer.render(tokens, _PARSER.options, {})
+    # The definition of a link that is not used would vanish.
     unused = {each["href"] for each in env.get("references", {}).values()} - env.get("addresses", set())
     # The renderer escapes all text.
     return Markup(html) if len(html) <= _MOST_GROWTH * len(text) + 1_000 and not unused else Markup()  # noqa: S704

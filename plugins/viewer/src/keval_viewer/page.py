@@ -155,4 +155,5 @@ def _tab(request: Request, viewer: Viewer) -> str | None:
         return None
     place = request.scope["path"].removeprefix(RUN.format(**named))
     under = [tab for _, tab in viewer.tabs if place == tab or place.startswith(f"{tab}/")]
+    # The longest, as each page is also under the tab whose place is empty.
     return max(under, key=len, default=None)

@@ -83,12 +83,14 @@ def queue_of(run: Run, choice: Choice) -> Sequence[Item]:
 
 @lru_cache(maxsize=16)
 def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
+    # `version` is part of the cache's key alone: it changes when the files do.
     run, answered = Run(path), _answered(path, version)
     chosen = sorted(_chosen(run, answered, choice), key=lambda trial: _place(choice.seed, trial))
     if choice.draw:  # the answers to a question follow each other, so that who stops early leaves few of them unpaired
         chosen.sort(key=lambda trial: _place(choice.seed, answered[trial][0]))
     if not choice.side:
         return [(trial,) for trial in chosen]
+    # An answer that was chosen brings all others to its question, as they are to be compared.
     together: dict[tuple[str, int], list[str]] = defaultdict(list)
     for trial in sorted(answered, key=lambda trial: _place(choice.seed, trial)):
         together[answered[trial]].append(trial)
@@ -135,6 +137,7 @@ def _place(seed: int, trial: str) -> bytes:
 
 def _whole(text: object, usual: int, most: int) -> int:
     digits = str(text or "")
+    # `int` raises an error for thousands of digits.
     return max(1, min(int(digits), most)) if digits.isdecimal() and len(digits) < 12 else usual
 
 
@@ -240,6 +243,7 @@ def _said(answer: AnswerForm, rubrics: Mapping[str, Rubric], form: Mapping[str, 
     if thumb in ("up", "down", "") and (thumb or None) != answer.own.thumb:
         yield {"kind": "thumb", "thumb": thumb or None}
     for digest, rubric in rubrics.items():
+        # `?` is neither a level nor empty, so a field that is not there says nothing.
         level = str(form.get(f"{answer.name}level.{digest}", "?"))
         known = {"": None, **{str(each): each for each in rubric.levels}}
         if level in known and known[level] != answer.own.levels.get(digest):

@@ -110,11 +110,13 @@ class Runs:
     def is_outlined(self, run: Run) -> bool:
         """Whether the report of a run, and its outline, were made since the run was written to last."""
         report = self._kept(run.path).derived.get("report")
+        # To ask for the cached property would make it.
         return report is not None and "outline" in vars(report)
 
     def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
         """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
         kept = self._kept(run.path)
+        # A lock for each run: while a large one is read, pages of the others are answered.
         with kept.lock:
             if name not in kept.derived:
                 kept.derived[name] = make(kept.run)
@@ -126,6 +128,7 @@ class Runs:
         fetch_run(path)
         now = written(path)
         with self._lock:
+            # Taken out and put back, so that the one that was used last stands at the end.
             known = self._open.pop(path, None)
             if known is None or known.written != now:
                 known = _Kept(now, SealCheck(Run(path)))
@@ -181,6 +184,7 @@ def written(folder: Path, names: Sequence[str] = _FILES) -> Written:
     for place, name in enumerate(names):
         with suppress(OSError):
             status = (folder / name).stat()
+            # With the inode, as files of a run are replaced, and a new one may have the size and time of the old one.
             found[place] = (status.st_ino, status.st_size, status.st_mtime_ns)
     return tuple(found)
 
@@ -257,6 +261,7 @@ class Query:
         ]
         key = SORTS[self.sort.removeprefix("-")]
         newest = sorted(found, key=lambda row: row.run.id, reverse=True)
+        # A stable sort, in both directions: equal rows stay with the newest first.
         known = sorted((row for row in newest if key(row) is not None), key=key, reverse=self.sort.startswith("-"))
         return [*known, *(row for row in newest if key(row) is None)]
 
@@ -275,6 +280,7 @@ class Listing:
     def rows(self, patience: float = _PATIENCE) -> tuple[list[Row], int]:
         """Return all rows, newest first, and how many runs have none yet: new ones are read for `patience` seconds."""
         with self._lock:
+            # Under the lock: one request reads, and others that come meanwhile take its rows.
             begun = time.monotonic()
             if begun - self._looked > _FRESH or self._unread:
                 self._look(begun + patience)
@@ -285,6 +291,7 @@ class Listing:
         """Bring the rows up to date; after a point in time, runs without a row are left for the next time."""
         runs = self.runs.all()
         rows: dict[Path, tuple[Written, Row]] = {}
+        # The newest first, as there may not be time for all.
         for number, run in enumerate(reversed(runs)):
             known = self._rows.get(run.path)
             if known is not None or time.monotonic() < until:

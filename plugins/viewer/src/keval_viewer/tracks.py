@@ -134,6 +134,7 @@ def _ticks(seconds: float | None) -> Iterator[Tick]:
     if not seconds:
         return
     power = 10.0 ** math.floor(math.log10(seconds / _TICKS))
+    # Rounding must not take the next larger distance for a time that is round itself.
     distance = next(step * power for step in (1, 2, 5, 10) if step * power * _TICKS >= seconds * (1 - 1e-9))
     for number in range(_TICKS + 1):
         if (at := number * distance) <= 0.8 * seconds:

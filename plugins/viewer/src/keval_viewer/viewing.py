@@ -66,6 +66,7 @@ class _Viewer:
     @hookimpl
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         results = directory.parent.parent
+        # `-P`, so that no module of the working folder stands in for one of keval's.
         command = [sys.executable, "-P", "-m", "keval", _COMMAND, str(results), "--run", str(directory)]
         self._process = subprocess.Popen(  # noqa: S603 - keval itself
             supervised(command if _has_terminal() else [*command, "--no-browser"]),
@@ -84,6 +85,7 @@ class _Viewer:
         """Wait until Ctrl-C, if there is a terminal to press it in, or until the viewer ends by itself."""
         if self._process is None or self._process.poll() is not None or not _has_terminal():
             return
+        # What the run printed is to be read during the wait, also through a pipe.
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):
             self._has_spoken.wait()  # a short run may have ended before

@@ -130,6 +130,7 @@ def _to_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         return await work()
 
+    # Ctrl-C reaches this thread only, and leaving the block waits for the other one, which must be told to end.
     with ThreadPoolExecutor(1, thread_name_prefix="keval") as threads:
         future = threads.submit(lambda: asyncio.run(main()))
         try:

@@ -111,6 +111,7 @@ class InteractiveRun:
                 steps.begin(run)
                 if after is not None:
                     run.run_budget = after._active.run_budget
+                    # An edit may have brought other models, with other prices.
                     run.run_budget.price(run.manifest)
                 run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
                 lines: dict[str, bytes] = {}
@@ -228,6 +229,7 @@ class InteractiveRun:
         for turn, judge in enumerate([None, *judges] if trial.failure is None else []):
             if judge in late:
                 await idle()
+            # What is scored already is left out by the grader, so each turn adds one judge.
             lines = run.write_scores(self._scores, await self._grader.score(trial, without=judges[turn:]))
             self._scores.note(trial, lines)
             for line in lines:
@@ -245,6 +247,7 @@ class InteractiveRun:
     def judging_cost(self, scores: Iterable[ScoreLine]) -> float | None:
         """Return what the judgements behind these scores of a trial cost; `None` if that is unknown."""
         found = ((line.judge, line.judgement) for line in scores)
+        # Each score of a judgement has it, and it was paid once.
         judged = {(judge, each.repetition): each for judge, each in found if judge and each}
         return _sum(self._worker.rates.judgement(judge, each) for (judge, _), each in judged.items())
 

@@ -101,6 +101,7 @@ class ServedModel:
         try:
             return await self._attempts(request, key, builder)
         finally:
+            # Counted after an error, too: replies that were of no use are paid as well.
             judgement = builder.judgement()
             self.calls += judgement.model_calls or 0
             self.tokens += judgement.usage.least

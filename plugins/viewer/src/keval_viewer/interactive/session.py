@@ -90,6 +90,7 @@ class Session:
         label = plan.agents[0].label
         sample = Sample("session", "", history=history, facts=facts or {}, metadata=metadata or {})
         try:
+            # Before anything is brought up, which takes time.
             plan.arms[0].system_prompt(sample)
         except ValueError as error:
             needs = "pass what it needs as facts or metadata"
@@ -128,6 +129,7 @@ class Session:
         """
         if self._listening.news is not None:
             raise RuntimeError("one answer is followed at a time; read its events to the end first")
+        # Without a bound, as events come from code that cannot wait.
         news = self._listening.news = asyncio.Queue[LiveEvent | None]()
         asking = asyncio.create_task(self.ask(text))
         asking.add_done_callback(lambda _: news.put_nowait(None))
@@ -320,6 +322,7 @@ class TrialConversation:
         try:
             trial = await self._asking
         except asyncio.CancelledError:
+            # Whoever asked was cancelled, and not the answer alone, which must not go on by itself.
             if not self.is_stopped:
                 self._asking.cancel()
                 raise
@@ -362,6 +365,7 @@ class TrialConversation:
         if self._open is not None:
             self._open.carry()
             if self._meter is not None:
+                # Each turn is a trial, with limits of its own.
                 self._meter.renew()
         else:
             error = await self._begin(key, sample)

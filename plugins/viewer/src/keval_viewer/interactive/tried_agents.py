@@ -33,6 +33,7 @@ async def try_agents(evaluation: Evaluation) -> list[TriedAgent]:
     problems: list[str] = []
     try:
         for agent in agents:
+            # Before it is prepared, so that what it began is closed if that fails.
             scope.close_later(agent.plugin)
             try:
                 if isinstance(agent.plugin, Preparable):

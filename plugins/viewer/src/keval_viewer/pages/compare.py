@@ -133,6 +133,7 @@ def _pair_url(first: Run, run: Run, arm: str, against: str) -> str:
     return f"/compare?{urlencode(query)}"
 
 
+# `versions` makes the cache read runs again that were written to.
 @lru_cache(_KEPT)
 def _compared(arm: RunArm, against: RunArm, versions: Hashable) -> ArmComparison:
     return compare_arms(arm, against)

@@ -181,6 +181,7 @@ async def _do(action: str, session: PlaySession, form: FormData) -> None:
 
 
 async def _act(request: Request) -> Response:
+    # `fetch` accepts anything; a browser that sends the form by itself wants HTML to show.
     is_scripted = "text/html" not in request.headers.get("accept", "")
     try:
         async with request.form() as form:
@@ -225,6 +226,7 @@ PAGE = Page(
         Route("/play/samples", _samples),
         Route("/play/questions/{number:int}/{question:path}", _question),
         Route("/play/conditions/{condition:path}", _condition),
+        # Before the actions, as the first route that fits answers.
         Route("/play/keep", _keep, methods=["POST"]),
         Route("/play/{action}", _act, methods=["POST"]),
     )

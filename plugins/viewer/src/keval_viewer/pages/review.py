@@ -158,6 +158,7 @@ def _save(request: Request, form: Mapping[str, Any]) -> Response:
         answer = answer_of(run.trial(name), said, reviewer, f"{place}.")
         if form.get(f"{place}.answer") != answer.digest:
             raise HTTPException(409, _CHANGED)
+        # Who was shown the arms is not blind any more, whatever the URL says.
         blind = choice.blind and (run.path, reviewer, name) not in viewer_of(request).revealed
         reviews += reviews_of(answer, run, form, blind=blind, chosen=choice.chosen)
     if reviews:

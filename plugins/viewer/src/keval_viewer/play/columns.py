@@ -222,6 +222,7 @@ class Columns:
             return
         run = self.run
         talk = state.talk = state.talk or run.converse(key.agent, key.condition)
+        # A stop holds for the turn that it stopped.
         talk.is_stopped = False
         self._idle.clear()
         state.asking = self._spawn(self._answer_all(state, talk, posed, key))
@@ -231,6 +232,7 @@ class Columns:
         column, sample = state.column, posed.asked.id
         repetition = self._times[column.id, sample] + 1
         trial = f"{column.id}/{sample}/{repetition}"
+        # A trial that the budget left out has the same id when it is asked later.
         if trial not in posed.trials:
             posed.trials.append(trial)
         if refusal := self.run.budget_refusal(column.agent, column.condition):
@@ -254,6 +256,7 @@ class Columns:
                 if key is None:
                     return
                 trial = await self.run.write(await talk.ask(key, each.asked, each.texts), each.written)
+                # Written: what goes wrong from here on is not this trial's.
                 key = None
                 self._note_answer(trial)
                 self._spawn(self._score(trial))

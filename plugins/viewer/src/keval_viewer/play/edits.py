@@ -116,6 +116,7 @@ def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, to
         ]
     conditions: dict[str, Any] = {}
     for each, written in data["conditions"].items():
+        # A new condition stands behind the one that it was made of.
         conditions[each] = entry if each == name else written
         if each == label:
             conditions[name] = entry
@@ -154,6 +155,7 @@ def _redescribed(
     if base != context and not keeps and users == {by}:
         label = context
     else:
+        # More names than there are contexts, so one is free.
         numbered = (f"{base}_edited{number or ''}" for number in (0, *range(2, len(contexts) + 3)))
         label = next(each for each in numbered if each not in contexts)
     contexts[label] = {"from": base, "describe": described}
@@ -214,6 +216,7 @@ def _yaml_item(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:
     """Return the record as an item of the list that the file is, indented as its other items."""
     column, text = 0, before.decode("utf-8-sig")
     if text.strip():
+        # libyaml is faster, and PyYAML may be installed without it.
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         if root is not None:
             column = root.start_mark.column

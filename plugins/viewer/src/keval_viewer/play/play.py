@@ -265,10 +265,12 @@ class Play:
         try:
             run = await closing.enter_async_context(InteractiveRun.open(evaluation, self._root, self.feed, after))
             columns = Columns(run, self.feed)
+            # First all names, so that one which no column has is told before anything is switched off.
             for column in wanted:
                 columns.switch(column, on=True)
             for each in columns.all if wanted else ():
                 columns.switch(each.id, on=each.id in wanted)
+        # The stack outlives this call, so no `with` closes it.
         except BaseException:
             await closing.aclose()
             raise

@@ -96,6 +96,7 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
     values: dict[str, set[str]] = {}
     telling: set[str] = set()
     for answers in given.values():
+        # Of a column that was asked again, the last answer is the one that stands beside the others.
         for grade in graded.get(answers[-1].trial, ()):
             values.setdefault(grade.name, set()).add(grade.value)
             telling |= {grade.name} if grade.is_telling else set()
@@ -121,6 +122,7 @@ def _cell(column: Column, answer: PlayedAnswer, grades: Sequence[Grade], telling
         writes = answer.state == "answering"
         doing = progress.of(answer.trial) if writes else Doing()
         steps, text = doing.steps, doing.writing
+        # What was said last may be the answer, until another step follows.
         if not text and steps and isinstance(steps[-1], Said):
             text, steps = steps[-1].text, steps[:-1]
         elapsed = max(0.0, time.time() - doing.began) if doing.began else None

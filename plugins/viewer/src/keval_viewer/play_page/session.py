@@ -174,6 +174,7 @@ class PlaySession:
     def _settle(self, then: Iterable[QuestionInput] = ()) -> None:
         """Wait in the background until all is answered and scored, for what may go wrong; then ask what follows."""
         if self._settling is not None:
+            # This ends the wait alone; columns go on answering.
             self._settling.cancel()
         self._settling = asyncio.create_task(self._settled([*then]))
 

@@ -122,6 +122,7 @@ def _prompt(manifest: Manifest, label: str) -> str:
 def _lines(before: str, after: str) -> list[tuple[str, str]]:
     """Return the lines of a prompt with what happened to each: ` ` stayed, `+` added, `-` left out."""
     compared = difflib.ndiff(before.splitlines(), after.splitlines())
+    # `?` begins a line that shows where two lines differ.
     return [(line[0], line[2:]) for line in compared if line[0] != "?"]
 
 
@@ -133,6 +134,7 @@ def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
 
 def pieces_between(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the words of two texts as `word_diff` does; white space around words makes them no others."""
+    # In texts of 200 words and more, `autojunk` would not match the words that are frequent.
     compared = difflib.SequenceMatcher(None, [*map(str.strip, old)], [*map(str.strip, new)], autojunk=False)
     for kind, a, b, c, d in compared.get_opcodes():
         if kind == "equal":

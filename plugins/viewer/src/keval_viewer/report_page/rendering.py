@@ -34,6 +34,7 @@ _HISTOGRAM = 168.0
 _LONGEST = 20_000
 """Characters of one text that the page shows."""
 _READABLE = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+# Not orjson, which refuses the lone surrogates that an answer may have.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -86,6 +87,7 @@ def _round_up(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
+    # Rounding must not take the next larger end for a value that is round itself.
     return next(step * power for step in (1, 2, 2.5, 5, 10) if value <= step * power * (1 + 1e-9))
 
 
@@ -218,6 +220,7 @@ def readable(text: str) -> str:
     """Return a tool's result as indented JSON if it is JSON, else as it is."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    # JSON may be nested thousands deep.
     except (ValueError, RecursionError):
         return text
 

@@ -118,6 +118,7 @@ def _sources(report: Report) -> list[int]:
     found = []
     for number, question in enumerate(report.outline.questions):
         source = question.metadata.get(key) if key is not None else None
+        # Below zero, where no number of a source is.
         found.append(-1 - number if source is None else known.setdefault(str(source), len(known)))
     return found
 
