@@ -66,6 +66,7 @@ class _Earlier:
     def __iter__(self) -> Iterator[_Anchored]:
         yield from self._read
         for run in self._left:
+            # A run that is mirrored lies elsewhere until it is fetched.
             fetch_run(run.path)
             if not (run.path / ANCHOR_SCORES).exists() or run.is_locked:
                 continue
@@ -130,5 +131,6 @@ def _changes(before: Manifest, now: Manifest, had: ScorerEntry, entry: ScorerEnt
         yield "the type of the judge"
     if before.seed != now.seed:
         yield "the seed"
+    # The digest is another one, and nothing that the manifests tell explains it.
     if not names and was.type == is_now.type and before.seed == now.seed:
         yield "its version, its endpoint, or a file that an option names"

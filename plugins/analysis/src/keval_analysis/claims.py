@@ -43,6 +43,7 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
         of = (line.sample, line.agent, line.condition, line.repetition, line.trial, line.judge or "")
         for text in (line.judgement and line.judgement.unverified_claims) or ():
             found.setdefault(UnverifiedClaim(*of, text), None)
+        # Where a rubric of claims has looked for the same claim, its place counts.
         found.update((UnverifiedClaim(*of, text), source) for text, source in _traced(line.score))
     places = run.samples.positions if found else {}
     claims = (attrs.evolve(claim, source=source) for claim, source in found.items())

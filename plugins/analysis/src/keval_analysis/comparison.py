@@ -161,6 +161,7 @@ class _Shared:
         """Read two runs, of which these arms are compared. Raises RunError: they share no scorer, or cannot be read."""
         numbers = numbered(run.samples.ids, against.samples.ids)
         now = read_findings(run, numbers)
+        # Two arms of one run take one reading.
         before = now if run.path == against.path else read_findings(against, numbers)
         entries = shared_scorers(run, against)
         # Properties of agents are compared only where there is nothing else.

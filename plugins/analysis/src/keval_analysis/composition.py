@@ -116,6 +116,7 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
+            # The name of a server's tools ends with its condition; see `parts_of`.
             if ours.get(name) != theirs.get(name) and name.rpartition(" under ")[2] not in alone.get(kind, ()):
                 yield PartChange(kind, name, ours.get(name), theirs.get(name))
 

@@ -121,6 +121,7 @@ def _called(tool: str, trial: Trial) -> str | None:
     called = list(dict.fromkeys(call.name for call in transcript.tool_calls)) if transcript else []
     if tool in called:
         return None
+    # `None` is unknown, too.
     if transcript is None or transcript.unlisted_calls != 0:
         raise _UnknownError("not all of its tool calls are known")
     return _excerpt(f"called {', '.join(called)}" if called else "called no tool")
@@ -135,6 +136,7 @@ def _in_time(most: float, trial: Trial) -> str | None:
 
 def _excerpt(text: str, start: int = 0) -> str:
     """Return a piece of a text on one line."""
+    # More than is shown, as white space is collapsed, but not all of an answer that may be long.
     piece = " ".join(text[start : start + 4 * _EXCERPT].split())
     shown = piece[:_EXCERPT]
     more = len(piece) > _EXCERPT or len(text) > start + 4 * _EXCERPT

@@ -188,6 +188,7 @@ class Reading:
     """
 
     def __init__(self, path: Path) -> None:
+        # Before the manifest is read: if it is replaced meanwhile, the next look notices.
         self._stamp = _stamp(path)
         self.run = Run(path)
         self.manifest = self.run.manifest
@@ -382,6 +383,7 @@ class Follower:
                 self._version += found
                 now = self._clock()
                 self._finished.append((now, self._reading.finished))
+                # The first entry stays until the second is old enough, so that the rate is over the whole window.
                 while len(self._finished) > 1 and now - self._finished[1][0] > _WINDOW:
                     self._finished.popleft()
                 return found

@@ -116,6 +116,7 @@ def read_gates(written: Iterable[tuple[str, str]], names: Names) -> tuple[list[G
 
 def parse(text: str, names: Names) -> Gate:
     """Read a gate. Raises ValueError: what is wrong with it, and what to write."""
+    # A gate of a YAML file may be folded over lines.
     written = " ".join(text.split())
     found = _OPERATOR.search(written)
     if found is None:
@@ -129,6 +130,7 @@ def parse(text: str, names: Names) -> Gate:
     number = _NUMBER.fullmatch(right)
     if number is None:
         raise ValueError(f"the gate {written!r} has no number after {op}: {right!r}; write one, {_EXAMPLE}")
+    # The margin is that of the metric, which is read below.
     threshold = 0.0 if number["margin"] else float(number["sign"] + number["digits"])
     threshold /= 100 if number["percent"] else 1
     if not math.isfinite(threshold):
@@ -139,6 +141,7 @@ def parse(text: str, names: Names) -> Gate:
     agent, condition, metric, judge = _reference(inner, names)
     if number["margin"]:
         threshold = _margin(number["sign"], metric, written, names)
+    # Only a sign tells an effect from a mean: `+0.1` against `0.1`.
     is_effect, is_resource = bool(number["sign"]), metric not in names.metrics
     told = right.replace(" ", "")
     gate = Gate(written, function, agent, condition, metric, judge, op, told, threshold, is_effect, is_resource)
@@ -160,6 +163,7 @@ def _margin(sign: str, metric: str, written: str, names: Names) -> float:
 def _call(subject: str, names: Names) -> tuple[Function, str]:
     """Split `low(x)` into its function and `x`."""
     called = _CALL.fullmatch(subject)
+    # A metric may have parentheses in its name.
     if called is None or subject in names.metrics:
         return "mean", subject
     function: Function | None = next((known for known in get_args(Function) if known == called["function"]), None)
@@ -307,6 +311,7 @@ def check_gates(check: PlanCheck, written: Sequence[tuple[str, str]], scales: Ma
     names = names_of(check.evaluation, check.scorers, scales)
     if check.manifest is not None:  # of a run that is scored again
         run = Names.of(check.manifest)
+        # The run's own scorers can be named as well as those that score it again.
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)
     check.problems.extend(read_gates(written, names)[1])
     if check.manifest is None:

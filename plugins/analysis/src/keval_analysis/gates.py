@@ -50,6 +50,7 @@ def with_gates(
 
         summary = attrs.evolve(summary, anchors=anchor_findings(run))
     written = run.manifest.config.get("gates") or []
+    # The manifest may be of others, or edited by hand.
     if not isinstance(written, list):
         raise RunError(f"{run.path / 'manifest.json'} is damaged: config.gates is no list; restore the file")
     results = [*_decide_config(map(str, written), Names.of(run.manifest), summary), *decide(flags, summary)]
@@ -233,6 +234,7 @@ def _flakes(gate: Gate, figure: Figure, verdict: GateVerdict) -> float | None:
     if figure.scale is not None and math.isfinite(figure.scale.high):
         span = figure.scale.high - figure.scale.low
         share = (figure.value - figure.scale.low) / span
+        # Of all scores on a scale, only those at its ends have so large a variance.
         if abs((figure.stderr / span) ** 2 * (figure.n - 1) - share * (1 - share)) < _HAIR:
             at = (gate.threshold - figure.scale.low) / span * figure.n
             # The most that still lies below the threshold.
@@ -269,6 +271,7 @@ class Regression:
         try:
             drops, scorers = drops_between(run, self.against, self.most)
         except RunError as error:
+            # What cannot be compared neither shows a regression nor excludes one.
             return [_undecided_regression(self.against.id, str(error))]
         scales = {entry.scorer: entry.scale for entry in scorers}
         if not any(drop.effect.n for drop in drops):
@@ -424,6 +427,7 @@ def total(metric: str, arms: Iterable[ArmTrials], summary: Summary) -> Figure:
     used = _Used()
     for arm in arms:
         used = used.plus(_of_trials(metric, arm))
+        # Judges call no tools, and nothing is counted of the calls of attempts that were given up.
         if metric == "tool_calls":
             continue
         judging = [e for e in summary.judging if (e.agent, e.condition) == (arm.agent, arm.condition)]
@@ -480,5 +484,6 @@ def of_drift(drift: JudgeDrift) -> Figure:
     if drift.ci_low is None or drift.ci_high is None:
         return Figure(abs(drift.difference), counts=counts, n=drift.n)
     ends = sorted((abs(drift.ci_low), abs(drift.ci_high)))
+    # An interval that includes 0 does not exclude that nothing drifted.
     low = ends[0] if drift.is_sure else 0.0
     return Figure(abs(drift.difference), low, ends[1], counts=counts, n=drift.n)

@@ -55,6 +55,7 @@ def renamed_by(interventions: Iterable[Mapping[str, Any]], aliases: Mapping[str,
     found: dict[str, str] = {}
     for change in interventions:
         names = dict(change.get("rename", {}))
+        # A tool that is renamed again goes by the name that it was given before.
         earlier = {first: names.pop(now, now) for first, now in found.items()}
         found = {**names, **earlier}
     known = aliases or {}

@@ -109,6 +109,7 @@ def error_counts(*tallies: FailureTally) -> tuple[ErrorCount, ...]:
     messages: dict[str, str] = {}
     for tally in tallies:
         counts.update(tally.counts)
+        # The first message of each kind stays.
         messages = {**tally.messages, **messages}
     return tuple(ErrorCount(kind, count, messages.get(kind, "")) for kind, count in counts.most_common())
 
@@ -122,6 +123,7 @@ def remove_live_files(folder: Path) -> None:
 def write_live(folder: Path, state: LiveState) -> None:
     """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
     unfinished = folder / f".{LIVE_FILE}.unfinished"
+    # A link that somebody left in its place would lead the write elsewhere: it is removed, and `x` makes a new file.
     unfinished.unlink(missing_ok=True)
     with unfinished.open("xb") as file:
         file.write(dump(state))
@@ -145,6 +147,7 @@ def watch(run: Run) -> bool:
     fetch_run(run.path)
     if run.is_locked:
         return True
+    # No process runs it any more, and the files would go on telling what it did last.
     with suppress(OSError):
         remove_live_files(run.path)  # it has just ended, or was killed
     return False
@@ -202,6 +205,7 @@ class LiveStateWriter:
             try:
                 await task
             finally:
+                # Only when the task has ended, as it could write the file once more.
                 with suppress(OSError):  # a folder that is gone, or that nothing can be written to any more
                     remove_live_files(folder)
 
@@ -259,6 +263,7 @@ class LiveStateWriter:
                     await asyncio.wait_for(self._ended.wait(), _EVERY)
         except OSError as error:
             told = f"{folder / LIVE_FILE} cannot be written: {error.strerror or error}"
+            # No reason to end the run, which only loses its viewers.
             warnings.warn(f"{told}; viewers cannot show the live state of the run", RuntimeWarning, stacklevel=1)
         finally:
             self._listen(on=False)
@@ -270,11 +275,13 @@ class LiveStateWriter:
         except FileNotFoundError:
             return False
         if mark != self._mark:
+            # When the mark moved is taken by this machine's clock.
             self._mark, self._marked = mark, time.monotonic()
         return time.monotonic() - self._marked < _LOOKING
 
     def _listen(self, *, on: bool) -> None:
         listeners = self._hooks.listeners if self._hooks else []
+        # A bound method equals itself, though each access makes a new object.
         if on and self._hear not in listeners:
             listeners.append(self._hear)
         elif not on and self._hear in listeners:

@@ -164,10 +164,12 @@ class Monitor:
 
     def _advance(self) -> None:
         """Look after each question that is complete now, one by one."""
+        # When the last question is complete, there is nothing left to save.
         while self.ended is None and self._finished < len(self._order) - 1:
             names = self._order[self._finished]
             if not all(map(self._is_complete, names)):
                 return
+            # Questions that were looked at are kept as sums alone.
             for scored in (each for name in names for each in self._open.pop(name).values()):
                 if (scored.trial.agent, scored.trial.condition) in self._arms:
                     self._observed.add_trial(scored.trial)

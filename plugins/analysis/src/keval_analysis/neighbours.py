@@ -50,5 +50,6 @@ def asked_samples(run: Run) -> list[str]:
 
 def _steps(run: Run) -> tuple[int, int]:
     """Return how far the ranks of an arm's trials of neighbouring samples are apart, and those of its repetitions."""
+    # As `Ranking` counts, which has one place more of each for what the run does not have.
     arms = (len(run.ranking.conditions) + 1) * (len(run.ranking.agents) + 1)
     return arms, arms * (len(run.ranking.samples) + 1)

@@ -73,6 +73,7 @@ class _Drop(click.ParamType[float | None]):
             size = float(value)
         except ValueError:
             size = -1.0
+        # NaN fails this, too.
         if not 0 <= size < math.inf:
             self.fail(f"expected a number of at least 0, or margin for the margin of each metric, got {value!r}")
         return size

@@ -137,6 +137,7 @@ def _counted(run: Run, trials: Iterable[Trial], beside: Observations | Summarise
     for trial in trials:
         counts.add_trial(trial)
         beside.add_trial(trial)
+    # In the order of the file, in which the scores of one judgement follow each other.
     for line in run.scores_as_made():
         counts.add_score(line)
         beside.add_score(line)

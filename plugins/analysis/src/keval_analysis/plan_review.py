@@ -58,6 +58,7 @@ def _idle_keys(plan: Plan) -> Iterator[Problem]:
             problem = "there is no judge to ask repeatedly; add `judges:`"
             yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)
     for label, condition in evaluation.conditions.items():
+        # As it is written: the field has a default, which says nothing.
         given = (source.data.get("conditions") or {}).get(label) or {}
         if "on_missing_tool_use" in given and not condition.requires_tool_use:
             problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"

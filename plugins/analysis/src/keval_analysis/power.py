@@ -403,6 +403,7 @@ def _needed(plan: Plan, wanted: PowerTarget, families: _Families, about: MetricP
     """Add to what is known of a metric how many questions it needs, and what it sees as planned."""
     scored = about.scored or 1.0
     runs = _runs(about, changes, about.family_size, families.seed)
+    # A share of the questions may come out a hair below a whole number, or above it further down.
     counting = math.floor(len(plan.samples) * scored + 1e-9)
     about = attrs.evolve(about, detectable=runs.detectable(counting, wanted.power))
     effect = wanted.on(about.scale)
@@ -462,6 +463,7 @@ def _designs(plan: Plan, wanted: PowerTarget, about: MetricPower, pilot: Pilot) 
         if questions is not None:
             asked = math.ceil(questions / (about.scored or 1.0) - 1e-9)
             found.append(Design(repetitions, asked, forecast(plan, asked, pilot, repetitions)))
+    # What is unknown or 0 of one design is so of all, so that all are compared in one unit.
     prices = [each.expense.usd or each.expense.tokens or each.expense.trials for each in found]
     least = found[prices.index(min(prices))] if found else None
     return tuple(attrs.evolve(design, cheapest=design is least) for design in found)

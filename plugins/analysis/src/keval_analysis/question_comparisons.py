@@ -119,6 +119,7 @@ def _pair(
     for scorer, by_question in differences.items():
         scale = scales[scorer]
         spread = max(by_question.values(), default=0.0) - min(by_question.values(), default=0.0)
+        # What differs between agents by the same on every question is a trait of theirs.
         trait = arm[0] != against[0] and len(by_question) > 1 and spread < 1e-9
         largest = max(map(abs, by_question.values()), default=0.0) or 1.0
         for number, difference in by_question.items():

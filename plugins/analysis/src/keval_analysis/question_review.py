@@ -85,6 +85,7 @@ class QuestionFile:
     @property
     def path(self) -> Path:
         """Where it is; a link is followed, so that writing does not replace it."""
+        # Before Python 3.13, `Path.resolve` raises at a loop of links.
         return Path(os.path.realpath(self.dataset.path))  # which a loop of links does not end
 
     def questions(self) -> list[QuestionEntry]:
@@ -135,6 +136,7 @@ class QuestionFile:
                     if entry.version != versions.pop(entry.id):
                         told = f"{entry.id!r} was changed meanwhile; look at it again"
                         raise ConfigError([Problem(self._place(number), told)])
+                    # The line keeps its own end and a byte-order mark, so that nothing else in the file changes.
                     end = line[len(line.rstrip(b"\r\n")) :]
                     mark = _BOM if line.startswith(_BOM) else b""
                     lines[number - 1] = mark + _line(change(record)) + end
@@ -161,6 +163,7 @@ class QuestionFile:
             try:
                 record = json.loads(text)
                 sample_of(record, self.dataset)
+            # JSON that is nested too deeply is a RecursionError.
             except (ValueError, RecursionError) as error:
                 raise ConfigError([Problem(self._place(number), f"this line is no question: {error}")]) from error
             yield number, line, record
@@ -200,12 +203,14 @@ class QuestionFile:
 
     def _write(self, content: bytes) -> None:
         with replacing(self.path) as file:
+            # The new file has the rights of the one that it replaces; Windows has no `fchmod`.
             if self.path.exists() and hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), self.path.stat().st_mode & 0o7777)
             file.write(content)
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
+    # JSON may escape half of a surrogate pair, which UTF-8 cannot encode.
     return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
 
 

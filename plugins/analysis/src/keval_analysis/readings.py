@@ -40,6 +40,7 @@ def written_summary(path: Path) -> Summary:
     scored: list[Scored] = [*found.arms, *found.effects, *found.interactions, *found.variance]
     scored += [*found.win_rates, *found.properties, *(each for contrast in contrasts for each in contrast.effects)]
     expenses = [*found.expenses, *(each for contrast in contrasts for each in contrast.expenses)]
+    # Reports look up names and scales by scorer, and would end in a KeyError.
     unknown = {each.metric for each in expenses} - {*EXPENSES}
     scorers = {entry.scorer for entry in found.scorers}
     unknown |= {each.metric for each in scored if each.scorer not in scorers}
@@ -56,6 +57,7 @@ def reviews_file(run: Run) -> AddedLines[Review]:
 def reviews(run: Run) -> list[Review]:
     """Return what people said of the answers of a run as they are, and did not replace or withdraw. Raises RunError."""
     digests = run.digests
+    # The run keeps the digests, as each takes reading a trial.
     for review in (found := standing(reviews_file(run).read())):
         if review.trial not in digests and run.known_trials.named(review.trial) is not None:
             digests[review.trial] = answer_digest(run.trial(review.trial))
@@ -111,5 +113,6 @@ def review_findings(run: Run) -> ReviewFindings | None:
         for line in run.scores_of(name):
             tally.add_score(line)
 
+    # Each judge asks for them; the scores are read once.
     findings = cache(lambda: read_findings(run))
     return tally.findings(findings, len(run.trial_ids(failed=False)))

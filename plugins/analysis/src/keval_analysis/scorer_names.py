@@ -33,6 +33,7 @@ def named_scorers(scorers: Sequence[S], name: str) -> list[S]:
 
 def _nearest(wanted: str, metrics: Iterable[str]) -> str:
     """Return a hint at the metric that may have been meant, with or without its vendor, or else at all of them."""
+    # Also by the last part alone, as a vendor may be left out.
     hint = suggestion(wanted, metrics) or suggestion(wanted, [metric.rpartition("/")[2] for metric in metrics])
     if not hint and (part := next((metric for metric in metrics if wanted in metric), None)):
         hint = f"; did you mean {part!r}?"

@@ -104,6 +104,7 @@ class SealCheck:
         for name, entry in sealed.items():
             path = self.run.path / name
             try:
+                # Not through a link, which would be another file.
                 size = os.lstat(path).st_size
             except FileNotFoundError:
                 if name != SUMMARY:  # which may be removed, as it is made anew

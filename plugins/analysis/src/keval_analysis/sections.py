@@ -43,6 +43,7 @@ class Wanted:
     @hookimpl
     def keval_check_plan(self, check: PlanCheck) -> None:
         scales = {metric: scale for (metric, _), scale in check.scorers.scales().items()}
+        # A run that is scored again has thresholds and margins that were checked when it began.
         is_new = check.manifest is None
         for name, value in self.thresholds.items() if is_new else ():
             if _is_scorer(check, "thresholds", name, scales) and name in scales:
@@ -129,6 +130,7 @@ class Gates:
     def with_gates(self, flags: Sequence[str]) -> Gates:
         """Return the gates with those of flags, too."""
         found = attrs.evolve(self)
+        # `evolve` takes no field that is not an option, and flags are none.
         object.__setattr__(found, "_flags", (*dict.fromkeys(flags),))
         return found
 

@@ -376,6 +376,7 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
     where the transcript carries earlier turns.
     """
     asked = [each for each in traffic if isinstance(each, ModelTraffic) and each.request.asks_for_reply]
+    # A recording has exchanges in the order in which they ended.
     asked.sort(key=lambda each: each.began)
     replied = [each for each in asked if _is_reply(each)]
     origin = transcript.started
@@ -451,6 +452,7 @@ def _calls(transcript: Transcript, traffic: Sequence[Traffic], origin: float) ->
     calls, carried = transcript.tool_calls, transcript.carried
     ran = [each for each in traffic if isinstance(each, ServerTraffic) and each.kind == "call"]
     found: dict[int, ServerTraffic] = {}
+    # Calls of one tool may have run in another order: those with the same arguments are matched first.
     for strictly in (True, False):
         for index, call in enumerate(calls):
             if index in found or call.executions == 0 or call.turn < carried:

@@ -18,6 +18,7 @@ _KEYS: Mapping[Varied, Sequence[str]] = {
     "system_prompt": ("system_prompt", "template"),
     "workspace": ("workspace",),
 }
+# What a key means where it is left out: a default that is written is no difference.
 _LEFT_OUT: Mapping[str, Any] = {"contexts": [], "system_prompt": "", "template": True}
 
 

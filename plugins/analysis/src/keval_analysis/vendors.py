@@ -19,6 +19,7 @@ def vendors_of(model: str) -> tuple[str, ...]:
     name begins with, as models of one family are of one vendor. It is nothing if the name tells nothing.
     """
     *owners, name = model.lower().split("/")
+    # Without a version or a size, the first word of a name need not be that of a family.
     if not owners[1:] and not _VERSIONED.search(name):
         return ()
     for part in dict.fromkeys((name, *name.split("."))):  # a host may write us.vendor.model-1

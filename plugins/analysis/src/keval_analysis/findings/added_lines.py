@@ -54,6 +54,7 @@ class AddedLines(Generic[T]):
         is_new = not self.path.exists()
         file = open_added(self.path)
         try:
+            # Under the lock: otherwise this could be a line that another process is just writing.
             cut_torn_line(file)
             size = os.fstat(file).st_size
             try:
@@ -61,10 +62,12 @@ class AddedLines(Generic[T]):
                 if written < len(lines):
                     raise OSError(f"{written} of {len(lines)} bytes were written")
             except OSError:
+                # All records or none: what a full disk took of them is taken back.
                 os.ftruncate(file, size)
                 raise
             os.fsync(file)
         finally:
             os.close(file)
+        # Without this, a power cut may leave the file without a name.
         if is_new:
             sync_folder(self.path.parent)

@@ -86,6 +86,7 @@ def drawn_arms(draws: Sequence[Draw], reviews: Iterable[Review]) -> Iterator[Dra
     for each in (answer for draw in draws for answer in draw.answers):
         by_arm.setdefault((each.agent, each.condition), []).append((each.trial, each.answer))
     for arm, drawn in by_arm.items():
+        # Who skipped an answer that somebody else reviewed leaves no gap.
         said, left = (len({*drawn} & which) for which in (reviewed, skipped - reviewed))
         yield DrawnArm(*arm, len(drawn), said, left)
 

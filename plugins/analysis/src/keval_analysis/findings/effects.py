@@ -150,6 +150,7 @@ class Effect(OfScorer):
         """Whether the effect is sure only if the scores that are lost or neutral are like the others."""
         if self.p_lost is None or self.p is None or self.p_adjusted is None:
             return False
+        # Holm's factor for this effect; a p of 0 does not tell it, and the size of the family is the largest.
         together = self.p_adjusted / self.p if self.p else float(self.family_size)
         return self.p_lost * max(1.0, together) > SURE
 

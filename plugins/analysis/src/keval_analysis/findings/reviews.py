@@ -83,6 +83,7 @@ def standing(reviews: Iterable[Review]) -> list[Review]:
     """Return the reviews that are neither replaced by a later one nor withdrawn, in their order."""
     last: dict[tuple[str, str, str, str, str | None], Review] = {}
     for review in reviews:
+        # Taken out first, so that a review stands at the place of the last word.
         last.pop(review.key, None)
         last[review.key] = review
     return [review for review in last.values() if review.said is not None]
@@ -98,6 +99,7 @@ def answer_digest(trial: Trial) -> str:
 
     A trial that is run again has the same digest only if it gives the same answer.
     """
+    # This form is lasting: digests of it are in reviews.jsonl and draws.jsonl.
     said = [[message.role, message.text] for message in trial.history]
     return hashlib.sha256(json.dumps([said, trial.question, trial.output]).encode()).hexdigest()
 

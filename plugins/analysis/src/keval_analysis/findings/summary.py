@@ -197,6 +197,7 @@ class UsageTotal:
             add(self.cached_tokens, usage.cached_tokens),
             add(self.reasoning_tokens, usage.reasoning_tokens),
             self.unknown + lacking,
+            # The first one is told, as an example.
             self.impossible or usage.impossible,
             self.estimated + usage.least - (usage.input_tokens or 0) - (usage.output_tokens or 0),
         )

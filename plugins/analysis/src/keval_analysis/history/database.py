@@ -75,6 +75,7 @@ def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> I
 
 
 def _connect(place: str) -> sqlite3.Connection:
+    # Without an isolation level, `sqlite3` begins no transaction by itself.
     return sqlite3.connect(place, timeout=_WAIT_SECONDS, isolation_level=None)
 
 
@@ -97,6 +98,7 @@ def _kept(path: Path) -> Iterator[bool | None]:
         yield None
         return
     with closing(noted):
+        # A write lock from the beginning, for which others wait.
         noted.execute("BEGIN IMMEDIATE")
         before = noted.execute("SELECT state FROM files WHERE path = ?", (place,)).fetchone()
         yield before is not None and before[0] == _inode(path)
@@ -110,6 +112,7 @@ def _discard(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not path.is_symlink():
             with open_kept(path) as file:
+                # Something else than a database is somebody's own file: it stays, and SQLite refuses it.
                 if file.read(len(_MAGIC)) not in (b"", _MAGIC):
                     return
         path.unlink()
@@ -143,10 +146,12 @@ def _prepare(database: sqlite3.Connection) -> None:
         if not is_current():  # another process may have made them meanwhile
             for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 database.execute(f'DROP TABLE "{name}"')
+            # `executescript` would commit the transaction first.
             for statement in _SCHEMA.split(";\n"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
         database.execute("COMMIT")
+    # Off by default, and ignored within a transaction; rows of all tables are deleted with their run.
     database.execute("PRAGMA foreign_keys = ON")
 
 
@@ -161,6 +166,7 @@ def _update(database: sqlite3.Connection, runs: dict[str, Run]) -> None:
         try:
             for name in stale[start : start + _BATCH]:
                 _renew(database, name, runs.get(name))
+        # An interruption as well: a batch is written as a whole or not at all.
         except BaseException:
             database.execute("ROLLBACK")
             raise
@@ -170,6 +176,7 @@ def _update(database: sqlite3.Connection, runs: dict[str, Run]) -> None:
 def _renew(database: sqlite3.Connection, name: str, run: Run | None) -> None:
     """Put the rows of a run in the place of those that it had."""
     for table in ("runs", "left_out", "files"):
+        # A name of a table cannot be a parameter; these are our own.
         database.execute(f"DELETE FROM {table} WHERE run = ?", (name,))  # noqa: S608
     if run is None:
         return
@@ -178,6 +185,7 @@ def _renew(database: sqlite3.Connection, name: str, run: Run | None) -> None:
     database.execute("SAVEPOINT one")
     try:
         _insert(database, found)
+    # Files of others may have what no column takes: a missing value, a larger integer, text that is not UTF-8.
     except (sqlite3.IntegrityError, OverflowError, UnicodeEncodeError) as error:
         database.execute("ROLLBACK TO one")
         _insert(database, left_out(name, f"{run.path} is damaged: {error}; `keval score` makes its summary anew"))
@@ -189,6 +197,7 @@ def _insert(database: sqlite3.Connection, tables: Mapping[str, Iterable[Row]]) -
     for table, rows in tables.items():
         columns = [column for _, column, *_ in database.execute(f"PRAGMA table_info({table})")]
         values = ", ".join(f":{column}" for column in columns)
+        # Both names are of our own schema.
         database.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608
 
 

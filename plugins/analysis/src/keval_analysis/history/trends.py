@@ -122,6 +122,7 @@ class TrendChoice:
 
 def evaluations_of(database: sqlite3.Connection) -> list[str]:
     """Return the names of the evaluations that have finished runs, that of the newest run first."""
+    # The id of a run begins with the time of its start.
     return [name for (name,) in database.execute("SELECT evaluation FROM runs GROUP BY 1 ORDER BY max(id) DESC")]
 
 
@@ -225,6 +226,7 @@ def _befores(rows: Sequence[sqlite3.Row]) -> dict[str, tuple[str | None, bool]]:
         asked, is_replay = (row["dataset_sha256"], row["samples"], row["selected"]), row["replay_of"] is not None
         # What a recording answers is held against another replay of it, or the recording; no live run is against that.
         same = latest.get((asked, is_replay)) or (latest.get((asked, False)) if is_replay else None)
+        # Without a digest, nobody knows what was asked.
         same = same if row["dataset_sha256"] else None
         found[row["run"]] = (same or previous, same is not None)
         latest[asked, is_replay] = previous = row["run"]

@@ -56,6 +56,7 @@ def _wrong(anchor: Sample, rubrics: Mapping[str, Rubric]) -> Iterator[str]:
         yield "an anchor has the levels that people gave it, such as `levels: {completeness: 4}`"
         return
     for name, level in levels.items():
+        # True is an int, too.
         if isinstance(level, bool) or not isinstance(level, int | float):
             yield f"the level of {name!r} is a number, got {level!r}"
         elif rubrics:

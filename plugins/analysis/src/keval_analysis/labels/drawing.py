@@ -61,6 +61,7 @@ def draw_answers(run: Run, scorer: ScorerEntry, count: int, seed: int, at: str) 
         raise RunError(f"a draw takes each question in all {len(arms)} arms; draw {len(arms)} answers or more")
     rng = random.Random(seed)
     repetitions = {name: _in_one_repetition(answered[name], rng) for name in left}
+    # Questions with equal levels are in random order.
     ranked = sorted(left, key=lambda name: (*_places(repetitions[name], arms, levels), rng.random()))
     chosen = _systematic(ranked, min(count // len(arms), len(ranked)), rng)
     rng.shuffle(chosen)
@@ -100,6 +101,7 @@ def _in_one_repetition(answered: Sequence[TrialKey], rng: random.Random) -> Mapp
     """Draw an answer to a question in each arm: of the same repetition, unless an arm failed there."""
     order = rng.sample(range(most := max(key.repetition for key in answered)), most)
     keys = sorted(answered, key=lambda key: order[key.repetition - 1], reverse=True)
+    # Of several answers of an arm the last one stays, which is that of the repetition that was drawn first.
     return {(key.agent, key.condition): key for key in keys}
 
 

@@ -45,6 +45,7 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
     path = folder / ANCHOR_SCORES
     with replacing(path) as earlier:
         earlier.writelines(score_line(line) + b"\n" for line in kept)
+    # Unbuffered, so that what was graded is in the file if the process is killed.
     with run.grader(lacks) as grader, explained(path), os.fdopen(open_added(path), "ab", buffering=0) as added:
 
         def keep(scored: ScoredTrial, begun: bool) -> None:

@@ -93,6 +93,7 @@ class ActivationTally:
                     text.way,
                     trials=text.trials,
                     unknown=text.unknown,
+                    # Each trial adds 0.0 or 1.0.
                     read=round(sum(text.read.sums)),
                     n=row.estimate.n,
                     rate=row.estimate.mean,
@@ -107,5 +108,6 @@ class ActivationTally:
 
 
 def _by_reading(scorer: Scorer, scores: Mapping[bool, Mapping[Scorer, Cell]]) -> ScoreByReading:
+    # Only mean and n are told, so it does not matter which samples share a source.
     read, unread = (Values(scores[each][scorer].values().means, None, 0.0, 1.0).estimate for each in (True, False))
     return ScoreByReading(*scorer, read.n, read.mean, unread.n, unread.mean)

@@ -59,6 +59,7 @@ def ordinal_alpha(ratings: FloatArray) -> float | None:
         for other in range(len(ratings)):
             both = given[one] & given[other]
             if one != other:
+                # Plain indexing would count a pair of levels that comes several times once.
                 np.add.at(coincidences, (places[one, both], places[other, both]), 1 / (often[both] - 1))
     totals = coincidences.sum(axis=1)
     ranks = np.cumsum(totals) - totals / 2
@@ -174,6 +175,7 @@ def kappa_interval(first: FloatArray, second: FloatArray, questions: IntArray) -
     count = int(questions.max(initial=-1)) + 1
     if count < FEWEST:
         return None
+    # Kappa stays the same if both are shifted alike, and the sums of squares lose no digits.
     middle = float(np.mean(first))
     a, b = first - middle, second - middle
     parts = (np.ones_like(a), (a - b) ** 2, a, b, a * a + b * b)
@@ -182,6 +184,7 @@ def kappa_interval(first: FloatArray, second: FloatArray, questions: IntArray) -
     # What chance would bring is the mean of (a - b)² over all pairs of ratings: E[a² + b²] - 2 E[a] E[b].
     n, apart, at_first, at_second, squares = np.concatenate([whole, whole - sums], axis=1)
     by_chance = squares / n - 2 * at_first * at_second / n**2
+    # Full agreement may come out a hair off 0, whose logarithm is a number.
     if np.min(by_chance) < 1e-9 or np.min(apart) < 1e-9:
         return None
     logs = np.log(apart / n / by_chance)
@@ -232,17 +235,20 @@ class ReviewTally:
         self._answers: dict[str, _Answer] = {}
         self._drawn = {(each.trial, each.answer) for draw in labels.draws for each in draw.answers}
         self._whole: set[str] = set()
+        # Every review is outdated until its answer is read, as the run may no longer have it.
         self._outdated = sum(map(len, self._by_trial.values()))
 
     def add_trial(self, trial: Trial) -> None:
         """Take a trial, before its scores."""
         if trial.id not in self._by_trial:
             return
+        # A trial that was run again may have another answer, of which the review says nothing.
         digest = answer_digest(trial)
         found = [review for review in self._by_trial[trial.id] if review.answer == digest]
         if found and trial.failure is None:
             key = self._manifest.dataset.cluster_key
             source = None if key is None else trial.sample.metadata.get(key)
+            # The words in front keep a sample apart from a source of the same name.
             question = f"sample {trial.sample.id}" if source is None else f"source {source}"
             self._answers[trial.id] = _Answer(trial.agent, trial.condition, trial.sample.id, question, found)
             self._outdated -= len(found)
@@ -268,6 +274,7 @@ class ReviewTally:
         # Who reviewed all answers chose none of them.
         self._whole = {rubric for rubric in rubrics if len([*self._by_rubric(rubric)]) >= max(1, answered)}
         graded = [entry for entry in self._manifest.scorers if entry.judge is not None]
+        # After `_whole`, by which `_is_random` decides.
         labels = [self._judge_labels(entry) for entry in graded]
         judges = (
             judge_with_people(entry, self._graded(entry), [*self._manifest.rubrics[entry.rubric or ""].levels])

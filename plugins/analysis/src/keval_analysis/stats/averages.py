@@ -96,7 +96,9 @@ def _differences(
             number: {sample: share - theirs[sample] for sample, share in ours.items() if sample in theirs}
             for number, (ours, theirs) in sides.items()
         }
+        # Without a value, the effect has n = 0 and an unknown difference.
         each = _influence(both, weights, clusters) if all(both.values()) else Influence(0.0, ())
+        # Averages are shares, so that they differ by 1 at most.
         rows.append(Differences(each.by_sample, each.clusters, 1.0))
     for (arm, against), found in zip(pairs, paired_effects(rows, looking=looking), strict=True):
         yield AverageDifference(arm.agent, arm.condition, against, found.difference, found.low, found.high)
@@ -108,6 +110,7 @@ def _influence(shares: Mapping[int, Shares], weights: Mapping[int, float], clust
     for number, weight in weights.items():
         mean = math.fsum(shares[number].values()) / len(shares[number])
         average += weight * mean
+        # A metric may score only some of the questions; scaled so, the mean over all of them is still the average.
         factor = weight * len(asked) / len(shares[number])
         for sample, share in shares[number].items():
             by_sample[sample] += factor * (share - mean)

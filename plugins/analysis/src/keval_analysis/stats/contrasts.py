@@ -33,9 +33,11 @@ def contrasts_of(manifest: Manifest) -> list[Contrast]:
     made = {label: (of, name) for of, parts in ablated(manifest).items() for name, label in parts.items()}
     found: list[Contrast] = []
     for label, entry in manifest.conditions.items():
+        # A flag may have left out the condition that the part is missing from.
         if label in made and made[label][0] in manifest.conditions:
             of, name = made[label]
             base = manifest.conditions[of]
+            # A context whose only part is left out is gone as a whole, which is no intervention.
             added = _added(manifest, entry, base) or {}
             found.append(Contrast("ablation", label, of, added, name, _part(base, name), added=True))
         elif label not in made:
@@ -77,6 +79,7 @@ class _Changeable:
 def _changeable(manifest: Manifest, entry: ConditionEntry) -> dict[str, _Changeable]:
     """Return the servers of a condition by name, and its texts by the label of the context that they derive from."""
     found = {
+        # A server without interventions is its own original, and the manifest does not repeat the digest.
         name: _Changeable(server.original_sha256 or server.sha256, server.interventions)
         for name, server in entry.servers.items()
         if name not in entry.texts  # a server that hands out the texts is none besides them
@@ -115,6 +118,7 @@ def _added(manifest: Manifest, entry: ConditionEntry, base: ConditionEntry) -> _
 def _contrast(manifest: Manifest, label: str, against: str, added: _Changes) -> Contrast:
     entry, base = manifest.conditions[label], manifest.conditions[against]
     keys = {key for changes in added.values() for change in changes for key in change}
+    # Tools and descriptions are the same, and only what they return, or what a text says, is another.
     if keys <= {"results", "text"}:
         return Contrast("placebo", label, against, added)
     if keys <= {"without", "tools"}:

@@ -151,6 +151,7 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled) -> Corrected:
         parts = [(people - tuning * judge, None)]
     else:
         tuning = slope([(each.people, each.judge, np.ones(len(each.people))) for each in (arm, against)])
+        # The second arm is turned round: its lower end counts for the upper end of the difference.
         parts = [(arm.people - tuning * arm.judge, ours), (tuning * against.judge - against.people, theirs)]
     mean = float(np.mean(judged.differences))
     adds = np.bincount(of_judge, tuning * (judged.differences - mean) / len(of_judge), len(numbers))
@@ -180,6 +181,7 @@ def bias_difference(arm: Labelled, against: Labelled, span: float) -> Corrected:
     above, below = (
         attrs.evolve(each, people=each.judge - each.people, judge=0 * each.judge) for each in (arm, against)
     )
+    # A single judged difference of 0 adds nothing, so that labels alone count.
     return corrected(Judged(np.zeros(1), arm.units[:1], span), above, below)
 
 
@@ -193,4 +195,5 @@ def slope(groups: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
         apart = judge - np.average(judge, weights=weights)
         together += float(np.sum(weights * apart * people))
         alone += float(np.sum(weights * apart**2))
+    # By rounding, the scatter of equal levels may be a hair above 0.
     return min(max(together / alone, 0.0), 1.0) if alone > 1e-12 else 0.0

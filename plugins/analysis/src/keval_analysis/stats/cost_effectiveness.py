@@ -31,6 +31,7 @@ class Expenses:
         if transcript.duration is not None:
             self.durations.append(transcript.duration)
             self._sums["seconds"].add(sample, transcript.duration)
+        # Without a model call nobody reports tokens, and there are none.
         tokens = 0 if transcript.model_calls == 0 else transcript.usage.total
         if tokens is not None:
             self._sums["tokens"].add(sample, tokens)
@@ -109,6 +110,7 @@ def _point(scale: Scale, offer: QualityAndCost, cost: float | None) -> tuple[flo
 
 
 def _dominates(one: tuple[float, float] | None, other: tuple[float, float]) -> bool:
+    # Arms with the same mean and cost do not dominate each other.
     return one is not None and one != other and one[0] >= other[0] and one[1] <= other[1]
 
 

@@ -117,11 +117,13 @@ def _estimated(pairs: Sequence[Pair], families: Families) -> Iterator[tuple[Effe
         arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
         rows.append(_differences(pair.measure, arm, against)[0])
     positive = {number: each for number, pair in enumerate(pairs) if (each := _logarithms(pair))}
+    # All rows go through the rule in one call, and `beyond` takes their effects in this order.
     rows += positive.values()
     imputed = {number: ends for number, pair in enumerate(pairs) if (ends := _imputed(pair))}
     rows += [row for each in imputed.values() for row in each]
     found = paired_effects(rows, looking=families.looking)
     beyond = iter(found[len(pairs) :])
+    # The shorter one comes first in each `zip`, which would otherwise take one effect too many from `beyond`.
     per_protocol = dict(zip(complying, beyond, strict=False))
     ratios = dict(zip(positive, beyond, strict=False))
     at_ends = {number: (next(beyond), next(beyond)) for number in imputed}
@@ -139,6 +141,7 @@ def _imputed(pair: Pair) -> tuple[Differences, Differences] | None:
     if math.isinf(scale.high):
         return None
     unlike = _is_unlike(pair.arm, pair.against)
+    # Where the shares are alike, neutral scores are left out in both arms alike.
     samples, (ours, theirs) = _observed(*(_with_neutral(each) if unlike else each for each in (pair.arm, pair.against)))
     both = (ours.scored + ours.lost > 0) & (theirs.scored + theirs.lost > 0)
     if not (ours.lost.any() or theirs.lost.any()) or not both.any():
@@ -222,6 +225,7 @@ def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
     ratios = [each.ratio if key else None for each, key in zip(effects, keys, strict=True)]
     sizes = Counter([*keys, *(key for key, ratio in zip(keys, ratios, strict=True) if ratio)])
     p = [*(each.p for each in effects), *(ratio.p if ratio else None for ratio in ratios)]
+    # Ratios are adjusted together with the differences of their family.
     adjusted = _holm_in(keys * 2, p)
     columns = zip(effects, keys, ratios, adjusted[: len(effects)], adjusted[len(effects) :], strict=True)
     return [
@@ -249,6 +253,7 @@ def _holm_in(families: Sequence[Hashable | None], p: Sequence[float | None]) -> 
 def _judged(found: Effect, families: Families, scale: Scale, df: float | None) -> Effect:
     """Return an effect with its verdict, and with what one look could have seen at the level of its family."""
     verdict: Verdict = "interim" if families.unfinished else _verdict(found, scale)
+    # What a single look could have seen says nothing of a run that is looked at more often.
     if found.stderr is None or df is None or found.difference is None or families.looking is not None:
         return attrs.evolve(found, verdict=verdict)
     alpha = SURE / max(1, found.family_size)
@@ -257,6 +262,7 @@ def _judged(found: Effect, families: Families, scale: Scale, df: float | None) -
         # Where few questions differ, their standard error is too small.
         wider = float(t_quantile(df, 1 - alpha) / t_quantile(df, 1 - SURE))
         seen.append((found.ci_high - found.ci_low) / 2 * wider)
+    # With clusters, this is the scatter of as many independent samples with the same standard error.
     sd = found.stderr * math.sqrt(found.n)
     margin = scale.least
     known = sd and found.n >= _FEWEST and math.isfinite(margin)
@@ -285,6 +291,7 @@ def drops_of(pairs: Sequence[Pair], families: Families, allowed: float | None) -
     sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
     low, high = rule.interval(1 - 2 * SURE)
     center = sign * np.array([allowed_drop(pair.measure.scale, allowed) for pair in pairs])
+    # Half of the two-sided p on the side of a larger drop; on the other side, what is left of 1.
     p = rule.p(center) / 2
     p = np.where(sign * (rule.moments.mean - center) > 0, p, 1 - p)
     known = [None if math.isnan(each) else float(each) for each in p]
@@ -312,6 +319,7 @@ def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) ->
         differences, shared = _differences(pairs[0].measure, mine, other)
         both.append((_mean_on(mine, shared), _mean_on(other, shared)))
         size = _size(pairs[0].measure, *(arm.values.means for pair in pairs for arm in (pair.arm, pair.against)))
+        # A difference of two differences may be twice as large as the scale is wide.
         rows.append(attrs.evolve(differences, span=2 * differences.span, size=size))
     told = [
         Interaction(
@@ -331,6 +339,7 @@ def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) ->
             crossed, paired_effects(rows, looking=families.looking), both, strict=True
         )
     ]
+    # An interaction that is 0 on every question is in no family, like an effect; see `_adjusted`.
     keys = [families.of(each.metric) if each.difference or each.stderr else None for each in told]
     adjusted = _holm_in(keys, [each.p for each in told])
     return tuple(attrs.evolve(each, p_adjusted=p) for each, p in zip(told, adjusted, strict=True))
@@ -339,6 +348,7 @@ def interactions_of(crossed: Sequence[tuple[Pair, Pair]], families: Families) ->
 def changed(pair: Pair) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample whose mean differs between two arms, with the mean of `against` and of `arm`."""
     shared, before, now = _paired(pair.arm.values, pair.against.values)
+    # Repetitions that were made in another order have sums that differ by rounding.
     differs = evened(now - before, _size(pair.measure, now, before)) != 0
     yield from zip(*(each[differs].tolist() for each in (shared, before, now)), strict=True)
 
@@ -381,6 +391,7 @@ def _with_neutral(arm: ArmValues) -> ArmValues:
 def _observed(*arms: ArmValues) -> tuple[IntArray, list[Observed]]:
     """Return all samples that any of the arms has a score for or lost one of, and what is known of the arms on them."""
     known = {sample for arm in arms for sample in arm.values.samples}
+    # A sample that no arm has a score for cannot be scored, so that nothing is lost.
     lost = [
         arm.lost + Counter({sample: count for sample, count in arm.without.items() if sample in known}) for arm in arms
     ]

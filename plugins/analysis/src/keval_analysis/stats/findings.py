@@ -105,6 +105,7 @@ class Findings:
             cell = observed.cells[scorer]
             lost, without, neutral = cell.without_value()
             compliant = observed.compliant[scorer].values() if observed.compliant else None
+            # A failed trial is lost to every scorer.
             found = ArmValues(arm, cell.values(), lost + observed.failed, without, neutral, compliant)
             self._values[arm, scorer] = self._with_worst(found, observed.failed, scorer)
         return self._values[arm, scorer]
@@ -144,6 +145,7 @@ class Findings:
         """Return how effects are judged together in this run, or between it and others."""
         unfinished = any(each.unfinished for each in (self, *others))
         looked = [each._looking for each in (self, *others) if each._looking is not None]
+        # Two runs have no schedule of looks in common, so the comparison has to hold at any look.
         looking = attrs.evolve(looked[0], look=None, looks=None) if looked and others else next(iter(looked), None)
         conditions = {condition for _, condition in self._compared}
         beside: frozenset[Kind] = frozenset({"agent"} if len(conditions) > 1 and not others else ())
@@ -268,6 +270,7 @@ class Findings:
             samples = set[int]().union(*(of for name, of in called.items() if _is_tool(contrast.left_out, name)))
             arm, against = (attrs.evolve(side, values=side.values.of(samples)) for side in (pair.arm, pair.against))
             pairs.append(attrs.evolve(pair, arm=arm, against=against))
+        # The data chose these questions, so that neither p nor verdict is told of them.
         partial = {(each.agent, each.scorer): each for each in _effects(pairs, Families())}
         return tuple(
             attrs.evolve(each, where_called=PartialEffect(of.n, of.difference, of.ci_low, of.ci_high))
@@ -335,6 +338,7 @@ class Findings:
 
         if entry is None or entry.looks is None or self.unfinished:
             return Looking()
+        # A run that did not end early was looked at for the last time at its end.
         return Looking(entry.look or entry.looks, entry.looks)
 
     def _find_properties(self) -> dict[Scorer, list[AgentProperty]]:
@@ -399,7 +403,6 @@ def _effects(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
 
 
 def _of(contrast: Contrast, effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """Return the effects of a contrast among those of all."""
     return tuple(
         each for each in effects if (each.condition, each.against.condition) == (contrast.condition, contrast.against)
     )

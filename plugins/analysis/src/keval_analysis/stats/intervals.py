@@ -69,9 +69,11 @@ class Values:
         Clusters count instead of samples if there are any; a cluster has another value if one of its samples does.
         """
         largest = max(map(abs, self.values)) or 1.0
+        # Means of equal scores may differ by rounding.
         rounded = [round(value / largest, 9) for value in self.values]
         counts = Counter(rounded)
         most = max(counts.values())
+        # Of several values that are as common, the least, so that the order of the samples decides nothing.
         commonest = min(value for value, count in counts.items() if count == most)
         if self.clusters is None:
             units, others = len(rounded), len(rounded) - most
@@ -109,10 +111,12 @@ def estimate(values: Collection[float], clusters: Collection[int] | None = None)
     mean = math.fsum(sums) / n
     if len(sums) < 2:
         return Estimate(n, mean, None, None)
+    # Clusters with one mean would otherwise have the standard error of a rounding error.
     dust = _ROUNDING * math.fsum(map(abs, sums))
     apart = [total - mean * size for total, size in zip(sums, sizes, strict=True)]
     apart = [0.0 if abs(each) <= dust else each for each in apart]
     furthest = max(map(abs, apart))
+    # Equal values have exactly this mean; their sum over n may be a hair off.
     mean = mean if furthest else sums[0] / sizes[0]
     # In units of the furthest one: the square of a small or large number is no number.
     apart = [each / (furthest or 1.0) for each in apart]
@@ -199,6 +203,7 @@ def _interval(row: Values, level: float) -> Interval | None:
 
 def _unskewed(corrected: float, skewness: float) -> float:
     """Return the studentized mean that Hall's transformation turns into `corrected`; see `Moments.skew_t` in units."""
+    # The inverse divides by the skewness; without any, the transformation changes nothing.
     if abs(skewness) < 1e-6:
         return corrected
     return (math.cbrt(1 + skewness * (corrected - skewness / 6)) - 1) * 3 / skewness

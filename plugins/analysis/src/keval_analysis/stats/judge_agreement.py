@@ -31,6 +31,7 @@ class JudgeAgreement:
                 rows = self._rows.setdefault((scorer.metric, scorer.rubric or ""), {})
                 self._row_of[scorer.metric, scorer.judge] = rows[scorer.judge] = array("d")
                 self._repetitions = max(self._repetitions, scorer.repetitions)
+        # Where nothing can be compared, no level is kept.
         self._compares = self._repetitions > 1 or any(len(rows) > 1 for rows in self._rows.values())
         self._trials: dict[str, int] = {}
 
@@ -40,6 +41,7 @@ class JudgeAgreement:
             return
         if line.judgement.model_calls == 0:
             return
+        # Scorers have the same ids, and a run many of them: interned, each is one string.
         trial = self._trials.setdefault(intern(line.trial), len(self._trials))
         unit = trial * self._repetitions + line.judgement.repetition - 1
         row = self._row_of[line.metric, line.judge]

@@ -84,6 +84,7 @@ class JudgeLabels:
         """Return an effect with its figures, or with the reason for none."""
         span = self.entry.scale.high - self.entry.scale.low
         arm_labels, against_labels = (_labelled(side, _units(side)) for side in sides)
+        # Checked before the findings are asked for, as these may take reading all scores of the run.
         if reason := refusal(arm_labels, against_labels, span):
             return attrs.evolve(whose, reason=reason)
         found = findings()
@@ -96,6 +97,7 @@ class JudgeLabels:
             for each in (Arm(whose.agent, whose.condition, whose.against.run), whose.against)
         )
         both = {sample: now - before for sample, before, now in paired_values(arm, against)}
+        # An effect has the questions that both arms have a score for; so there may be too few labels now.
         kept = [[label for label in side if found.number(label.sample) in both] for side in sides]
         ours, theirs = (_labelled(side, [found.unit(found.number(label.sample)) for label in side]) for side in kept)
         if reason := refusal(ours, theirs, span):
@@ -126,6 +128,7 @@ def _labelled(labels: Sequence[Label], units: Sequence[int]) -> Labelled:
 
 def _rate(labels: Sequence[Label], other: float, level: float) -> Rate | None:
     """Return how often the judge gives one of two levels where people do; `None` if they never do."""
+    # The mean of several people may lie between the two levels: the nearer one counts.
     found = [label for label in labels if abs(label.people - level) < abs(label.people - other)]
     if not found:
         return None

@@ -46,6 +46,7 @@ class Looking:
         alpha = 1 - level
         if self.look is None or self.looks is None:
             known = units >= FIRST_LOOK
+            # Rows with fewer units have no interval; the larger number only keeps the formula defined.
             time = np.where(known, units, FIRST_LOOK) * _variance()
             squared = 2 * (time + 1) / time * (np.log(time + 1) / 2 - math.log(alpha))
             nominal = 2 * special.ndtr(-np.sqrt(squared))
@@ -57,6 +58,7 @@ class Looking:
 
     def p(self, ordinary: FloatArray, units: IntArray) -> FloatArray:
         """Return the p-value that holds at every look: the least level whose interval excludes what the p is of."""
+        # A p of 0 has an infinite z.
         with np.errstate(divide="ignore"):
             z = np.abs(special.ndtri(ordinary / 2))
         if self.look is None or self.looks is None:
@@ -94,6 +96,7 @@ def crossing(looks: int, reach: float) -> float:
     far is integrated from look to look. Source: Armitage, McPherson and Rowe, Repeated significance tests on
     accumulating data, JRSS A 132 (1969), 235-244.
     """
+    # Beyond 8 standard deviations, a normal tail is no larger than the rounding of the integral.
     bound = min(reach, 8.0) * math.sqrt(looks)
     places, weights = _nodes(16 + 4 * math.ceil(bound))
     places, weights = bound * places, bound * weights

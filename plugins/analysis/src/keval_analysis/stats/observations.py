@@ -38,6 +38,7 @@ class OwnPasts:
         """Note what an answer's transcript has of them."""
         for own, noted in ((transcript.history, self.histories), (transcript.facts, self.facts)):
             if own is not None:
+                # Digests instead of histories, which may be long; the order of their keys is no difference.
                 content = orjson.dumps(to_plain(own), option=orjson.OPT_SORT_KEYS)
                 noted.setdefault(sample, set()).add(sha256(content).digest())
 
@@ -139,11 +140,13 @@ class Observations:
                 for call in trial.transcript.own_calls if trial.condition in self._whole else ():
                     if not call.own:
                         found.called.setdefault(call.tool or call.name, set()).add(sample)
+        # Whether tools were used may be unknown, which leaves no trial out.
         if trial.complied is False:
             self._not_compliant.add(trial.id)
         if self._cluster_key is not None:
             # A sample without a source is a source of its own.
             while len(self._clusters) <= sample:
+                # Its number is negative, as those of sources count from 0.
                 self._clusters.append(-1 - len(self._clusters))
             if (source := trial.sample.metadata.get(self._cluster_key)) is not None:
                 number = self._cluster_numbers.setdefault(str(source), len(self._cluster_numbers))
@@ -154,6 +157,7 @@ class Observations:
         scorer = line.scorer
         if not is_current(line, self._scorers.get(scorer)):
             return False
+        # A judge was asked and paid for it, so that it counts in its totals.
         if not self.counts(line.sample):
             return True
         found, sample = self.arms[line.agent, line.condition], self.number(line.sample)

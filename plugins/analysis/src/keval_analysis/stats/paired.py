@@ -94,6 +94,7 @@ class Rule:
         below, center = np.full(len(self.span), np.nan), np.broadcast_to(center, len(self.span))
         known = self._known
         below[known] = WeightedMeans(self.units, self._unseen)[known].probability_below(center[known])
+        # `fmax` takes the other one where there is no weighted mean.
         both = np.fmax(self.moments.skew_t_p(center), 2 * np.minimum(below, 1 - below))
         both = np.where(np.isnan(self.moments.stderr), np.nan, both)
         return both if self.looking is None else self.looking.p(both, self.units.count)
@@ -171,6 +172,7 @@ def _paired_effects(rows: Sequence[Differences], looking: Looking | None) -> lis
     found = rule.moments
     low, high = rule.interval(0.95)
     worst, best = rule.worst_case(0.95)
+    # Without the assumption, an interval is never narrower than with it.
     worst, best = np.minimum(worst, low), np.maximum(best, high)
     columns = zip(rows, found.mean, found.stderr, found.df, low, high, rule.p(), worst, best, strict=True)
     effects = []

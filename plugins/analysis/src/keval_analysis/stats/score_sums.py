@@ -44,6 +44,7 @@ class Sums:
             if self.passed is not None:
                 self.passed.extend([0] * lacking)
         if self.counts[slot] and self.squares is None:
+            # Every slot has one value at most so far, whose square is that of its sum.
             self.squares = array("d", map(mul, self.sums, self.sums))
         self.counts[slot] += 1
         self.sums[slot] += value
@@ -51,6 +52,7 @@ class Sums:
             self.squares[slot] += value * value
         if passed:
             if self.passed is None:
+                # Zeros; an unsigned int has 4 bytes wherever CPython runs.
                 self.passed = array("I", bytes(4 * len(self.counts)))
             self.passed[slot] += 1
 
@@ -64,6 +66,7 @@ class Sums:
         """Return what the slots hold, if each is of a sample; it holds until further values are added."""
         samples: Sequence[int] = range(len(self.counts))
         counts, sums, squares, passed = self.counts, self.sums, self.squares, self.passed
+        # Without gaps, the arrays are handed out as they are and not copied.
         if 0 in counts:
             samples, sums = array("I", compress(samples, counts)), array("d", compress(sums, counts))
             squares = squares and array("d", compress(squares, counts))
@@ -132,6 +135,7 @@ def with_worst(found: SampleValues, lost: Mapping[int, int], scale: Scale) -> Sa
         squares.append(square + more * worst * worst)
         passes.append(passed)
     sums.squares, sums.passed = squares, passes
+    # The slots are places in `kept`, and not numbers of samples.
     return attrs.evolve(sums.values(), samples=array("q", kept))
 
 
@@ -197,6 +201,7 @@ class Cell:
         if self._trials is None:
             self._samples.add(sample, value, passed=self._passes(value))
             return
+        # All scorers have the same ids: interned, each is one string.
         trial = self._trials.setdefault(intern(line.trial), len(self._trials))
         if trial == len(self._sample_of):
             self._sample_of.append(sample)
@@ -216,6 +221,7 @@ class Cell:
             return self._samples.values()
         trials = Sums()
         graded: dict[int, list[float]] = {}
+        # Every trial has a grading, so that nothing is left out and the places are those of `_sample_of`.
         gradings, squares = self._gradings, self._gradings.values().squares
         for sample, *of_trial in zip(self._sample_of, gradings.counts, gradings.sums, squares, strict=True):
             m, total, square = of_trial

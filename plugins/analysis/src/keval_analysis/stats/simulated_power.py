@@ -53,12 +53,14 @@ class Differences:
 
             def tilted(strength: float) -> FloatArray:
                 exponents = strength * values / unit
+                # A common factor changes no weight, and keeps `exp` from an overflow.
                 weights = self.weights * np.exp(exponents - exponents.max())
                 return np.asarray(weights / weights.sum())
 
             def excess(strength: float) -> float:
                 return float(tilted(strength) @ values) - effect
 
+            # The root is searched between these; an effect close to an end of what was seen may need more.
             if excess(-500.0) < 0 < excess(500.0):
                 found = Differences(values, tilted(float(optimize.brentq(excess, -500.0, 500.0))))
                 if found.sd >= _NARROWEST * self.sd:
@@ -81,7 +83,10 @@ class SimulatedRuns:
     def power(self, effect: float, n: int) -> float:
         """Return the share of runs of `n` questions in which an effect of this size is sure."""
         drawn = self.seen.with_mean(effect)
+        # NumPy takes no negative seed.
         rng = np.random.default_rng(self.seed % 2**64)
+        # Drawn row by row, so that runs with more questions begin with the same ones. The last sum is left out: it may
+        # come out a hair below 1, and there is no question beyond it.
         at = np.searchsorted(np.cumsum(drawn.weights)[:-1], rng.random((n, _DRAWS)).T, side="right")
         rows = drawn.values[at]
         p = Rule.of(Units(rows, np.ones_like(rows)), np.full(_DRAWS, self.span)).p()
@@ -121,6 +126,7 @@ class SimulatedRuns:
 
     def _further(self, seen: float, wanted: float) -> float:
         """Return how many times as many standard errors the effect must have, as normal quantiles say."""
+        # A simulated power of 0 or 1 has no finite quantile.
         known = min(max(seen, 0.02), 0.995)
         critical = float(special.ndtri(1 - self.alpha / 2))
         reach = (critical + float(special.ndtri(wanted))) / max(critical + float(special.ndtri(known)), 0.3)

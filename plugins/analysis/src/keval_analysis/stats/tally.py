@@ -40,6 +40,7 @@ class ToolTally:
         if (transcript := trial.transcript) is None:
             return
         self._trials += 1
+        # `None` counts as well: there may have been further calls.
         self._unlisted += transcript.unlisted_calls != 0
         offered = self._listed if transcript.tools is None else tuple(dict.fromkeys(transcript.tools))
         if offered is None:
@@ -59,6 +60,7 @@ class ToolTally:
             self._owners.setdefault(name, made[0].server)
         errors = [call for call in made if call.error is not None]
         refused = [
+            # A framework that refuses a call by itself gives the error no kind.
             call.error_kind == _REFUSED or (call.executions == 0 and call.error_kind is None and reached)
             for call in errors
         ]
@@ -179,6 +181,7 @@ class Tally:
             costs.append(self._rates.attempt(trial.agent, trial.transcript))
         if costs:  # what left no transcript told of no model call
             known = [usd for usd in costs if usd is not None]
+            # A trial with an attempt of unknown cost is unknown as a whole: the rest would look like all of it.
             self.cost = self.cost.plus(sum(known) if len(known) == len(costs) else None)
 
     def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:

@@ -64,6 +64,7 @@ class Units:
     def usual_size(self) -> FloatArray:
         """Return the mean without its sign of those units of each row that are not 0; NaN if all are."""
         size = np.abs(self.sums) / np.maximum(self.sizes, 1.0)
+        # 0 / 0 is the NaN of a row in which all are 0.
         with np.errstate(invalid="ignore"):
             return np.asarray(size.sum(axis=1) / (size > 0).sum(axis=1))
 
@@ -112,6 +113,7 @@ class Moments:
         """
         off = self.mean - center
         with np.errstate(divide="ignore", invalid="ignore"):
+            # Where nothing scatters, 0 / 0 is no difference.
             t = np.where(off == 0, 0.0, off / self.stderr)
             plain, corrected = (2 * special.stdtr(self.df, -np.abs(x)) for x in (t, hall(t, self.skewness)))
         return np.where(np.isinf(t), 0.0, np.maximum(plain, np.nan_to_num(corrected)))
@@ -129,6 +131,7 @@ def moments(units: Units) -> Moments:
         n = sizes.sum(axis=1)
         mean = sums.sum(axis=1) / n
         residuals = sums - mean[:, None] * sizes
+        # Clusters with one mean would otherwise be sure to a rounding error.
         residuals[np.abs(residuals) <= _ROUNDING * np.abs(sums).sum(axis=1)[:, None]] = 0.0
         alike = ~residuals.any(axis=1)
         mean = np.where(alike & (count > 0), units.values[:, :1].sum(axis=1), mean)
@@ -154,6 +157,7 @@ def hall(studentized: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def _inverse_hall(corrected: FloatArray, skewness: FloatArray) -> FloatArray:
+    # The inverse divides by the skewness; without any, the transformation changes nothing.
     skewed = np.abs(skewness) >= 1e-6
     by = np.where(skewed, skewness, 1.0)
     return np.where(skewed, (np.cbrt(1 + by * (corrected - by / 6)) - 1) * 3 / by, corrected)

@@ -45,6 +45,7 @@ def flip_rate(n: Sequence[int], c: Sequence[int]) -> float | None:
 
 def _mean(n: Sequence[int], c: Sequence[int], least: int, of: Callable[[int, int], float]) -> float | None:
     """Return the mean of a figure over the samples with at least so many repetitions."""
+    # There are few pairs of n and c, however many samples there are.
     alike = Counter(each for each in zip(n, c, strict=True) if each[0] >= least)
     samples = alike.total()
     return math.fsum(of(*each) * count for each, count in alike.items()) / samples if samples else None
@@ -94,6 +95,7 @@ class Graded:
     def centred(self, center: float) -> Graded:
         """Return the sums as of gradings less a number. Scores far from 0 would lose digits in sums of squares."""
         taken = array("d", (center * (center * many - 2 * total) for many, total in self._pairs()))
+        # A metric grades each trial once: both sums are then one array, which is shifted once.
         squares, alike = array("d", map(add, self.squares, taken)), self.between is self.squares
         return attrs.evolve(
             self,

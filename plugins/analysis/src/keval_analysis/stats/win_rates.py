@@ -42,6 +42,7 @@ class Preferences:
 
         Mean and interval are those of the arm's effect, as far as its verdict is about the same two arms.
         """
+        # A judge may compare with another condition than the baseline, whose effect has the two the other way round.
         decided = {
             (each.agent, each.condition, each.scorer): each
             for effect in effects
