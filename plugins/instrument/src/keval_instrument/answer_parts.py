@@ -11,12 +11,15 @@ HIDDEN = "\ufffc"
 """Stands, in prose, for each character of code and addresses."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`|\bhttps?://[^\s<>\")\]]*[^\s<>\")\].,;:!?]", re.DOTALL)
+# A block that is not closed reaches to the end of the text, as Markdown has it.
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+•][ \t]+|\d{1,3}[.)][ \t]+)(?:\[[ xX]\][ \t]+)?)?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?=\S)")
 _RULE = r"[ \t]*\|?[ \t]*:?-{2,}[-|: \t]*"
 _NO_STATEMENT = re.compile(rf"[ \t]*(?:#{{1,6}} .*|[-=*_ ]{{3,}}|)|{_RULE}")
+# Chinese and Japanese have no space between sentences.
 _END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*(?:[ \t]+|(?<=[。！？]))(?=\S)")
+# Full stops that end no sentence: abbreviations, initials, and German ordinals such as "am 3. Mai".
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|approx|vs|cf|Dr|Mr|Mrs|Ms|St|Fig|z\.B|d\.h|bzw|ca)|(?<![°\d])(?<!\d )\b[A-Z]"
     r"|(?<![\w-])(?:[dzu]|d\. h|u\. a)|\b(?:[Aa]m|[Vv]om|[Zz]um|[Bb]is|[Ss]eit|[Dd](?:e[mnrs]|ie|as)) \d{1,2})\.$"
@@ -90,6 +93,7 @@ def statements(text: str) -> list[Part]:
     lines = covered.splitlines(keepends=True)
     for number, line in enumerate(lines):
         body = line.rstrip()
+        # The row above the rule of a table has the names of the columns.
         is_header = any(re.fullmatch(_RULE, line.rstrip()) for line in lines[number + 1 : number + 2])
         if _NO_STATEMENT.fullmatch(body) is None and not is_header:
             found += _sentences(covered, start, start + len(body), number)
@@ -139,6 +143,7 @@ def marker_of(text: str, part: Part) -> str:
 
 def without(text: str, parts: Iterable[Part]) -> str:
     """Return a text without some of its parts, and without lines of which nothing else is left."""
+    # From the end, so that the offsets of the other parts stay right.
     for part in sorted(parts, key=lambda part: -part.start):
         before, after = text[: part.start], text[part.end :]
         line, rest = before[before.rfind("\n") + 1 :], after.partition("\n")

@@ -45,7 +45,6 @@ def examine(material: Material) -> Examined:
 
 
 def _rubrics_of(run: Run) -> dict[Scorer, Rubric]:
-    """Return the rubric that each judge of a run grades by."""
     return {entry.scorer: run.manifest.rubrics[entry.rubric] for entry in run.manifest.scorers if entry.rubric}
 
 
@@ -105,11 +104,13 @@ class _Judged:
         orders: dict[Scorer, list[tuple[int, Sequence[str]]]] = defaultdict(list)
         for number, run in enumerate(runs):
             for line in run.scores():
+                # A level that was given without asking repeats always, and would make the judge steadier than it is.
                 if line.judgement is None or line.judgement.model_calls == 0 or line.score.value is None:
                     continue
                 source = sources[line.sample]
                 gradings[line.scorer][number, line.trial, source].append(line.score.value)
                 places = line.score.details.get("orders")
+                # Details are whatever the plugin of the judge wrote.
                 if isinstance(places, list) and {*places} <= _PLACES.keys():
                     orders[line.scorer].append((source, places))
         return cls(_rubrics_of(runs[0]), gradings, orders)
@@ -143,6 +144,7 @@ class _Judged:
             )
         yield same, wrong
         freedom = sum(len(given) - 1 for given in again.values())
+        # Pooled about the mean of each answer, as in reports.
         scatter = math.sqrt(sum(variance(given) * (len(given) - 1) for given in again.values()) / freedom)
         yield Figure("repeat_sd", of, scatter, len(again), unit="points"), None
 

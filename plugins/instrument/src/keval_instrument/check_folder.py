@@ -74,6 +74,7 @@ class CheckFolder:
     @classmethod
     def create(cls, runs: Path) -> CheckFolder:
         """Make the folder of a new check, whose runs will be in `runs`. Raises RunError."""
+        # Two checks may begin within a second.
         path = runs / f"check-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
         with explained(path):
             path.mkdir(parents=True)
@@ -85,6 +86,7 @@ class CheckFolder:
 
         The latest one that made a run, if any did. Raises RunError.
         """
+        # Folders are named by the time, so that the last one is the latest.
         records = [place / _RECORD] if (place / _RECORD).is_file() else sorted(place.glob(f"check-*/{_RECORD}"))
         found = [cls(record.parent) for record in reversed(records)]
         return next((each for each in found if {*RUNS} & each._record().keys()), next(iter(found), None))
@@ -104,6 +106,7 @@ class CheckFolder:
     def material(self) -> Material:
         """Return the runs of the check. Raises RunError."""
         record = self._record()
+        # The file may be of others: only the last part of a path counts, so that none leads out of the folder.
         names = {name: PurePath(str(record[name])).name for name in RUNS if name in record}
         places = {name: self.path.parent / run for name, run in names.items() if run not in ("", "..")}
         runs: dict[str, Any] = {name: Run(place) for name, place in places.items() if place.is_dir()}
@@ -179,4 +182,5 @@ def _answer_record(answer: WrittenAnswer, asked: Run | None) -> dict[str, Any]:
         return record
     kept = ("name", "arguments", "result", "error", "duration", "server", "turn")
     calls = [{key: getattr(call, key) for key in kept} for call in transcript.tool_calls]
+    # A list that lacks calls would say that the agent made no others.
     return {**record, "of": answer.of, "tool_calls": calls if transcript.unlisted_calls == 0 else None}

@@ -92,6 +92,7 @@ def _found(target: str, results: Path) -> Material:
 
 def _bounds(source: Source, texts: Sequence[str], names: Sequence[str]) -> list[Bound]:
     """Return the bounds of figures that the examinations named have. Raises ConfigError."""
+    # A bound may be of an examination that is not asked for now, and its name takes importing all of them.
     found = read_bounds(source, texts, figures_of()) if texts else []
     return [bound for bound in found if bound.figure in figures_of(names)]
 
@@ -161,6 +162,7 @@ class RunMaker:
         self.budget = budget_left(self.budget, run)
 
     def _note(self, name: RunName, run: Run) -> None:
+        # At once, so that a check which is interrupted later knows its runs.
         noted: dict[str, Any] = {name: run}
         self.material = attrs.evolve(self.material, **noted)
         self.folder.keep(self.material)
@@ -201,6 +203,7 @@ class RunMaker:
         data = _without(effective(evaluation), *_TASKS, *_OF_ARMS)
         for judge in self.plan.scorers.judges:
             if isinstance(judge.plugin, ComparingJudge):
+                # The conditions are other ones here, and the config's is none of them.
                 data["judges"][judge.label]["against"] = baseline
         data["execution"] |= {"num_repetitions": 1, "judge_repetitions": 1, "until": None, "executor": "local"}
         path = self.folder.write_samples(name, map(self.plan.samples.named, answered))
@@ -223,6 +226,7 @@ class RunMaker:
         async with ServedModel.open(evaluation, settings_of(evaluation).model, redactor()) as model:
             made, by_model = await modelled_answers(answers, found, model)
             tokens, usd = self.budget.tokens, self.budget.usd
+            # This is part of no run, so that `budget_left` does not count it.
             self.budget = attrs.evolve(
                 self.budget,
                 tokens=None if tokens is None else max(0, tokens - model.tokens),
@@ -254,6 +258,7 @@ def asked_plan(plan: Plan, samples: tuple[str, ...], budget: Budget) -> Plan:
         "keep_requests": True,
         "until": None,
     }
+    # A key that none of the drawn samples has would be refused.
     if not _cluster_key(plan, samples):
         data["dataset"] = _without(data["dataset"], "cluster_key")
     found = with_data(evaluation, {**data, "name": _checked_name(evaluation), "budget": attrs.asdict(budget)})
@@ -313,6 +318,7 @@ class Bound:
         lacking = False if complete else None
         named = [figure for each in examined for figure in each.figures if figure.name == self.figure]
         about = [figure for figure in named if self._is_about(figure)]
+        # Of figures of one name, those of a whole come before those of its parts.
         about = [figure for figure in about if len(figure.of) == min(len(each.of) for each in about)]
         if not about:
             known = dict.fromkeys(label for figure in named for label in figure.of.values())

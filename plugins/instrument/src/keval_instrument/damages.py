@@ -79,6 +79,8 @@ def written_answers(samples: Sequence[Sample], *, seed: int) -> Iterator[Written
     for sample in goldens:
         text = sample.answer or ""
         yield WrittenAnswer(sample.id, GOLDEN, text)
+        # A text as a seed gives the same numbers in every process. With the id in it, what is drawn for an answer does
+        # not depend on how many were made before.
         drawn = Random(f"{seed}\0{sample.id}").sample(goldens, min(len(goldens), _OTHERS))
         others = [other.answer or "" for other in drawn if not _alike(sample, other)]
         known = Known("\n".join(sample.asked), vocabulary, others)
@@ -121,6 +123,7 @@ def is_valid(damage: Damage, golden: str, text: str, vocabulary: Vocabulary) -> 
     """Return whether an answer differs from the golden one as its kind says."""
     if damage.kind == "empty":
         return True
+    # A rewording may change nothing but the form, such as a list in place of sentences.
     if not text.strip() or (damage.kind != "reworded" and _plain(text) == _plain(golden)):
         return False
     if damage.kind == "left_out":
@@ -139,6 +142,7 @@ def _alike(one: Sample, other: Sample) -> bool:
     if one.id == other.id or set(_plain("\n".join(one.asked))) == set(_plain("\n".join(other.asked))):
         return True
     a, b = one.answer or "", other.answer or ""
+    # An answer that begins with "yes" may pass for any other one that does.
     leads = [found and found[1] for found in (re.match(r"\W*(yes|no|true|false)\b", text.lower()) for text in (a, b))]
     words, others = set(_plain(a)), set(_plain(b))
     is_part = words <= others or others <= words
@@ -221,6 +225,7 @@ def added(text: str, known: Known, rng: Random, *, count: int) -> tuple[str, lis
         for wrong in _wrong(part.of(other), attrs.evolve(known, question=other), rng, claims=False)[:1]
     )
     found: list[str] = []
+    # Half of the facts contradict the answer; where others do not suffice, more of its own follow.
     for fact in chain(own[: (count + 1) // 2], foreign, own[(count + 1) // 2 :]):
         if fact not in found and fact.lower() not in text.lower():
             found.append(fact)

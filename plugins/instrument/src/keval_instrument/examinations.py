@@ -27,6 +27,7 @@ EXAMINATIONS: Mapping[str, tuple[RunName, ...]] = {
 
 def examine(name: str, material: Material) -> Examined:
     """Do one examination of runs. Raises KevalError: a run is damaged."""
+    # An examination is imported when it is done, as some need NumPy and some the recording.
     found: Examined = import_module(f"keval_instrument.{name}").examine(material)
     if found.figures or found.defects or found.reason:
         return found

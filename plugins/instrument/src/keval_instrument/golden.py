@@ -62,6 +62,7 @@ class _Scored:
     @property
     def same(self) -> float | None:
         """The one score that it gives every answer; `None` if it gives several."""
+        # Means of equal gradings may differ by rounding.
         given = {round(value, 9) for by_sample in self.values.values() for value in by_sample.values()}
         return given.pop() if len(given) == 1 else None
 
@@ -172,7 +173,6 @@ def _scored(run: Run) -> list[_Scored]:
 
 
 def _rows(scored: _Scored) -> Iterator[_Row]:
-    """Yield the figures of one scorer."""
     of, scale = {"scorer": scored.name}, scored.entry.scale
     if scored.kind != "preference":
         yield _Row("golden", of, scored.at_top())
@@ -206,6 +206,7 @@ def _noticed(scored: Sequence[_Scored]) -> dict[str, dict[str, float]]:
 def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
     clusters = [[sources[sample] for sample in row.values] for row in rows]
     values = [
+        # If each sample is a source of its own, samples are independent.
         Values([*row.values.values()], of if len({*of}) < len(of) else None, row.low, row.high)
         for row, of in zip(rows, clusters, strict=True)
     ]

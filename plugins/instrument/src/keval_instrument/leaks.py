@@ -194,6 +194,7 @@ def _seen_by_agent(run: Run, trial: Trial) -> Iterator[tuple[Place, str]]:
         yield "tool descriptions", "\n".join(_strings(body.pop("tools", None)))
         rest = "\n".join(_strings(body))
         for said in (*sample.asked, *earlier):
+            # The question is in the request as well, and was looked at by itself.
             rest = rest.replace(said, "")
         yield "system prompt", rest
     elif transcript is not None:
@@ -220,6 +221,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
+# The prompt and the tools of an arm are the same in all of its trials.
 @lru_cache(64)
 def _words(text: str) -> str:
     """Return the words of a text in lower case, each between spaces: what stands in it, however it is written."""

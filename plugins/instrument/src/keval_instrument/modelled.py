@@ -94,11 +94,13 @@ class Modelled:
         """Ask for the versions of one golden answer, and keep those that can be used."""
         golden = sample.answer or ""
         async with self._turns:
+            # The model may have been given up while this sample waited for its turn.
             if self.stopped is not None:
                 return
             try:
                 reply = read_object(await self.model.ask(_request(sample), f"damage {sample.id}"))
             except (TrialError, ValueError) as error:
+                # Any other error, such as a budget that is used up, would meet the next question as well.
                 if isinstance(error, TrialError) and error.kind != "bad_reply":
                     self.stopped = str(error)
                 else:

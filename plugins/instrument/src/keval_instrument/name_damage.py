@@ -72,6 +72,7 @@ class Vocabulary:
         found: list[Name] = []
         proper = [*self._proper(prose(outside))]
         rows = [name for name in proper if " " in name.text]
+        # Of kinds that overlap, the first one counts: code, names of several words, identifiers, single words.
         for name in (*_code(outside), *rows, *_tokens(prose(outside)), *proper):
             if any(name.start < other.end and other.start < name.end for other in found):
                 continue
@@ -183,6 +184,7 @@ def damaged(text: str, known: Known, rng: Random, *, every: bool) -> tuple[str, 
     found = known.vocabulary.names_of(text)
     distinct = list(dict.fromkeys((name.text, name.kind) for name in found))
     if not every:
+        # The sort is stable, so that names which are equally good stay in random order.
         distinct = rng.sample(distinct, len(distinct))
         distinct.sort(key=lambda name: name[0].lower() in known.question.lower())
     other: dict[str, str] = {}
@@ -194,6 +196,7 @@ def damaged(text: str, known: Known, rng: Random, *, every: bool) -> tuple[str, 
                 break
     if len(other) < (2 if every else 1):
         return None
+    # From the end, so that the offsets of the names before stay right.
     for name in reversed(found):
         if name.text in other:
             text = text[: name.start] + other[name.text] + text[name.end :]

@@ -144,6 +144,7 @@ def negated(text: str, rng: Random) -> tuple[str, str] | None:
         change = None
     changes = [each for each in (change, lead and _Change(*lead.span(), "No" if lead[1] == "Yes" else "Yes")) if each]
     notes = [f"{text[each.start : each.end].strip(_MARKS)} → {each.text.strip(_MARKS)}" for each in reversed(changes)]
+    # The claim stands behind the "yes" or "no" and is changed first, so that the offsets of that stay right.
     for each in changes:
         text = text[: each.start] + each.text + text[each.end :]
     return (text, "; ".join(notes)) if changes else None
@@ -156,6 +157,7 @@ def _change(text: str, part: Part, rng: Random) -> _Change | None:
         return None
     for rules in (_REMOVALS, _OPPOSITE, _INSERTIONS, _LAST_RESORT):
         found = [*_matches(said, rules)]
+        # A condition that is negated need not make the statement wrong.
         if rules is _INSERTIONS:
             found = [each for each in found if not _CONDITIONAL.search(said[: each.start])]
         if found:

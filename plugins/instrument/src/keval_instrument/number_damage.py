@@ -203,6 +203,7 @@ def damaged(text: str, question: str, rng: Random, *, every: bool) -> tuple[str,
     if not every:
         new = [said for said in distinct if not re.search(rf"(?<![\d.,]){re.escape(said)}(?!\d)", question)]
         distinct = rng.sample(new or distinct, len(new or distinct))
+    # A number that the text or the question has elsewhere might be right in this place, too.
     taken, other = {*re.findall(r"\d+(?:[.,:]\d+)*", f"{text} {question}"), *distinct}, dict[str, str]()
     for said in distinct:
         at = next(place for place, number in enumerate(found) if number.text == said)
@@ -213,6 +214,7 @@ def damaged(text: str, question: str, rng: Random, *, every: bool) -> tuple[str,
                 break
     if len(other) < (2 if every else 1):
         return None
+    # From the end, so that the offsets of the numbers before stay right.
     for number in reversed(found):
         if number.text in other:
             plural = f"{number.unit}s" if number.unit else ""

@@ -46,6 +46,7 @@ def write_page(path: Path, checked: Checked, material: Material) -> None:
         style=Markup(files("keval_instrument").joinpath("templates/check.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
     )
     with replacing(path) as file:
+        # Answers may repeat a secret, and half of a surrogate pair, which UTF-8 cannot encode.
         file.write(redactor().text(page).encode("utf-8", "replace"))
 
 

@@ -109,9 +109,11 @@ class _Repeated:
         these, and the interval how well the rate over all splits of these answers is known from those that were drawn;
         equal splits count once. Neither tells what would be with other questions, nor what changes between two runs.
         """
+        # NumPy takes no negative seed.
         rng = np.random.default_rng(self.run.manifest.seed % 2**64)
         shape = next((table.shape for table in self.tables.values()), (0, 0, 1))
         many = max(_FEWEST_SPLITS, min(_SPLITS, _MOST_VALUES // max(1, math.prod(shape))))
+        # Sorting random numbers shuffles the repetitions of each question by itself.
         order = np.argsort(rng.random((many + 1, *shape)), axis=-1)
         order[0] = np.arange(shape[-1])
         scales = {entry.scorer: entry.scale for entry in self.run.manifest.scorers}
@@ -138,6 +140,7 @@ class _Repeated:
         if not found:
             return
         least, scorer, (agent, condition) = min(found, key=lambda each: each[0])
+        # Bonferroni's bound, as the smallest p of all is looked at.
         if (adjusted := least * len(found)) <= _DRIFT:
             yield Defect(
                 f"{scorer_name(scorer)}: the first half of the repetitions of {agent!r} under {condition!r} is scored"
@@ -184,6 +187,7 @@ def split_in_halves(table: FloatArray, order: IntArray, sources: IntArray, span:
     plain = np.nan_to_num(differences).round(9)
     p[~plain.any(axis=-1)] = np.nan  # as of effects: what is 0 on every question can be no false positive
     first = np.take_along_axis(plain, (plain != 0).argmax(axis=-1, keepdims=True), axis=-1)
+    # Adding 0 makes 0.0 of -0.0, whose bytes are others.
     patterns = [hash(split.tobytes()) for split in plain * np.sign(first) + 0.0]
     return Splits(p, patterns, int(known.sum(axis=-1).max(initial=0)))
 
@@ -191,6 +195,7 @@ def split_in_halves(table: FloatArray, order: IntArray, sources: IntArray, span:
 def _mean(values: FloatArray) -> FloatArray:
     """Return means over the last axis of what is known; NaN where nothing is."""
     known = (~np.isnan(values)).sum(axis=-1)
+    # `np.nanmean` warns where nothing is known.
     return np.asarray(np.where(known > 0, np.nansum(values, axis=-1), np.nan) / np.maximum(known, 1))
 
 
@@ -202,6 +207,7 @@ def false_verdicts(of: Mapping[str, str], splits: Sequence[Splits]) -> Figure:
     least = np.min(np.where(np.isnan(p), 1.0, p), axis=1)
     false = (least * (~np.isnan(p)).sum(axis=1) <= SURE) & ~np.isnan(p).all(axis=1)
     distinct = {pattern: split for split, pattern in enumerate(zip(*(each.patterns for each in splits), strict=True))}
+    # Without the first split, which is no random one.
     places = [split for split in distinct.values() if split]
     ends = mean_intervals([Values(false[places].astype(np.float64), None, 0.0, 1.0)])[0]
     low, high = (ends.low, ends.high) if ends else (None, None)
@@ -213,6 +219,7 @@ def _always_alike(run: Run) -> Iterator[Defect]:
     answers: dict[_Arm, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for trial in run.trials():
         if trial.failure is None:
+            # Hashes, as answers may be long.
             answers[trial.agent, trial.condition][trial.sample.id].append(hash(trial.output))
     alike = [
         f"{agent!r} under {condition!r}"

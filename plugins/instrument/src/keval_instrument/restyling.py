@@ -75,6 +75,7 @@ def _habits_of(answers: list[tuple[str, str]]) -> _Habits:
         if len(parts) >= _FEWEST_PARTS:
             for found, part in zip(ends, (parts[0], parts[-1]), strict=True):
                 found[part.of(text)].add(sample)
+    # A sentence that begins a single answer says something about its question.
     enough = max(2, len({sample for sample, _ in answers}) / 3)
     opening, closing = (max(found, key=lambda said: len(found[said]), default="") for found in ends)
     usual = _Habits()

@@ -39,6 +39,7 @@ _SYNONYMS = {
     "do not": "don't", "also": "in addition", "a good idea": "advisable", "the newest": "the latest",
     "nevertheless": "all the same", "replaced": "swapped out", "immediately": "at once", "in order to": "so as to",
 }  # fmt: skip
+# The longest phrases first, as an alternation takes the first that fits.
 _WORDS = re.compile(
     rf"(?<![\w{HIDDEN}-])(?:{'|'.join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True))})(?![\w{HIDDEN}-])",
     re.IGNORECASE,
@@ -54,6 +55,7 @@ def padded(text: str, rng: Random) -> str | None:
         return None
     before, after = rng.choice(_OPENINGS), rng.sample(_CLOSINGS, 1)
     while len(before) + len(" ".join(after)) < len(text):
+        # No sentence comes again before all others have come.
         after.append(rng.choice([closing for closing in _CLOSINGS if closing not in after[-(len(_CLOSINGS) - 1) :]]))
     if "\n" in text.strip():
         return "\n\n".join([before, text.strip(), " ".join(after)])
@@ -68,6 +70,7 @@ def reworded(text: str, rng: Random) -> str | None:
     if not re.search(r"\w", text) or not is_english(text):
         return None
     said, count = text, 0
+    # From the end, so that the offsets of the matches before stay right.
     for found in reversed([*_WORDS.finditer(prose(text))]):
         other = _SYNONYMS[found[0].lower()]
         other = other.capitalize() if found[0][0].isupper() else other

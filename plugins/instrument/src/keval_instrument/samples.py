@@ -98,6 +98,7 @@ def _is_noisy(arms: _Arms) -> bool | None:
         return None
     within = fmean(variance(values) for values in groups)
     between = fmean(map(len, groups)) * variance([fmean(values) for values in groups])
+    # Repetitions that agree fully are no noise, however alike arms are.
     return within > 1e-12 and between <= within
 
 
@@ -152,6 +153,7 @@ def _copies(texts: Mapping[str, _Text]) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for sample, text in texts.items():
         rarest = sorted(text.words, key=lambda word: (count[word], word))
+        # A question without any word is found by its text.
         for word in rarest[: len(rarest) - ceil(_ALIKE * len(rarest)) + 1] or [text.asked]:
             pairs = ((other, sample) for other in seen[word] if texts[other].is_like(text))
             found.update(dict.fromkeys(pairs))

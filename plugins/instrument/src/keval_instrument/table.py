@@ -82,6 +82,7 @@ def _table(kind: str, rows: Mapping[str, Mapping[str, Figure]], width: int) -> I
     name = min(max(map(cell_len, [kind, *shown])), width // 3)
     cells: dict[str, list[str]] = {}
     widths: list[int] = []
+    # Intervals are given up before names are cut.
     for wide in (True, False):
         cells = {row: [_cell(rows[row].get(column), wide=wide) for column in columns] for row in shown}
         widths = [max(map(cell_len, each)) for each in zip(columns, *cells.values(), strict=True)]

@@ -56,8 +56,10 @@ async def examine(evaluation: Evaluation, options: RunOptions) -> Examined:
     plan = make_plan(evaluation, scored=False)
     solved = _with_solution(plan)
     chosen = make_plan(attrs.evolve(evaluation, sample_ids=tuple(solved), limit=None))
+    # What solutions leave is no result of the evaluation, and no run of it.
     with tempfile.TemporaryDirectory(prefix="keval-check-") as results:
         run, _ = await run_plan(chosen, Path(results), options)
+        # In the order of `_AGENTS`.
         solution, _ = (agent.label for agent in chosen.agents)
         rows = [row for trial in run.trials() for row in _rows(trial, solves=trial.agent == solution)]
     order = {sample: number for number, sample in enumerate(solved)}
@@ -90,6 +92,7 @@ def _without_model(evaluation: Evaluation) -> Evaluation:
         found,
         sections=(),
         conditions=conditions,
+        # Every sample is examined, however many solutions fail.
         execution=attrs.evolve(found.execution, max_failures=None),
         budget=attrs.evolve(found.budget, trials=None),
         metrics=(),
