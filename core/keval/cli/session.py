@@ -36,6 +36,7 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
 
     Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP.
     """
+    # The gateway and the tap listen on loopback, and SDKs would ask the proxy of the environment for them.
     reach_loopback(os.environ)
     _freeze()
     return (interruption or Interruption(beat=still_at_work if beats else lambda: None)).run(work)

@@ -48,6 +48,7 @@ def command(config: Path, selection: Selection, added: Mapping[CommandOptions, M
     more += (
         f", {counted(judged, 'judgement')} by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
     )
+    # Where sharing only shows when the server starts, none is assumed: the figure is the most that there may be.
     starts = sum(trials for sharing, trials in plan.sharing().values() if sharing is None or not sharing.shared)
     more += f", up to {starts:,} starts of servers" if starts else ""
     click.echo(

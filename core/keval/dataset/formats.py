@@ -92,6 +92,7 @@ class Csv:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
         with path.open(encoding="utf-8-sig", newline="") as file:
             text = file.read()  # whole, so that bytes that are not UTF-8 are an error of the file and not of a row
+        # Without `strict`, a quotation mark that is never closed makes all that follows one cell.
         rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=self.delimiter)
         try:
             columns = rows.fieldnames or ()

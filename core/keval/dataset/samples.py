@@ -118,6 +118,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     proof = ["proof"] if "accepted" in record else []  # it proves a generated answer, for the person who accepts it
     for key, value in record.items():
         if key not in (*KNOWN_KEYS, file.question_key, file.answer_key, *proof):
+            # What is written under `metadata` wins over a key of the same name beside it.
             metadata.setdefault(key, value)
     return Sample(
         id=_id(record),

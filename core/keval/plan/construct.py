@@ -36,6 +36,7 @@ METHODS = {
     "keval.agents": ("run",),
     "keval.contexts": ("start",),
     "keval.middleware": ("handle",),
+    # An executor of workers elsewhere has `open` alone.
     "keval.executors": ("execute", "open"),
     "keval.metrics": ("score",),
     "keval.judges": ("grade",),
@@ -125,6 +126,7 @@ class Constructor:
             self.problem(judge.path, f"{told}, and grades by preference")
             return judge
         label = plugin.against
+        # A condition that is labelled so is meant before the baseline.
         if label == "baseline" and label not in known:
             label = self.evaluation.baseline
         if label not in known:
@@ -148,6 +150,7 @@ class Constructor:
                 try:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
+                    # A model in a list has its position in the name of its field: `models.0`.
                     path = (*item.path, *(int(step) if step.isdigit() else step for step in field.split(".")))
                     if self.evaluation.is_foreign:
                         self.notices.append(self.evaluation.source.problem(path, _until_installed(item, model, error)))

@@ -74,6 +74,7 @@ class ResolvedPlugin:
     def played(self) -> bool:
         """Whether a context's servers are not there, as all their answers are recorded ones."""
         found = [change.recorded for change in self.interventions if change.recorded is not None]
+        # A miss that is asked live needs the server after all.
         return any(each.misses != "live" for each in found)
 
     @property
@@ -325,6 +326,7 @@ def question_order(evaluation: Evaluation, samples: Samples) -> list[list[str]]:
 
 def _permuted(names: Iterable[str], *of: object) -> list[str]:
     """Return names in the order of their hashes with `of`, which is the same on every machine."""
+    # The empty part ends what is common with a separator, after which each copy adds a name.
     start = hashlib.blake2b(_joined(*of, ""), digest_size=8)
 
     def place(name: str) -> bytes:
@@ -340,4 +342,5 @@ def _seed(*parts: object) -> int:
 
 
 def _joined(*parts: object) -> bytes:
+    # Parted by a character that no label has, or `a` and `bc` would come to the same as `ab` and `c`.
     return "\0".join(map(str, parts)).encode("utf-8", "replace")

@@ -107,6 +107,7 @@ class RunStart:
         watching = {f"keval/{each.name}": registry.load(each)() for each in registry.components("keval.run_watchers")}
         watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, *watching.items())]
         hooks = Hooks.of([*section_hooks(plan.evaluation), *hook_plugins(plan.hooks), *watchers])
+        # A command has done so before it printed anything; who runs a plan from Python has not.
         learn_config(options.redactor, plan.evaluation)
         scope = ResourceScope()
         try:

@@ -53,6 +53,7 @@ class PlainSummary:
     def of(cls, run: Run) -> PlainSummary:
         """Count the trials and scores of a run. Raises RunError."""
         manifest, neutral = run.manifest, run.manifest.neutral == "count"
+        # By the manifest, so that an arm without a single trial is shown, too.
         arms = {(agent, label): PlainArm(agent, label) for agent in manifest.agents for label in manifest.conditions}
         for trial in run.trials():
             arm = arms[trial.agent, trial.condition]

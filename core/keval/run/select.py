@@ -52,6 +52,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     conditions, contexts = evaluation.conditions, evaluation.contexts
     if selection.conditions:
         conditions = {label: each for label, each in conditions.items() if label in selection.conditions}
+        # A derived context needs its origin, though no condition may name that.
         used = evaluation.with_bases({label for arm in conditions.values() for label in arm.contexts})
         contexts = tuple(spec for spec in contexts if spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
@@ -115,6 +116,7 @@ def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[
         return PluginSpec(label, kind, {"model": models[0]} if models else {})
     if not hasattr(plugin, "flag_option"):
         raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
+    # Two flags may add agents of one type, which need labels of their own.
     earlier = sum(spec.type == kind for spec in chosen)
     return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text})
 

@@ -84,6 +84,7 @@ async def add_samples(run: ActiveRun, samples: Sequence[Sample]) -> None:
 async def _write_samples(
     start: RunStart, samples: Sequence[Sample], write: Callable[[Sample], bool]
 ) -> dict[str, Sample]:
+    # Samples only pass through, but for those that hold a secret: a dataset may be larger than memory.
     with_facts = start.hooks.with_facts(samples, start.plan.evaluation.execution.max_concurrent)
     return {sample.id: sample async for sample in with_facts if write(sample)}
 
