@@ -134,6 +134,7 @@ class Rate:
 
 def _is_failure_limit(instance: object, attribute: attrs.Attribute[Any], value: int | str | None) -> None:
     if value is not None:
+        # How many trials there will be is not known yet, and does not matter to whether it can be read.
         failure_limit(value, 0)
 
 
@@ -311,6 +312,7 @@ class Evaluation:
     @property
     def folder(self) -> str:
         """The name for a folder, with _ in place of all but letters, digits, spaces and .+-_; at most 200 bytes."""
+        # A leading dot would hide the folder, and Windows drops dots and spaces at the end.
         name = re.sub(r"[^\w .+-]", "_", self.name).strip(" .") or "evaluation"
         written = name.encode("utf-8", "replace")
         if len(written) <= _LONGEST_FOLDER:

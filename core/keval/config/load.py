@@ -92,6 +92,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **kept,
         **named,
+        # As written, with the variables in their prompts.
         "conditions": {label: data.get("conditions", {}).get(label) for label in evaluation.conditions},
         **{
             section: [{spec.label: dict(spec.options)} if spec.options else spec.label for spec in specs]

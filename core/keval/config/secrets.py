@@ -77,6 +77,7 @@ def secret_notices(evaluation: Evaluation) -> Iterator[Problem]:
 def _variables(data: Any) -> Iterator[tuple[KeyPath, str, bool]]:
     """Yield every variable with its path, and whether it is secret there."""
     for path, text in texts(data):
+        # An item of a list goes by the key of the list.
         last = next((step for step in reversed(path) if isinstance(step, str)), "")
         for match in VARIABLE.finditer(text):
             if (name := match["name"]) is not None:

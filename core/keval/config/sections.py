@@ -99,7 +99,6 @@ class SectionReader:
         return evaluation
 
     def _lack(self, section: str, example: str) -> None:
-        """Report that a section which a run needs is missing."""
         self._problem((), f"the key {section!r} is missing; add `{section}: {example}`")
         self.lacks[section] = self.problems[-1]
 

@@ -108,6 +108,7 @@ class Intervention:
             return value.name if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
 
         # What is left to its default is left out, also of the records in it.
+        # The default of a mapping is a factory, so that an empty one is looked for by itself.
         return attrs.asdict(
             self, filter=lambda field, value: value not in (field.default, {}), value_serializer=written
         )

@@ -336,6 +336,7 @@ def dollars(usd: float) -> str:
     """Return an amount for people: `$1,234`, `$12.30`, `$0.41`, and two digits of what is less than ten cents."""
     if usd >= 1000 or usd == 0:
         return f"${usd:,.0f}"
+    # It rounds to $0.10, so that two decimals have two digits from here on.
     if usd >= 0.095:
         return f"${usd:.2f}"
     digits = 1 - math.floor(math.log10(usd))

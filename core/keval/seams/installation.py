@@ -88,6 +88,7 @@ class Origin:
         if url.scheme != "file":
             return cls()
         path = Path(url2pathname(url.path))
+        # An archive: a wheel, beside which those of the other packages lie.
         if "dir_info" not in told:
             return cls("wheels", str(path.parent))
         inner = Path(_packages()[found.name]["folder"]).parts

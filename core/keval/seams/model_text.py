@@ -94,6 +94,7 @@ def _calls(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _calls((marked["tagged"] if marked["tagged"] is not None else marked["after"]).strip())
         at = marked.end()
         at += len(text) - at - len(text[at:].lstrip())
+    # Parallel calls follow each other, with `;` between them as Llama writes them.
     decoder = json.JSONDecoder()
     while at < len(text):
         value, at = decoder.raw_decode(text, at)
@@ -120,6 +121,7 @@ def _told(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         arguments = next((found[key] for key in _ARGUMENTS if key in found), None)
         if not isinstance(name, str) or arguments is None:
             raise ValueError("an object that names no tool, or no arguments")
+        # OpenAI's own form has the arguments as JSON in a text.
         yield name, _mapping(json.loads(arguments) if isinstance(arguments, str) else arguments)
 
 

@@ -137,6 +137,7 @@ def find(group: str, name: str) -> Component:
     known = [component.name for component in offered(group)]
     from keval.seams.installation import missing_package, package_of  # only who needs a remedy waits for it
 
+    # A package that is installed without the plugin is of another version, and not missing.
     if (package := package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
         raise PluginError(f"the {kind} {name!r} {missing_package(package)}")
     listed = ", ".join(known) or "none" if len(known) <= _MOST_NAMED else f"{len(known)} others"

@@ -283,6 +283,7 @@ class TranscriptBuilder:
             self._emit(kind, data)
 
 
+# An event hook of httpx is given the request alone, and one client serves all trials.
 _builder: ContextVar[TranscriptBuilder | None] = ContextVar("keval_recorder", default=None)
 
 
