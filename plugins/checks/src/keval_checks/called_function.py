@@ -26,6 +26,7 @@ def _call(file: Path, function: str, given: bytes) -> tuple[bool | None, str]:
         if spec is None or spec.loader is None:
             raise ImportError(f"{file} cannot be imported")
         sys.path.insert(0, str(file.parent))  # as for `python FILE.py`
+        # Registered, as dataclasses and pickle look a module up by its name.
         module = sys.modules[file.stem] = module_from_spec(spec)
         spec.loader.exec_module(module)
         called = getattr(module, function)

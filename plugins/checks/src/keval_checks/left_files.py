@@ -58,6 +58,7 @@ def left(folder: Path, path: str) -> Iterator[Entry | None]:
             try:
                 entry = stack.enter_context(tree.followed(led))
             except FileNotFoundError:
+                # Where no link is on the way, the file is just not there, which a check may want.
                 if led != str(PurePosixPath(path)):
                     raise UnfitError(f"{path} is a link that leads nowhere") from None
             except NotADirectoryError:

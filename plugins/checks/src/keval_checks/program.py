@@ -82,6 +82,7 @@ async def run_program(
                         del written[:-_READ_BYTES]
                     code = await process.wait()
     except TrialError:
+        # What exceeds a limit of the sandbox is a result of the check; the agent may have written the program.
         if process.limit is None:
             raise
         code = None
@@ -91,6 +92,7 @@ async def run_program(
 
 def _programs(words: Sequence[str], path: str) -> list[Path]:
     """Return the programs that a command names, each where it is on this PATH."""
+    # Not parsed as a shell would: a word too many only shows the sandbox one more program.
     named = {word for word in re.split(r"[\s;|&()<>'\"`]+", " ".join(words)) if "/" not in word or os.path.isabs(word)}
     return [Path(found) for word in sorted(named) if word and (found := shutil.which(word, path=path)) is not None]
 

@@ -68,6 +68,7 @@ class PythonCheck:
             # Pipes, and a mark that is drawn, as what the function runs may be the agent's, and would find files.
             mark = uuid.uuid4().hex
             given = f"{mark}\n".encode() + pickle.dumps((end.trial, folder))
+            # With `-P`, what keval imports is not looked for in the folder of the file.
             call = (sys.executable, "-P", "-m", "keval_checks.called_function", str(file), self._function)
             ended = await run_program(call, file.parent, own, self.timeout_seconds, given=given)
         written, marked, told = ended.output.rpartition(mark)

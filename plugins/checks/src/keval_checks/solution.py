@@ -60,6 +60,7 @@ class Solution:
 _converter = Converter(forbid_extra_keys=True)
 
 
+# cattrs would make a text of any value.
 @_converter.register_structure_hook
 def _text(given: Any, _: type) -> str:
     if not isinstance(given, str):

@@ -223,6 +223,7 @@ class Confinement:
         kept = {name: value for name, value in env.items() if name not in carried}
         if "HOME" in carried and "HOME" in os.environ:
             kept["HOME"] = os.environ["HOME"]
+        # What starts the sandbox must not find a `bwrap` or `docker` that the program wrote.
         if "PATH" in carried:
             folders = carried["PATH"].split(os.pathsep)
             kept["PATH"] = os.pathsep.join(each for each in folders if not self._is_written(each))

@@ -22,11 +22,13 @@ _LOOPBACK = "127.0.0.1,localhost"
 
 def environment(home: Path, named: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a program with this home, and with the variables that are `named`."""
+    # In both cases: curl, for example, reads `http_proxy` in lower case only.
     network = (*_NETWORK, *map(str.lower, _NETWORK))
     passed = {name: os.environ[name] for name in (*_PASSED_ON, *network) if name in os.environ}
     for name in ("NO_PROXY", "no_proxy"):
         # keval's gateway and tap are on loopback, which a proxy elsewhere cannot reach.
         passed[name] = ",".join(filter(None, (passed.get(name), _LOOPBACK)))
+    # Temporary files, too, are then removed with the folder of the trial.
     return {**passed, "PATH": search_path(), "HOME": str(home), "TMPDIR": str(home), **named}
 
 

@@ -151,6 +151,7 @@ class Process:
             self.stdin.write(text.encode("utf-8", "replace"))
             await self.stdin.drain()
         except ConnectionError as error:
+            # Why it ended may arrive on its standard error after the pipe broke.
             await self._is_read()
             raise self.death() from error
 

@@ -51,6 +51,7 @@ class Bounded(ImmutableSandboxedEnvironment):
     code_generator_class = _Generator
 
     def __init__(self) -> None:
+        # `finalize` is called with each value that is printed.
         super().__init__(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=self._spent)
         # It makes as much text as it is asked for, uncounted.
         self.globals.pop("lipsum")
@@ -107,7 +108,6 @@ class Bounded(ImmutableSandboxedEnvironment):
         return tree
 
     def _counted(self, name: str, filter_: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a filter that counts what it makes."""
 
         @wraps(filter_)
         def counted(*args: Any, **kwargs: Any) -> Any:

@@ -161,6 +161,7 @@ class Tree:
             yield self
             return
         above, _, name = folder.rpartition("/")
+        # Only made here: a tree is opened by its name in the folder above it.
         os.close(self._open(folder, make=True))
         with self._opened(above) as parent:
             yield Tree(parent, name, None if self.path is None else self.path / folder)
@@ -190,6 +191,7 @@ class Tree:
         """Yield the entry with a path, as it is now. Raises OSError: it cannot be looked at."""
         folder, _, name = path.rpartition("/")
         with self._opened(folder) as descriptor:
+            # An empty path is the root of the tree.
             yield Entry(path, os.stat(name or ".", dir_fd=descriptor, follow_symlinks=False), descriptor)
 
     def led(self, path: str) -> str:

@@ -119,6 +119,7 @@ class RayCrew:
     async def _run(self, job: Job, group: asyncio.TaskGroup) -> None:
         """Run trials one after the other; while one runs, the one before is written to disk."""
         writing: asyncio.Task[None] | None = None
+        # All of these loops share one iterator, so each key is taken once.
         for key in job.keys:
             # Begun at once, in the order in which trials come: one may bring content that another one refers to.
             following = group.create_task(await self._answered(job, key))
@@ -351,6 +352,7 @@ class WorkerPlace:
         """Keep a worker here until none can be brought up."""
         crew, failures = self._crew, 0
         while failures < _MOST_FAILURES:
+            # A new name, as the limiter gives a lost worker nothing any more.
             name = f"worker-{next(crew.names)}"
             actor = new_actor(RayWorker, **self._kind).remote()
             try:

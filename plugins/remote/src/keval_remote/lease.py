@@ -166,6 +166,7 @@ class Lease:
     def release(self) -> None:
         """Give the lease back. Raises UnreachableError."""
         self.stop()
+        # A renewal that is under way would write the lease once more after it was removed.
         with self._renewing:
             if self.lost_to is None:
                 self._objects.remove([self._path])

@@ -258,6 +258,7 @@ class Mirror:
             for begin, end in self._pieces(path, known.size, stamp.size):
                 self._put_part(name, Part(known.generation, known.origin, begin, end))
                 known = attrs.evolve(known, size=end, tail=tail(path, end), in_parts=True)
+                # After each part, so that none is uploaded twice when the next one fails.
                 self._grown[name] = known
 
     def _begin_again(self, name: str, stamp: _Stamp, known: _Grown) -> None:

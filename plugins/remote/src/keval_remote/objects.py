@@ -99,6 +99,7 @@ class Objects:
             path_there = str(info["name"]).strip("/")
             name = path_there.rpartition("/")[2]
             is_link = info["type"] == "link" or info.get("islink")  # which may lead anywhere
+            # Names become paths on this machine.
             if path_there != where.strip("/") and name not in ("", ".", "..") and not is_link and "\0" not in name:
                 version = " ".join(str(info[key]) for key in _IDENTITY if info.get(key) is not None)
                 is_folder, size = info["type"] == "directory", int(info.get("size") or 0)
@@ -177,6 +178,7 @@ class Objects:
                 self._files.rmdir(self._path(path))
 
     def _replacing(self, path: str, write: Callable[[str], None]) -> None:
+        # Object stores show an object once it is whole; a file would be seen while it is written.
         if not isinstance(self._files, LocalFileSystem):
             self._writing(path, write)
             return

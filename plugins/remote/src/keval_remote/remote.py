@@ -87,6 +87,7 @@ class Remote:
                 if entry.is_folder
             ]
             for gone in {path.parent for path in results.glob(f"*/*/{_LISTED[0]}")} - {*found}:
+                # A run that is newer here may be one that was never uploaded.
                 if (state := self._copy(gone).state).files and not state.is_newer:
                     _set_aside(results, gone)
             wanted = sorted(path for path in found if path.name.startswith(run) or run == "latest")
@@ -116,6 +117,7 @@ class Remote:
             yield
         except BaseException as error:
             if problem := self._end(copy, mirror, lease):
+                # That the lease was lost is why the block was ended; all else is only told beside what it raised.
                 if lease.lost_to is not None:
                     raise problem from error
                 _LOG.warning("%s", problem)

@@ -53,6 +53,7 @@ class FrontMatter:
         lines: dict[str, int] = {}
         spans: dict[str, tuple[int, int]] = {}
         for key, value in node.value:
+            # Marks count from 0, and do not count the line `---` before the YAML.
             name, line = str(key.value), key.start_mark.line + 2
             if name in lines:
                 raise FrontMatterError(line, f"{name!r} stands in line {lines[name]}, too; keep one")

@@ -34,6 +34,7 @@ def sections_of(text: str) -> list[Section]:
     head = text[: head_length(text)]
     offset = len(_lines(head))
     tokens = MarkdownIt("commonmark").parse(text[len(head) :])
+    # The token after that which opens a heading has its text.
     headings = [
         (_heading(tokens[index + 1].children or ()), int(token.tag[1:]), offset + token.map[0])
         for index, token in enumerate(tokens)

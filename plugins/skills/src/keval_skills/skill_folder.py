@@ -143,6 +143,7 @@ class SkillReader:
         try:
             matter = FrontMatter.read(text)
         except FrontMatterError as error:
+            # Line 1 says that there is no front matter at all, which a skill of a plugin need not have.
             if self.in_plugin and error.line == 1:
                 return SkillFolder(folder.name, "", "", text, tree)
             self.problems.append(f"{place(file, error.line)}: {error.problem}")
@@ -174,6 +175,7 @@ def problems_of(values: Mapping[str, Any], folder: str | None) -> Iterator[tuple
     description = values.get("description")
     if folder is not None or description is not None:
         yield from (("description", problem) for problem in description_problems(description))
+    # The dash stands for a key that is not there, which is allowed; an empty text is not.
     compatibility = values.get("compatibility", "-")
     if not isinstance(compatibility, str) or not 1 <= len(compatibility) <= LONGEST_COMPATIBILITY:
         yield "compatibility", f"'compatibility' is a text of 1 to {LONGEST_COMPATIBILITY} characters"

@@ -169,7 +169,6 @@ class _Walk:
                 yield from self.through(value, result_of)
 
     def _note_call(self, node: dict[str, Any]) -> None:
-        """Note the tool call that a part of a conversation is, if it is one."""
         called = node.get("functionCall") or node.get("function_call")  # Gemini
         if isinstance(called, dict):
             self._add(called.get("id"), called.get("name"), called.get("args"))

@@ -107,6 +107,7 @@ class _Matcher(SequenceMatcher[str]):
         self._old, self._new = old, new
         super().__init__(None, old, new)
 
+    # `get_grouped_opcodes` builds on these blocks, and asks for nothing else.
     def get_matching_blocks(self) -> list[Match]:
         old, new = self._old, self._new
         head = _common(old, new)

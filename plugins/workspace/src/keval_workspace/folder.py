@@ -283,6 +283,7 @@ async def set_up(folder: TrialFolder, commands: Sequence[str | Sequence[str]], s
         shown = command if isinstance(command, str) else " ".join(command)
         try:
             async with running(process, TranscriptBuilder()), asyncio.timeout(seconds):
+                # A command that asks for something fails at once, and does not wait until its time is over.
                 process.stdin.close()
                 code = await process.wait()
         except TimeoutError as error:

@@ -53,6 +53,7 @@ def _git(folder: Path, *arguments: str) -> str:
     """Run Git without the settings of the user. Raises GitError with what it says."""
     # Where keval is started by a hook of Git, GIT_DIR leads all commands to that repository.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Git would ask for a password on the terminal itself, past its standard input.
     env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(_SETTINGS), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     command = ("git", "-C", str(folder), *arguments)
     try:

@@ -115,6 +115,7 @@ class CrewGrader:
             lines_made = await self._made(trial, wanted, against)
             return lines_made
         finally:
+            # Each line of a judgement has the whole of it.
             self.run.run_budget.end_judgement(judge.label, read_score(lines_made[0]).judgement if lines_made else None)
 
     async def _made(self, trial: Trial, wanted: Sequence[WantedScore], against: Trial | None = None) -> Sequence[bytes]:
@@ -129,7 +130,6 @@ class CrewGrader:
         return packed.lines
 
     def _unscored(self, trial: Trial, wanted: Sequence[WantedScore], error: TrialError) -> Sequence[bytes]:
-        """Return the lines of scores that could not be made."""
         verdict, lines = unscored(error), list[bytes]()
         for name, judge, repetition in wanted:
             judgement = None if judge is None else Judgement(repetition, model_calls=0)

@@ -119,8 +119,10 @@ class Bubblewrap:
         addresses = addresses_of(command.urls)
         installed = await asyncio.to_thread(self._installed, command)
         shut_in = [shutil.which("bwrap") or "bwrap", *_ALONE, *installed]
+        # Later mounts go over earlier ones, and these folders may lie in one that is shown read-only.
         for path in command.writable:
             shut_in += ["--bind", str(path), str(path)]
+        # The root itself is in memory; it is made read-only once everything is in it.
         end = ["--chdir", str(command.cwd), "--remount-ro", "/", "--"]
         limits = self.limits
         # Of files in blocks of 512 bytes, as POSIX has it.
@@ -375,4 +377,5 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while piece := await reader.read(_PIECE):
         writer.write(piece)
         await writer.drain()
+    # Only this direction has ended: the other side may still answer.
     writer.write_eof()

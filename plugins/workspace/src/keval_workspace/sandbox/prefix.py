@@ -71,6 +71,7 @@ class Prefix:
         root, work = str(command.root), str(command.work)
         values = {"root": root, "home": str(command.writable[0]), "workspace": work}
         program, *others = self._filled(values, command.env)
+        # Found by keval's PATH, as the environment of the process has the program's.
         yield [shutil.which(program) or program, *others, *_THERE, str(command.cwd), *command.words]
 
     def _filled(self, values: Mapping[str, str], env: Mapping[str, str]) -> Iterator[str]:

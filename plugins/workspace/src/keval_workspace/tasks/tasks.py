@@ -187,7 +187,6 @@ def read_checks(entries: Sequence[Any], path: KeyPath, base: Path) -> tuple[tupl
 
 
 def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck | list[FieldError]:
-    """Return a check, or what is wrong with it."""
     kinds = [component.name for component in registry.components("keval.checks")]
     example = "such as `{name: tests pass, command: make test}`"
     if not isinstance(entry, Mapping):
@@ -269,6 +268,7 @@ class CheckScore:
             what = "no checks" if self.check == ALL_CHECKS else "no such check"
             return Score(1.0, f"the sample has {what}", neutral=True)
         failed = [each for each in results if each.passed is False]
+        # One that failed decides, also beside one that could not run.
         if failed:
             return Score(0.0, "; ".join(_told(each, self.check) for each in failed))
         if unknown := [each for each in results if each.passed is None]:
