@@ -66,6 +66,7 @@ def read_agents(texts: Sequence[str], model: ChosenModel, workplace: Workplace) 
         if kind in kinds:
             if kind == "python":
                 label = label_of(Path(each["target"].rpartition(":")[0]).stem)
+            # Paths in the command start from where the user stands, and would be taken from the folder of the config.
             if kind in ("command", "acp") and workplace.folder != workplace.here:
                 options = {**each, "folder": workplace.written(Path())}
             label = given if label in agents else label

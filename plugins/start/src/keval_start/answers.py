@@ -211,6 +211,7 @@ def _agents(goal: Goal, workplace: Workplace) -> list[str]:
             raise ValueError("name two agents or more, with spaces between them")
         if goal == "agent" and ":" not in text:
             raise ValueError("your own agent has a colon after its kind, as in python:my_agent.py:answer")
+        # Only to see that they can be read; for the model is asked later.
         agents_for(goal, names, (), ChosenModel(SIMULATED), workplace)
         return names
 
@@ -223,6 +224,7 @@ def _agents(goal: Goal, workplace: Workplace) -> list[str]:
 
 def _servers(goal: Goal, workplace: Workplace, variables: Variables) -> tuple[Server, ...]:
     def read(text: str) -> tuple[Server, ...]:
+        # Of its own, as an answer that is asked for again must leave no variables behind.
         needed = Variables()
         found = with_own_labels(read_target(text, workplace, needed)) if text else ()
         variables.values.update(needed.values)
@@ -290,6 +292,7 @@ def _asked(text: str, read: Callable[[str], T], default: str | None = None) -> T
         try:
             return read(given.strip())
         except (ValueError, KevalError) as error:
+            # The error after which `click.prompt` asks again.
             raise click.UsageError(str(error)) from error
 
     click.echo(text if text.startswith("A number") else f"\n{text}")

@@ -77,6 +77,7 @@ def _keys() -> Iterator[Finding]:
 def _disk(results: Path) -> Finding:
     folder = _nearest(results)
     try:
+        # By a file, as permissions do not tell of a disk that is mounted read-only.
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:

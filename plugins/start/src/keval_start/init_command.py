@@ -83,6 +83,7 @@ def init(*, folder: Path, **flags: Any) -> None:
         workplace = _workplace(folder, asks=not given.given)
     dataset = [FILE] if given.given and not (given.questions or given.answers) else []
     new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
+    # Before anything is asked, so that no answers are given in vain.
     workplace.check_absent(*new, workplace.workflow)
     with _all_answered():
         answers = given.read(workplace, variables) if given.given else ask(workplace, variables)
@@ -161,6 +162,7 @@ def _generate(draft: Draft, project: Project) -> None:
     from keval_start.questions import FILE
 
     file, config = project.workplace.folder / FILE, project.workplace.shown(project.config)
+    # `keval generate` adds to a file, and the samples are to go.
     file.unlink()
     share = -(-draft.questions.generate // len(draft.listed))
     for each in draft.listed:

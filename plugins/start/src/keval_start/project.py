@@ -62,6 +62,7 @@ class Project:
             for path, text in self.files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("x", encoding="utf-8") as file:
+                    # Not before it is open: a file of somebody else, at which that fails, must not be removed.
                     made.append(path)
                     file.write(text)
             yield
@@ -148,9 +149,11 @@ class Draft:
         # A branch moves, and an editable installation is for whoever changes keval.
         origin = attrs.evolve(origin, revision=origin.commit, editable=False)
         try:
+            # The name of a requirement ends before its version and its marker.
             brought = {
                 re.split(r"[^\w-]", each, maxsplit=1)[0] for each in requires("keval") or () if "extra" not in each
             }
+        # The core may be installed without the package that brings the others.
         except PackageNotFoundError:
             brought = set()
         owners = {package_of(group, name) for group, name in self._plugins()}

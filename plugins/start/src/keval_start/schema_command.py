@@ -27,6 +27,7 @@ _CHARACTERISTICS = {
     "description": "what metrics may want to know of the agent, or the name of an agent plugin that ships it",
     "type": ["string", "object"],
 }
+# In place of a number or a truth value there may be a variable, which is a text.
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
@@ -39,6 +40,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["budget"] = options_schema(Budget)
     properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
     for component in registry.offered("keval.sections"):
+        # `execution.KEY` is a key of that section, and any other name a section.
         *at, key = component.name.split(".")
         own = properties["execution"]["properties"] if at else properties
         own[key] = _plugin_options(component).get("properties", {}).get(key, {})
@@ -133,6 +135,7 @@ def _type(wanted: Any) -> dict[str, Any]:
 def _dataset() -> dict[str, Any]:
     """Describe the section `dataset:` with the options of every installed reader."""
     schema = options_schema(DatasetFile)
+    # The options of a reader stand beside the keys of the section, and not under one.
     schema["properties"].pop("options")
     for component in registry.offered("keval.datasets"):
         for name, option in _plugin_options(component).get("properties", {}).items():
@@ -226,6 +229,7 @@ def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, 
 
 
 def _ref(definition: str) -> dict[str, Any]:
+    # Names of plugins have slashes, which separate the parts of a JSON Pointer (RFC 6901, section 3).
     return {"$ref": "#/$defs/" + definition.replace("~", "~0").replace("/", "~1")}
 
 

@@ -101,7 +101,9 @@ def named_server(text: str, workplace: Workplace, variables: Variables) -> Serve
 def _telling_word(words: Sequence[str]) -> str:
     """Return the word of a command that says which server it starts, without its folder, scope, version and suffix."""
     told = [word for word in words if word[:1] != "-" and "=" not in word and Path(word).stem not in _RUNNERS]
+    # Options of docker have values of their own, and the image comes after them.
     word = (told[-1] if words[0] in ("docker", "podman") and told else next(iter(told), words[0])).rstrip("/")
+    # An npm package may begin with `@`, and has its version behind another one.
     name = re.sub(r"(?<=.)@.*|:.*|==.*|\.(py|js|mjs|ts|sh|exe)$", "", word.rpartition("/")[2])
     return _AFFIXES.sub("", name) or name
 
@@ -141,6 +143,7 @@ async def listed_servers(
         evaluation = read_evaluation(Source("", workplace.folder, {"contexts": contexts, "conditions": conditions}))
         learn_config(redactor(), evaluation)
         found = await asyncio.gather(
+            # Exceptions are collected, as every server that does not come up is to be told of.
             *(read_tool_listings(evaluation, [server.label], redactor()) for server in servers), return_exceptions=True
         )
     problems: list[str] = []
@@ -160,6 +163,7 @@ async def listed_servers(
 PLACES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """Where clients keep the servers of a project."""
 
+# Texts are matched first, and kept, as an address in one has two slashes, too.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -201,6 +205,7 @@ def read_servers(path: Path, workplace: Workplace, variables: Variables, only: S
     if wrong:
         raise ValueError(f"the servers {', '.join(wrong)} are no objects with a command or a URL; correct them")
     home = path.parent.parent if path.parent.name in (".vscode", ".cursor") else path.parent
+    # A file in the user's home is for every project: a client starts its servers in the one that is open.
     project = workplace.here if home == Path.home() else home
     return [
         _Entry(name, entry, project, workplace, variables).server()

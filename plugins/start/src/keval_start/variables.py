@@ -19,6 +19,7 @@ _HARMLESS = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_HEADERS = ("accept", "accept-language", "content-type", "user-agent")
+# What looks drawn by chance: 20 characters or more with digits and letters, or what begins as tokens of vendors do.
 _RANDOM = re.compile(
     r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[\w+=~-]{20,}|(?:sk|pk|ghp|gho|github_pat|glpat|xox[abp])[-_][\w-]{8,}"
 )
@@ -98,6 +99,7 @@ class Variables:
         ]
         if len(self.values) == before:
             return url
+        # References stay readable, and values were quoted already.
         return parts._replace(netloc=host, path=path, query=urlencode(query, safe="${}%/:")).geturl()
 
     def _referred(self, text: str) -> str | None:
@@ -118,6 +120,7 @@ class Variables:
         """Return a reference to a new variable with this value, named after what it is of."""
         plain = re.sub(r"\W+", "_", name).strip("_").upper()
         named = plain if not plain[:1].isdigit() else f"_{plain}"
+        # Two servers may have different values under one name.
         if self.values.get(named, value) != value:
             named = re.sub(r"\W+", "_", f"{owner}_{name}").strip("_").upper()
         self.values[named] = value

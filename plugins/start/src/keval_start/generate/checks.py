@@ -33,6 +33,7 @@ def unsupported(answer: str, question: str, calls: Sequence[Call]) -> str | None
     Names are words with a capital letter that do not begin a sentence, and words with a digit, underscore, dot, slash,
     colon, `@` or `+` inside. Numbers are compared by their value.
     """
+    # An answer may also repeat what was asked for.
     texts = [*(call.text for call in calls), *(str([*call.proposed.arguments.values()]) for call in calls), question]
     known = _plain("\n".join(texts))
     numbers = set(_numbers(known))

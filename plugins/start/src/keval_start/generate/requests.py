@@ -189,6 +189,7 @@ class Writer:
     def _call(self, entry: Any) -> ProposedCall | None:
         """Read a call; `None` if there is no such tool. Raises LookupError, TypeError or ValueError."""
         given = entry["arguments"]
+        # Some models give the object itself and not a text that holds it.
         arguments = read_json(given if isinstance(given, str) else json.dumps(given))
         return ProposedCall(entry["tool"], {**arguments}) if entry["tool"] in self.tools else None
 

@@ -152,12 +152,14 @@ class Package:
             raise ConfigError([Problem(str(folder), "it exists already; give another folder with --to, or remove it")])
         with explained(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
+            # Beside the folder, as a rename works on one disk only.
             made = Path(tempfile.mkdtemp(prefix=".keval-new-", dir=folder.parent))
             try:
                 files = self.files()
                 for name, text in files.items():
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     (made / name).write_text(text, encoding="utf-8")
+                # `mkdtemp` lets nobody else in.
                 made.chmod(0o755)
                 made.rename(folder)
             except BaseException:
