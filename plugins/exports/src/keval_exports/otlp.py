@@ -71,6 +71,7 @@ class Otlp:
             with exported_file(traces) as of_traces, exported_file(logs) as of_logs:
                 files = {"traces": of_traces, "logs": of_logs}
                 for signal, body in self._bodies(run, told, largest=0):
+                    # One trial a line, as `largest` is 0: readers of such files take them line by line.
                     files[signal].write(body + b"\n")
             return Exported((traces, logs), tuple(told.left_out()))
         with httpx2.Client(headers=environment_headers()) as client:
@@ -191,6 +192,7 @@ class Delivery:
                 answer = self.client.post(url, content=body, headers=_JSON, timeout=_TIMEOUT)
             except httpx2.HTTPError as error:
                 problem = f"cannot be reached: {str(error) or type(error).__name__}"
+                # Nobody listens there: that is a wrong address, and waiting does not mend it.
                 passing = not isinstance(error, httpx2.ConnectError)
             else:
                 if answer.is_success:

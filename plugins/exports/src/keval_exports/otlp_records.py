@@ -18,6 +18,7 @@ import attrs
 from keval import Manifest, Message, Scale, Score, ScoreLine, ToolCall, Transcript, Trial
 from keval.plugin import dump, named_band
 
+# In OTLP's JSON, kinds of spans, codes of status and severities are numbers.
 _INTERNAL, _CLIENT = 1, 3
 _ERROR = {"code": 2}
 _PROVIDERS = {"gemini": "gcp.gemini", "google": "gcp.gemini"}
@@ -259,6 +260,7 @@ def hex_id(size: int, *parts: str) -> str:
 
 
 def _any_value(value: Any) -> dict[str, Any]:
+    # Before `int`, of which `bool` is a subclass.
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):

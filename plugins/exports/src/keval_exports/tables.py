@@ -116,6 +116,7 @@ def record_batch(rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> p
     try:
         return pyarrow.RecordBatch.from_pylist([*rows], schema)
     except (pyarrow.ArrowException, OverflowError):
+        # Row by row only now, to name the one that does not fit.
         for row in rows:
             try:
                 pyarrow.RecordBatch.from_pylist([row], schema)

@@ -28,6 +28,7 @@ class UnusableReplyError(Exception):
 
 def bound_replies() -> None:
     """Bound all replies that an asynchronous client of this process reads, those of vendors' SDKs included."""
+    # The class itself is changed, as vendors' SDKs make clients of their own. This process does nothing else.
     httpx.AsyncClient.send = _sent  # type: ignore[method-assign]
 
 
@@ -36,6 +37,7 @@ async def _sent(
 ) -> httpx.Response:
     """Send a request as `httpx.AsyncClient.send` does, within bounds. Raises UnusableReplyError."""
     for _ in range(MOST_REDIRECTS + 1):
+        # Nothing else can be unpacked within bounds.
         request.headers["accept-encoding"] = ENCODINGS
         response = await _plainly_sent(self, request, stream=True, **{**options, "follow_redirects": False})
         try:
@@ -60,6 +62,7 @@ async def _sent(
 def _bound(response: httpx.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous client's
+    # The header goes, or httpx would unpack a second time.
     response.stream = _Bounded(stream, Unpacker(MOST_BYTES, response.headers.pop("content-encoding", "")))
 
 

@@ -193,12 +193,14 @@ def _json(reply: Any) -> bytes:
 
 def _fault(error: Exception) -> ModelFault:
     """Return what a request is refused with, by the status and the message of LiteLLM's error."""
+    # LiteLLM raises errors of its own in place of what is raised below it.
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, UnusableReplyError):
             return ModelFault(400, str(cause))
         cause = cause.__cause__ or cause.__context__
     status = getattr(error, "status_code", None)
+    # It adds tracebacks to messages, and advice to set `drop_params`, which is off on purpose.
     told = re.split(r"\nTraceback \(most recent call last\)| To drop these, set", str(error))[0]
     return ModelFault(status if isinstance(status, int) and 400 <= status < 600 else 500, told)
 

@@ -41,6 +41,7 @@ class HostedProvider:
         if url is None:
             return {}
         root = url.rstrip("/").removesuffix(self.ending)
+        # Where nothing is cut off or added, the URL stays as the user wrote it.
         return {wire: f"{root}{path}" if path or self.ending else url for wire, path in self.wires.items()}
 
     @asynccontextmanager
