@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Any]
 
+# Beside the calls, as jsonschema hands keywords nothing of ours; each thread that scores has its own.
 _deadline: ContextVar[float] = ContextVar("_deadline")
 
 
@@ -108,6 +109,7 @@ class SchemaMisfitError(ValueError):
 def compiled(schema: Mapping[str, Any]) -> Validator:
     """Return a validator of a schema, by its `$schema` or for draft 2020-12. Raises SchemaMisfitError."""
     try:
+        # As a text, since a mapping cannot be the key of a cache.
         return _compiled(json.dumps(schema))
     except SchemaMisfitError:
         raise
@@ -144,6 +146,7 @@ def _compiled(text: str) -> Validator:
         raise SchemaMisfitError(
             f"it refers to {excerpt(reference)!r}, which it does not hold; put that under $defs, as nothing is fetched"
         )
+    # `unevaluatedProperties` matches the patterns by itself, without a time limit.
     if "unevaluatedProperties" in chosen.VALIDATORS and '"unevaluatedProperties"' in text and _PATTERNS in text:
         raise SchemaMisfitError("it has both patternProperties and unevaluatedProperties; write additionalProperties")
     # With `$schema` a part that refers to the whole would be checked by the draft's own class, without a time limit.

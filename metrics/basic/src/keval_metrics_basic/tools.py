@@ -199,6 +199,7 @@ class ToolChoice:
         if unknown := unlisted(trial):
             return Score(None, f"it is not known which tools were called first: {unknown}")
         made = _made(trial)
+        # Reversed, so that of each name the first call is the one that stays.
         first = {call.name: call for call in reversed(made)}
         order = list(dict.fromkeys(call.name for call in made))
         chosen = [first[name] for name in order[: self.k]]
@@ -359,6 +360,7 @@ def _paired(
     if not calls:
         return [(tool, None, 0.0) for tool in expected]
     shares = [[_share(tool.arguments or {}, call.arguments, how) for call in calls] for tool in expected]
+    # Without SciPy, whose import takes a fifth of a second.
     if len(expected) == 1:
         best = max(range(len(calls)), key=lambda index: shares[0][index])
         return [(expected[0], calls[best], shares[0][best])]
