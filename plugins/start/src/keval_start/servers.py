@@ -142,8 +142,8 @@ async def listed_servers(
         # It is not in a file, so that errors have no places.
         evaluation = read_evaluation(Source("", workplace.folder, {"contexts": contexts, "conditions": conditions}))
         learn_config(redactor(), evaluation)
+        # Exceptions are collected, as every server that does not come up is to be told of.
         found = await asyncio.gather(
-            # Exceptions are collected, as every server that does not come up is to be told of.
             *(read_tool_listings(evaluation, [server.label], redactor()) for server in servers), return_exceptions=True
         )
     problems: list[str] = []
