@@ -152,6 +152,7 @@ async def run_attempt(
     Raises:
         CancelledError: the caller's own task is being cancelled.
     """
+    # made out here, to be asked in the end whether it expired
     limit = asyncio.timeout(seconds)
 
     async def limited() -> T:

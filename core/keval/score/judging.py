@@ -124,6 +124,7 @@ class JudgeRunner:
         if (label := self._against) is not None:
             against = None if trial.condition == label else self.counterpart(trial, label)
             if (verdict := _uncompared(trial, label, against)) is not None:
+                # `model_calls=0` says that nobody was asked: it is no judgement for agreement and costs.
                 return [verdict] * len(rubrics), Judgement(repetition, model_calls=0)
         answered = trial.sample.answer is not None
         asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]

@@ -207,6 +207,7 @@ class RunDescriber:
             simulated=is_simulated(item, self.endpoints),
             characteristics=self.redact.data(dict(item.characteristics)),
             recording=item.prerecorded.digest if item.prerecorded else None,
+            # so that a run does not go on with another function or program of the same name
             files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
             conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
         )

@@ -142,6 +142,7 @@ class ModelExchange:
             else:
                 gate = EndpointGate(self.limits.load(endpoint, model), self.retry, random.Random(self.seed))
             self._gates[there] = gate
+        # for requests without an attempt's header: only the agent or judge is known, by the route
         unknown = _Attempt(asker, AttemptKey(""), RequestScope(id=asker.label))
         # By identity: the proxy hands `meter` the very request that it handed `exchange`.
         broken: dict[int, TrialError] = {}
@@ -268,6 +269,7 @@ def _reporting(send: Next, scope: RequestScope, traffic: AttemptTraffic | RunTra
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:
     following = send
+    # from the inside out: the first is the outermost
     for label, each in reversed([*middleware.items()]):
         following = _around(label, each, following)
     return following
@@ -327,6 +329,7 @@ async def resolve_models(
     known: dict[str, Endpoint] = {}
     for item in resolved:
         for model in item.unserved.values():
+            # A model that is played needs no provider, and so no key in the environment.
             if traffic is not None and (played := traffic.endpoint(str(model))) is not None:
                 known[str(model)] = played
             elif model.name not in names.setdefault(model.provider, []):
@@ -370,6 +373,7 @@ async def lead(
                 else:
                     proxied[asker, field] = route
             models[asker, field] = attrs.evolve(model, endpoint=endpoint)
+    # one proxy for all of them, as each is a server that has to start
     if proxied:
         proxy = registry.load(registry.find("keval.proxies", "models"))()
         for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):

@@ -226,6 +226,7 @@ class EndpointGate:
     load: Load
     retry: Retry
     rng: random.Random
+    # Of the load, but read once: it is asked for with each answer.
     counts_tokens: bool = attrs.field(init=False)
 
     @counts_tokens.default
@@ -279,6 +280,7 @@ class EndpointGate:
     ) -> tuple[ModelResponse | Failed, Standing]:
         """Send a request once it is admitted; its time stops until then. Returns what came, and how the load stands."""
         probe = False
+        # Most requests may go at once, and then need neither a pause nor another task's turn.
         if not self.load.admit_now():
             with scope.stopwatch.paused():
                 probe = await self.load.admit()

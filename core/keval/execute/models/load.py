@@ -111,6 +111,7 @@ class EndpointLoad:
         self._throttled += ending == "throttled"
         if ending == "denied" or (ending == "rejected" and self._rejects_all(asker)):
             given_up = self._give_up(f"at {self.address} refuses to answer: {message}")
+        # One that is too busy, or whose answer nobody can use, is up.
         elif ending in ("answered", "unusable", "throttled"):
             self._recovered()
         elif ending in ("refused", "unreachable"):
@@ -120,6 +121,7 @@ class EndpointLoad:
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
+        # one record for all answers, which are most of what ends
         return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
 
     @property

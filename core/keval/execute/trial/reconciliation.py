@@ -123,6 +123,7 @@ def check_tool_use(transcript: Transcript, condition: Condition) -> bool | None:
             "the agent answered without calling a tool, which its condition requires", kind="no_tool_use"
         )
     if condition.require_mcp_tool_success and not any(call.error is None for call in ran):
+        # Whether a call that nobody listed succeeded is unknown.
         if unlisted != 0:
             return None
         if listed:
