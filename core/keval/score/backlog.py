@@ -113,6 +113,7 @@ class Backlog:
                 self._keep_early(await self.grader.score(trial, self.late), place)
 
         def submit(id: str, line: bytes) -> None:
+            # Also for a trial that is not taken, as marks are in the order of the file.
             self.left.append(UNSCORED)
             if len(waiting) >= self.at_once + _MOST_WAITING and not self.all_at_once:
                 return

@@ -55,6 +55,7 @@ def validate_score(score: object, scale: Scale) -> ScoreOutcome:
 
 def validate_grade(score: object, rubric: Rubric) -> ScoreOutcome:
     """Return a judge's score, or a failure if it is not one of the rubric's levels, nor a share between them."""
+    # A judge may fail at one rubric and grade by the others.
     if isinstance(score, TrialError):
         return unscored(score)
     verdict = validate_score(score, rubric.scale)
@@ -187,6 +188,7 @@ class JudgeRunner:
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=asker.attempt or 1,
+                    # by no condition, so that the answers of all arms are judged alike
                     seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
                     model_headers={**self._headers(repetition), **headers},
                     against=against,

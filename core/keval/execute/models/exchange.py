@@ -184,6 +184,7 @@ class ModelExchange:
             if sole and response.status >= 400 and request.asks_for_reply:
                 scope.requests.failed(Failed.refused(response, await response.read()).as_error())
             if answered and request.asks_for_reply:
+                # Estimated by length: a reply that tells no tokens, or whose reader hangs up, must not count as 0.
                 asked = len(request.body)
                 if (size := response.size) is not None:
                     scope.requests.passed((asked + size) // BYTES_PER_TOKEN)

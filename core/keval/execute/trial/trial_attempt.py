@@ -43,6 +43,7 @@ class LostServerAllowance:
     def note(self, servers: Iterable[McpServer]) -> None:
         """Note which servers an attempt has lost."""
         logs = [server.log for server in servers if server.log is not None and server.log.lost is not None]
+        # A log of another kind tells of a call that failed by itself, which costs no other trial its server.
         self._lost = self._lost or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
         self._stood_by = bool(logs) and all(log.bystander for log in logs)
 

@@ -70,6 +70,7 @@ class PlanWorker:
     def __attrs_post_init__(self) -> None:
         execution = self.plan.evaluation.execution
         self._seconds = execution.timeout_seconds
+        # one object, by which `_asked` recognises its own time-out
         self._late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
         self._places = {
             label: agent.max_concurrency()
@@ -112,6 +113,7 @@ class PlanWorker:
                 if prerecorded:
                     transcript, outcome = await self._recall(attempt)
                 else:
+                    # Waited for outside of the attempt, whose time limit does not run until then.
                     async with self._place(f"agent {key.agent}", self._places.get(key.agent)):
                         ask = partial(self._attempt, attempt)
                         transcript, outcome = await prepared(self.ready.hooks, attempt.info, self._seconds, ask)
@@ -124,6 +126,7 @@ class PlanWorker:
                     outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
                 spared = not done and allowance.excuses()
                 if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
+                    # Only now, as a frame has all attempts at the trial.
                     traffic = None if prerecorded else self.ready.exchange.traffic
                     if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
                         outbox.traffic(key.id, frame)
@@ -211,6 +214,7 @@ class PlanWorker:
             instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
+            # By no arm, so that arms differ in nothing else; an answer that is asked for again needs another one.
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, attempt.resamples),
             history=sample.history,
             streams=attempt.streams,
