@@ -57,6 +57,7 @@ async def run_server(program: ServerProgram, *, startup: float, shutdown: float)
     """
     with tempfile.TemporaryFile() as errors, listen(0) as listener:
         port: int = listener.getsockname()[1]
+        # The process takes the port again; until then, another program can take it.
         if not _INHERITS:
             listener.close()
         server = _Server(program, errors, listener, port, startup)
@@ -90,6 +91,7 @@ class _Server:
         self._child = await asyncio.create_subprocess_exec(
             # -P, as no module in the working directory may stand in for ours
             *supervised((sys.executable, "-P", "-m", self.program.module, *self.program.options, where, "--child")),
+            # Nothing is written to it. When it closes, the process knows that keval has ended, even by SIGKILL.
             stdin=PIPE,
             stdout=PIPE,
             stderr=self.errors,
@@ -101,6 +103,7 @@ class _Server:
         output = cast(asyncio.StreamReader, self._child.stdout)  # it is a pipe
         try:
             async with asyncio.timeout(self.startup):
+                # The line says that the process serves; the port itself is known.
                 orjson.loads(await output.readline())["port"]
         except (TimeoutError, ValueError, KeyError, TypeError) as error:
             how = f"within {self.startup:g} s" if isinstance(error, TimeoutError) else "as it should"

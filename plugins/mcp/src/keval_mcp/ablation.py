@@ -96,6 +96,7 @@ class _Expansion:
         `only` says that the context has no other part; then the copy lacks the whole context.
         """
         condition = self.conditions[of]
+        # Two contexts of a condition may have a part of the same name.
         name = part if part not in self.made.get(of, {}) else f"{context}__{part}"
         label = self._label(f"{of} without {_NOT_IN_LABELS.sub('_', name)}", self.conditions)
         rest = [None if each == context and only else each for each in condition.contexts]

@@ -157,6 +157,7 @@ class _Work:
         """Take a dataset relative to the working directory, as k-eval does, if the config's folder does not have it."""
         dataset = self.section("dataset")
         path = dataset.get("path")
+        # Variables are filled in later, so the path is not known yet.
         if not isinstance(path, str) or "${" in path:
             return
         if not (self.folder / path).exists() and Path(path).is_file():
@@ -168,6 +169,7 @@ class _Work:
     def fill_repetitions(self) -> None:
         """Ask each question three times, as k-eval does, if the config does not say how often."""
         execution = self.data.setdefault("execution", {})
+        # In YAML a key with nothing below it is null.
         if execution is None:
             execution = self.data["execution"] = {}
         if isinstance(execution, dict):

@@ -240,6 +240,8 @@ class Sessions:
     async def refresh(self) -> bool:
         """Read the tools again, which takes no request to a server, and return whether they have changed."""
         listed = {name: await channel.list_tools() for name, channel in self._channels.items()}
+        # A channel returns the same tuple until its list changes, so no definitions are compared before each model
+        # call.
         if all(tools is self._listed[name] for name, tools in listed.items()):
             return False
         self._listed, self.tools = listed, tuple(_tools(listed))

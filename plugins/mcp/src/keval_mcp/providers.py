@@ -70,6 +70,7 @@ def _fits_workspace(provider: Stdio, field: attrs.Attribute[Isolation], isolatio
 def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None:
     if method == "fork" and sys.platform != "linux":
         raise ValueError("'fork' needs Linux; leave out start_method, and each process is started by itself")
+    # A fork gets an environment and a folder of its own, but has the arguments of the template.
     if method == "fork" and WORKSPACE in str(provider.args):
         raise ValueError("'start_method' must be spawn where {workspace} stands in `args`; `cwd` may have it with fork")
     if method == "fork" and not provider.tap:
@@ -169,6 +170,7 @@ class Stdio(_Server):
         begun = server.folder.copy if server.folder else None
         if begun is not None and not begun.is_dir():
             raise PreflightError(f"server '{server.name}': '{begun}', which is to be copied, is not a folder")
+        # The fresh folder is made later, so a relative command is looked for in what is copied into it.
         cwd = Path(server.cwd) if server.cwd is not None else begun
         server = attrs.evolve(server, command=find_command(server.name, self.command, self.env, cwd))
         check_roots(server.name, self.roots)

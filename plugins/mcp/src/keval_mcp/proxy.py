@@ -53,6 +53,7 @@ class McpProxy:
         """
         server = use.server
         async with AsyncExitStack() as stack:
+            # A server that is played is neither started nor reached: the recording has what it listed.
             if use.cassette is not None and not use.asks_live:
                 offered = _offer(use, Listing.told(use.cassette.listed()))
                 yield PlayedServer(await stack.enter_async_context(tap(use.name)), *offered, use.cassette)
@@ -67,14 +68,17 @@ class McpProxy:
                     use.traffic_log.end(use.traffic_log.begin("listed"), listing.as_kept())
                 offered = _offer(attrs.evolve(use, server=server), listing)
                 if not server.tap:
+                    # Agents connect themselves; this connection was only to see what the server lists.
                     await first.aclose()
                     yield _Direct(server, offered[1], connection.start_meter)
                     return
                 reached = await stack.enter_async_context(tap(server.name))
                 live = _Live(reached, *offered, server, connection, self._starter)
+                # A process that is started ahead cannot be told of its trial, as none has asked for it yet.
                 if not live.shared and use.start_ahead and not _is_told(server):
                     live.pool = Pool(partial(self._starter.started, server, connection), use.start_ahead)
                     stack.push_async_callback(live.pool.close)
+                    # The first trial gets the process that has just listed the tools.
                     live.pool.add(connection, first.pop_all())
                 elif not live.shared:
                     await first.aclose()
@@ -111,6 +115,7 @@ async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[S
         raise PreflightError(
             f"server '{server.name}' lists no tools, so it changes nothing for an agent; check its configuration"
         )
+    # From here on, a server that is connected to again with other tools is noticed.
     connection.digest = listing.digest
     return connection, listing
 
@@ -207,6 +212,8 @@ class _Live(Tapped):
     async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
         server = _brought_up(use.server, self.server)
         async with AsyncExitStack() as stack:
+            # Such a trial has lost the server twice, perhaps to others' calls: a session of its own does not part it
+            # from a call that kills the process behind all sessions.
             if use.in_turn:
                 await stack.enter_async_context(self._turn)
             number = use.traffic_log.begin("opened") if use.traffic_log is not None else 0
@@ -241,6 +248,7 @@ class _Live(Tapped):
         if not self.shared and _is_told(self.server):
             server = tell(server)
         started = self.starter.started(server, self.connection)
+        # Where `{workspace}` stands in the options, each trial needs another process than those that are started ahead.
         if self.pool is not None and _is_same_process(server, self.server):
             started = self.pool.take()
         try:

@@ -26,6 +26,7 @@ def check(transcript: Transcript, context: Context) -> None:
         TrialError: of kind `tools_changed`, if a server changed its tools; or of kind `calls_disagree`, if the
             framework and the tap report different calls.
     """
+    # Causes first: a server that was lost, or changed its tools, explains differences that are found below.
     for server in context.servers:
         if server.log is not None and server.log.lost is not None:
             raise ServerLostError(server.log.lost, kind=server.log.kind)

@@ -150,6 +150,7 @@ def _piece(block: Any) -> _Piece:
 
 
 def _medium(kind: ContentKind, media_type: str, data: str, uri: str | None = None) -> _Piece:
+    # Some servers break base64 into lines.
     media = Media(kind, media_type, "".join(data.split()), uri)
     return _kept(media, kind, media.content, media_type, uri)
 
@@ -160,6 +161,7 @@ def _kept(part: str | Media, kind: ContentKind, content: bytes, media_type: str,
 
 
 def _encoded(text: str) -> bytes:
+    # JSON can hold half a character (a surrogate), whose bytes are kept, too.
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -203,6 +205,7 @@ MOST_NESTED = 100
 
 def is_too_deep(value: Any) -> bool:
     """Return whether more than `MOST_NESTED` lists and mappings are in each other."""
+    # Level by level, as a recursion would fail on what this is to find.
     level = [value]
     for _ in range(MOST_NESTED):
         holders = [each for each in level if isinstance(each, Mapping | list | tuple)]

@@ -135,6 +135,8 @@ class _Offering:
             if words.description is not None:
                 tool["description"] = words.description
             tool["inputSchema"] = self._with_words((number, "describe", name), tool["inputSchema"], words.parameters)
+        # These keep the structure of the results; `change.recorded` is the change itself where results are recorded
+        # ones.
         if change.results not in (None, "scrambled", "shuffled", change.recorded):
             # A result without structured content would break the schema.
             tool.pop("outputSchema", None)
@@ -229,6 +231,8 @@ class TrialChanges:
             return CallOutcome(tool_error(f"Unknown tool: {name}"), name, sent=False)
         self._made[tool] += 1
         number = self._made[tool]
+        # A call passes the interventions from the agent's side, the last one first; its result passes them from the
+        # first.
         for index in reversed(range(len(self.changes.interventions))):
             if (draw := self._faults.get(index)) is not None:
                 failing = draw.fails(tool, arguments or {})
@@ -256,6 +260,7 @@ class TrialChanges:
             return attrs.evolve(outcome, result=empty(result), changed="empty")
         if change == "shuffled" and self.shuffled_results is not None:
             key = f"{index} {outcome.tool}"
+            # Given before it waits for another's, so that no trial waits for a trial that waits.
             self.shuffled_results.give(key, result)
             other = await self.shuffled_results.take(key, number)
             if other is not None:

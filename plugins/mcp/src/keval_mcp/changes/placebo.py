@@ -118,6 +118,7 @@ class Placebo:
         That is another choice where it lists some, a number within its bounds, and else the value as it was.
         """
         made = self._value(structured, "")
+        # What was not valid before need not become valid.
         if schema is None or _errors(structured, schema) != []:
             return made
         for _ in range(_ROUNDS):
@@ -179,6 +180,7 @@ def _put(value: Any, path: Sequence[str | int], item: Any) -> Any:
 
 def _written_like(text: str, data: Any, other: Any) -> str:
     """Write JSON in the layout of a text that holds `data`."""
+    # Servers write JSON in few layouts; the right one writes the same text of the same data.
     for indent in (None, 2, 4, 1):
         for separators in ((", ", ": "), (",", ":")) if indent is None else ((",", ": "),):
             for ascii_only in (False, True):
@@ -197,6 +199,7 @@ _RATE = 8000
 
 def blank_image(data: str) -> dict[str, str]:
     """Return a grey PNG in base64, as wide and high as the image in `data`, with its `mimeType`."""
+    # A header may claim any size.
     width, height = (max(1, min(side, _MOST)) for side in _size(_decoded(data)))
     rows = (b"\0" + b"\x80" * width) * height
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
@@ -208,6 +211,7 @@ def blank_image(data: str) -> dict[str, str]:
 
 def blank_audio(data: str) -> dict[str, str]:
     """Return silence as WAV in base64, of as many bytes as the sound in `data`, with its `mimeType`."""
+    # 44 bytes are the header of a WAV file.
     silence = b"\x80" * max(0, len(_decoded(data)) - 44)
     form = struct.pack("<HHIIHH", 1, 1, _RATE, _RATE, 1, 8)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(silence)) + silence

@@ -52,6 +52,7 @@ class TrialResults:
         self._tell()
 
     def _tell(self) -> None:
+        # Who waits holds this event; who comes later waits for the next result with a new one.
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -116,6 +117,7 @@ class ResultShuffling:
             return
         arm = (key.agent, key.condition, key.repetition)
         source = self.before(key.repetition).get(key.sample, "")
+        # Each trial is the source of one other, so it need not be found again.
         own = TrialResults(self._begun.pop((*arm, source), None))
         self._begun[*arm, key.sample] = own
         try:

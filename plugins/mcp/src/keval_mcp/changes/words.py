@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+# Schemes of URLs, and the letters T and Z in times of ISO 8601, stay, so that URLs and times can still be read as such.
+# Digits beside letters are part of a word.
 _TOKEN = re.compile(
     r"(?P<kept>\b[a-z][a-z0-9+.-]*(?=://)|(?<=\d-\d\d)T(?=\d\d:\d\d)|(?<=\d)Z\b)"
     r"|(?P<date>(?<!\d)\d{4}-\d{2}-\d{2}(?!\d))"
@@ -27,6 +29,7 @@ _TELLING = 4
 _SHORTEST = 3
 _LONGEST = 200
 """Letters from which, and up to which, a word or a whole value is translated back."""
+# How often another word is drawn where one is taken already; of short words there are few.
 _DRAWS = 40
 
 
@@ -57,6 +60,7 @@ class Words:
             pieces.append(gap)
             scrambled = self._scrambled(kind, token)
             if kind == "number":
+                # In "page_id: 12" or "page 12" the word right before a number names it, as a key does.
                 near = before if len(gap.strip()) <= 2 and len(gap) <= 3 else name
                 self._numbers.setdefault(scrambled, {}).setdefault(_plain(near), token)
             pieces.append(scrambled)
@@ -122,6 +126,7 @@ class Words:
             if (found := self._back.get(token.lower())) is not None and len(token) >= _SHORTEST:
                 self._told.add(found)
                 return _like(token, found)
+            # The agent has said it, so no later word may become it.
             self.known.add(token.lower())
             return token
 
@@ -138,6 +143,7 @@ class Words:
     def _scrambled(self, kind: str, token: str) -> str:
         if kind == "kept":
             return token
+        # Some letters become two in lower case, such as "İ", and the length must stay.
         word = token.lower() if len(token.lower()) == len(token) else token
         if word not in self._there:
             made = word
@@ -184,6 +190,7 @@ def _letters(word: str, drawn: bytes) -> str:
         elif letter.isascii():
             made.append(chr(ord("a") + number % 26))
         else:
+            # Scripts lie in blocks of Unicode, so most characters nearby are of the same one.
             near = (chr(ord(letter) & ~0x3F | (number + step) & 0x3F) for step in range(64))
             made.append(next((each for each in near if each.isalpha() and each.lower() == each), letter))
     return "".join(made)

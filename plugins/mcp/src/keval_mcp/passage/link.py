@@ -290,6 +290,7 @@ class LiveLink:
     async def _reach(self) -> Upstream:
         """Return a live session with the server. Raises ServerLostError."""
         upstream = await self.connection.upstream()
+        # A new session has nothing of the state that the trial left in the old one.
         if self._first not in (None, upstream) and self._member is not None:
             reason = f"server '{self.name}' was lost between two calls of this trial"
             details = {"bystander": self.bystander}

@@ -169,6 +169,7 @@ class Passage:
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""
+        # First, so that no call begins while those under way are ended.
         self._closed = True
         calls = set(self._calls)
         for call in calls:
@@ -184,6 +185,7 @@ class Passage:
     def _begin(self, request: Coroutine[Any, Any, Mapping[str, Any]]) -> asyncio.Task[Mapping[str, Any]] | None:
         """Begin a request as a task of its own; `None` if the trial has ended."""
         if self._closed:
+            # Python warns of a coroutine that nobody awaits.
             request.close()
             return None
         task = asyncio.create_task(request)
@@ -194,6 +196,7 @@ class Passage:
     async def _ended(self, task: asyncio.Task[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Wait for a request. An agent that gives it up gives it up at the server, too."""
         try:
+            # Unlike `await task`, this tells an agent that gives up from a call that `close` has cancelled.
             await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
@@ -341,6 +344,7 @@ class Passage:
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took, at=time.time() - took))
 
     def _lose(self, reason: str, kind: str, *, bystander: bool) -> None:
+        # The first loss is the cause of those that follow.
         if self.log.lost is None:
             self.log.lost, self.log.kind, self.log.bystander = reason, kind, bystander
 

@@ -136,6 +136,7 @@ class Audience:
     @contextmanager
     def listening(self, listener: Callable[[Mapping[str, Any]], object]) -> Iterator[str]:
         """Yield a progress token; `listener` gets the parameters of each progress notification for it."""
+        # Agents' own tokens may be alike, as each agent counts for itself.
         token = f"keval-{next(self._numbers)}"
         self._progress[token] = listener
         try:
@@ -147,6 +148,7 @@ class Audience:
         needed = NEEDED.get(method)
         for member in self.members:
             for agent in member.agents:
+                # Where several attempts use a server, nobody knows which of them it asks.
                 if member.own and needed in self.passed_on and needed in agent.capabilities:
                     asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
                     return await recorded(logs, asked, agent.ask(method, params))

@@ -70,6 +70,7 @@ class ServerConnection:
             return False
         self.audience.passed_on = capabilities
         await self.close()
+        # Otherwise `_connect` would warn of a connection that was lost.
         self._upstream = None
         return True
 
@@ -84,6 +85,7 @@ class ServerConnection:
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(), name=f"connecting to {self.server.name}")
             self._connecting.add_done_callback(self._connected)
+        # A caller that is cancelled must not cancel what the others wait for.
         return await asyncio.shield(self._connecting)
 
     async def relist(self) -> None:
@@ -182,6 +184,7 @@ class Starter:
             try:
                 await connection.upstream()
             except ServerLostError:
+                # Only a server that keval does not start itself may be starting again by now.
                 if server.url is None or server.url in self._gone:
                     raise
                 if loop.time() + _PAUSE > until:

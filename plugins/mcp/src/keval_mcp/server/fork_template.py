@@ -29,6 +29,7 @@ import zipfile
 from contextlib import suppress
 from importlib.machinery import PathFinder
 
+# Not from `typing`, which every process of the server would then have imported.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +56,8 @@ def _run(supervisor: str, program: list[str]) -> None:
     refused: set[str] = set()
     while True:
         reading, writing = os.pipe()
+        # An import cannot be undone. So each attempt is made in a process of its own, which serves as the template
+        # unless a package left something behind; the next attempt is made without that package.
         if not (process := os.fork()):
             os.close(reading)
             if (left := _import([name for name in names if _package(name) not in refused], own)) is not None:
@@ -128,11 +131,14 @@ def _import(names: list[str], own: set[str]) -> str | None:
             importlib.import_module(name)
         except Exception:  # noqa: BLE001, S112 - as in the program, which has another way, or says what is wrong
             continue
+        # A package may import modules of the program itself, which each process must run anew.
         if _open() != before or not own.isdisjoint(sys.modules):
             return _package(name)
+    # What stands in the buffers would be written by every fork.
     sys.stdout.flush()
     sys.stderr.flush()
     gc.collect()
+    # A collection in a fork would otherwise touch, and so copy, the memory that forks share.
     gc.freeze()
     return None
 
@@ -165,6 +171,7 @@ def _fork_next(control: socket.socket, supervise: Supervise, program: list[str])
     for descriptor in descriptors:
         os.close(descriptor)
     with suppress(ChildProcessError):  # there is none any more
+        # Nobody else waits for forks that have ended, and they would stay as zombies.
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
     return True
@@ -207,6 +214,7 @@ def _main(program: list[str]) -> None:
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = main
+    # The program is to see its own command, without the template and the supervisor in it.
     begin = sys.orig_argv.index(__file__)
     del sys.orig_argv[begin : begin + 2]
     what, *arguments = program
@@ -238,6 +246,7 @@ def _look_first(folder: str) -> None:
 
 
 if __name__ == "__main__":
+    # Python puts the folder of this script first, where keval's modules would hide modules of the server.
     if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
         del sys.path[0]
     _run(sys.argv[1], sys.argv[2:])

@@ -104,6 +104,7 @@ async def forking(server: ServerSpec, folder: Path | None) -> AsyncIterator[Fork
             " place of what finds one, such as uvx; or leave out start_method"
         )
     log = ProcessLog()
+    # A packet arrives whole, with its descriptors; on a stream, two requests could run into each other.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, log.stderr() as file:
         with theirs:
@@ -144,6 +145,7 @@ class ForkTemplate:
             request = json.dumps({"env": {**env}, "cwd": cwd}).encode()
             try:
                 await self._send(request, [each.fileno() for each in (their_stdin, their_stdout, stderr, theirs)])
+                # Only the fork may hold these ends, or keval would never see that they were closed.
                 given.close()
                 process = await _connected(life, stdin, stdout)
             except ConnectionError as error:
@@ -151,12 +153,14 @@ class ForkTemplate:
                 raise OSError(
                     f"the template of its processes has ended{f', saying: {said}' if said else ''}"
                 ) from error
+            # From here on, `let_go` of the process closes them.
             opened.pop_all()
             return process
 
     async def _send(self, request: bytes, descriptors: Sequence[int]) -> None:
         while True:
             try:
+                # asyncio sends no descriptors, so a full socket is tried again.
                 socket.send_fds(self._control, [request], descriptors)
             except BlockingIOError:
                 await asyncio.sleep(_FULL)
@@ -181,6 +185,7 @@ async def _connected(life: socket.socket, stdin: FileIO, stdout: FileIO) -> Serv
         if not (told := await living.readline()):
             raise ConnectionResetError
         reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), stdout)
+        # `StreamWriter.drain` needs a protocol with flow control, of which the reader's is the only public one.
         writing, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), stdin
         )

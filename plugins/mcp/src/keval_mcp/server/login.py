@@ -191,6 +191,7 @@ class IssuedToken:
             issuer=client, subject=client, signing_key=key, signing_algorithm=auth.algorithm
         ).create_assertion_provider()
         try:
+            # A key that does not fit would otherwise show only when the first token is asked for.
             await signing(auth.issuer or "")
         except Exception as error:  # the signing library raises errors of many kinds for a key that is none
             raise TokenError(
@@ -336,6 +337,7 @@ class Browser:
 
     label: str
     command: Sequence[str] = ()
+    # Chosen before anybody listens, because the client is registered with the redirect URI.
     port: int = attrs.field(factory=_free_port)
     _state: str | None = attrs.field(default=None, init=False)
     _back: asyncio.Future[AuthorizationCodeResult] | None = attrs.field(default=None, init=False)
@@ -369,6 +371,7 @@ class Browser:
 
     async def _show(self, url: str) -> None:
         if not self.command:
+            # It starts a program, and may wait for it.
             await asyncio.to_thread(webbrowser.open, url)
             return
         process = await asyncio.create_subprocess_exec(
@@ -462,8 +465,10 @@ class Login(httpx2.Auth):
         """Return a token that is not the one that was `used`; concurrent requests get one together."""
         async with self._renewing:
             token = self.token.current()
+            # Another request may have renewed it while this one waited for the lock.
             if token is None or token == used:
                 token = await self.token.renew(refused)
+                # Before the first use, so that no error or record can show it.
                 if self._learn is not None:
                     self._learn([(f"the token of {self.label}", token)])
             return token

@@ -84,6 +84,7 @@ class Auth:
                 "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
                 " get its secret; a server names it at /.well-known/oauth-protected-resource"
             )
+        # Where none is given, a stand-in passes.
         document = urlsplit(self.client_metadata or "https://x/y")
         if document.scheme != "https" or document.path in ("", "/"):
             raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
@@ -95,6 +96,7 @@ def expiry(token: str) -> float | None:
     if len(parts) != 3:
         return None
     try:
+        # A JWT leaves out the padding that Python's decoder wants.
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except ValueError:
         return None

@@ -68,6 +68,7 @@ class Pool(Generic[T]):
         closing.result()
 
     async def _close(self) -> None:
+        # so that nothing more is started ahead meanwhile
         self.expected = 0
         for start in self._starts:
             start.cancel()
@@ -79,11 +80,14 @@ class Pool(Generic[T]):
                 raise outcome
 
     def _end(self, stack: AsyncExitStack) -> None:
+        # It may end in another task than it was started in, as the session of a connection has an owner task
+        # (`Upstream`).
         end = asyncio.create_task(stack.aclose())
         self._ends.add(end)
         end.add_done_callback(self._ended)
 
     def _ended(self, end: asyncio.Task[None]) -> None:
+        # What failed to end stays, so that `close` raises its error.
         if end.cancelled() or end.exception() is None:
             self._ends.discard(end)
 
@@ -98,6 +102,8 @@ class Pool(Generic[T]):
         try:
             return await waiter
         except asyncio.CancelledError:
+            # It was handed over in the same moment as the cancellation came; without this nobody would use it or end
+            # it.
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self._hand_over(waiter.result())
             raise

@@ -53,11 +53,14 @@ class ServerProcess:
             stderr=stderr,
             env=environment(server),
             cwd=server.cwd,
+            # `end` signals the whole group, and Ctrl-C at the terminal reaches keval alone.
             start_new_session=True,
         )
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        # asyncio has no public way to close the pipes while another process holds their other ends.
         let_go = process._transport.close  # type: ignore[attr-defined]
+        # Not `process.wait()`, which also waits until no process holds the pipes.
         return cls(process.pid, process.stdin, process.stdout, lambda: process.returncode is not None, let_go)
 
     async def end(self) -> None:
@@ -68,6 +71,7 @@ class ServerProcess:
             if await self._ended(_STDIN_SECONDS):
                 return
             for number, seconds in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
+                # macOS forbids to signal a group that has only processes nobody waited for.
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, number)
                 if await self._ended(seconds):

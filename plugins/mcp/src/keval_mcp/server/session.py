@@ -77,8 +77,10 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
         "clientInfo": dict(CLIENT_INFO),
     }
     try:
+        # MCP forbids a client to cancel `initialize`, and `server/discover` below.
         answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
     except MCPError as refused:
+        # Only a server that does not know the handshake may speak the revision without sessions.
         if refused.code not in (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION):
             raise
         return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
@@ -161,6 +163,7 @@ class Listing:
         tools: list[Mapping[str, Any]] = []
         cursor: Any = None
         while True:
+            # Pages without end are ended by the callers' limits of time.
             page = await session.request("tools/list", {} if cursor is None else {"cursor": cursor})
             tools += _tools(page)
             cursor = page.get("nextCursor")
@@ -180,6 +183,7 @@ class Listing:
     @property
     def begins_sessions(self) -> bool:
         """Whether the server is spoken to in sessions; the revision 2026-07-28 has none."""
+        # Revisions are dates, so they compare as texts.
         return self.version < "2026"
 
     @property
@@ -195,6 +199,7 @@ class Listing:
     def digest(self) -> str:
         """The SHA-256 of all names, descriptions and input schemas, whatever their order."""
         definitions = [[tool["name"], tool.get("description"), tool["inputSchema"]] for tool in self.tools]
+        # Sorted as texts, because mappings and None have no order.
         text = json.dumps(sorted(definitions, key=str), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types, and a server 
 
 T = TypeVar("T")
 
+# Characters that a message quotes of what a server wrote.
 _LONGEST = 200
 
 
@@ -80,6 +81,7 @@ def _input(error: ValueError) -> str | bytes | None:
     return errors()[0]["input"] if errors else None
 
 
+# The SDK's dispatcher numbers keval's requests, so an id is never a text.
 MESSAGE_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
 """The id of what a message answers."""
 KEPT = 2**12
@@ -163,6 +165,7 @@ _ROOM = 2**20
 _EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 
+# At an SSEError the SDK fails the request that waits for the event; at any other error it would connect again.
 class TooLargeError(httpx2.SSEError):
     """A message has more bytes than allowed."""
 
@@ -244,6 +247,7 @@ async def stdio_streams(
     else:
         process = await ServerProcess.spawn(server, stderr)
     log.pid = process.pid
+    # Without a buffer, a server that writes faster than it is read waits at its pipe, and keval's memory stays small.
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -255,6 +259,7 @@ async def stdio_streams(
             finally:
                 group.cancel_scope.cancel()
     finally:
+        # A trial that is cancelled must not leave the process behind.
         with anyio.CancelScope(shield=True):
             await process.end()
         for stream in (incoming, received, sent, outgoing):

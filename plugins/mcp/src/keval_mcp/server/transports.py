@@ -112,6 +112,7 @@ def http_client(
         max_redirects=MOST_REDIRECTS,
         timeout=httpx2.Timeout(30.0, read=None),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        # The client calls these before it follows a redirect, so `_stay` can forbid it.
         event_hooks={"response": [_stay, _note_refusal, keep_small]},
     )
 
@@ -134,6 +135,7 @@ async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: Asy
     limit = server.max_result_bytes if isinstance(server, ServerSpec) else None
     if server.transport == "stdio":
         file = stack.enter_context(log.stderr())
+        # `ServerProcess` needs groups of processes, which Windows does not have.
         if sys.platform != "win32":
             return stdio_streams(server, log, file, limit)
         parameters = StdioServerParameters(

@@ -167,6 +167,7 @@ class Upstream:
 
     async def close(self) -> None:
         """End the session, and with it the process of a stdio server; safe to call again."""
+        # A session that still begins does not wait for `_ended`.
         if not self._ready.is_set():
             self._scope.cancel()
         self._ended.set()
@@ -196,6 +197,7 @@ class Upstream:
                 self._kind = TOO_LARGE if any(isinstance(each, TooLargeError) for each in refused) else None
             finally:
                 self._ended.set()
+                # Wakes whoever waits in `connect`, also where the session never began.
                 self._ready.set()
 
     async def relist(self) -> Listing | None:
@@ -215,7 +217,6 @@ class Upstream:
     async def _asked(
         self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Answer what the server asks of its client."""
         if method == "ping":
             return {}
         if self.audience is None:
@@ -226,10 +227,13 @@ class Upstream:
         """Take a notification of the server, in the order in which they come."""
         if self.audience is not None:
             self.audience.hear(method, params or {})
+        # Otherwise the SDK would hand it on in a task of its own, and two could change places.
         return True
 
     async def _check(self) -> None:
         """Give the session up unless the server still lists its tools: one slow tool is not a hung server."""
+        # Calls that fail together wait here: once one of them finds that the server is gone, the others need not ask
+        # it.
         async with self._checking:
             if not self.alive:
                 await settle(self._owner, within=_CLOSE_SECONDS)  # its standard error is complete then

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
 
 
+# MCP has no code for this; it is that of the Language Server Protocol (RequestCancelled).
 _CANCELLED = MCPError(-32800, "Request cancelled")
 _ENDED = MCPError(types.CONNECTION_CLOSED, "the agent has ended its session")
 
@@ -108,6 +109,7 @@ class Talk:
         self.capabilities = given if isinstance(given, dict) else {}
         if self.passage.own:
             await self.passage.declare(self.capabilities)
+        # An agent may send `initialize` again.
         if self not in self.passage.agents:
             self.passage.agents.append(self)
         return await result_of(self.passage, "initialize", params)
@@ -134,6 +136,7 @@ class Talk:
         except Exception as error:  # noqa: BLE001 - a seam: the agent must not wait for ever
             answer = refused(number, MCPError(types.INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
         self.deliver(answer, number)
+        # An agent may have given the id to another request while this one was under way.
         if self._requests.get(number) is asyncio.current_task():
             del self._requests[number]
 
@@ -310,6 +313,8 @@ class Channel:
             result = await self.passage.forward({"name": name, "arguments": dict(arguments)})
         except MCPError as refused:
             result = tool_error(refused.message)
+        # `forward` tells a loss as an error of the tool, for agents that know nothing else. Here the trial can be
+        # ended.
         log = self.passage.log
         if log.missed is not None:
             raise ReplayMissError(log.missed)
@@ -324,6 +329,7 @@ class Channel:
 @asynccontextmanager
 async def pipe(passage: Passage) -> AsyncIterator[TransportStreams]:
     """Open a session with the tap, and yield the streams that a transport of the SDK yields."""
+    # `deliver` cannot wait, so the stream must never be full.
     arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
 
     def deliver(message: Mapping[str, Any], about: int | str | None) -> None:

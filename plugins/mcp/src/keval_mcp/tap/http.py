@@ -49,11 +49,13 @@ class Tap:
     @asynccontextmanager
     async def open(self, passage: Passage) -> AsyncIterator[str]:
         """Yield the URL that leads to `passage`; afterwards the URL is unknown and no call is under way."""
+        # Any program on this machine can reach the port, and nothing else admits it to an attempt.
         path = f"/{secrets.token_urlsafe(16)}/mcp"
         route = self._routes[path] = Route(passage)
         try:
             yield f"http://127.0.0.1:{self.port}{path}"
         finally:
+            # First, so that no call begins while those under way are ended.
             del self._routes[path]
             await route.close()
 
@@ -210,6 +212,7 @@ class Relay:
         return (b"mcp-session-id", self.id.encode())
 
     def _deliver(self, message: Mapping[str, Any], about: int | str | None) -> None:
+        # A request that was answered has no stream any more; what comes late about it goes to the GET.
         stream = self._unasked if about is None else self._streams.get(about, self._unasked)
         stream.add(message)
         if "method" not in message and about is not None:  # the answer ends the stream
