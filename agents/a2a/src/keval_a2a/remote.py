@@ -32,7 +32,9 @@ from keval_clients import HttpClient, Reply, origin
 _BINDINGS = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
 _CARD_SECONDS = 30.0
 _CARD_BYTES = 1_000_000
+# keval's own client writes these for its own connection.
 _OF_THE_CONNECTION = {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+# The reply is unpacked already; and cookies of one trial are none of another's.
 _UNPACKED = {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
 _SHOWN = 200
 """Characters that are shown of what came in place of a card."""

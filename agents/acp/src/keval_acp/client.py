@@ -190,6 +190,7 @@ class Terminal:
         written = bytes(self._written)
         while self.truncated and written and written[0] & 0xC0 == 0x80:
             written = written[1:]
+        # An incremental decoder leaves out a character of which only the beginning was written so far.
         return codecs.getincrementaldecoder("utf-8")("replace").decode(written)
 
     async def wait(self) -> int:
@@ -247,6 +248,7 @@ class Terminals:
         )
         stack = AsyncExitStack()
         await stack.enter_async_context(running(process, TranscriptBuilder()))
+        # The protocol has no way to write to a terminal, and a program that reads must not wait for ever.
         process.stdin.close()
         self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else min(limit, _MOST_BYTES), stack)
         return name

@@ -89,6 +89,7 @@ class Agent:
                 return schema.SseMcpServer(type="sse", name=server.name, url=server.url or "", headers=headers)
             case "stdio":
                 env = [schema.EnvVariable(name=name, value=value) for name, value in server.env.items()]
+                # The protocol has no place for a server's working folder.
                 start = [server.cwd or os.getcwd(), server.command or "", *server.args]
                 return schema.McpServerStdio(
                     name=server.name, command="/bin/sh", args=["-c", 'cd "$0" && exec "$@"', *start], env=env
@@ -136,6 +137,7 @@ class Agent:
         """
         prompting = asyncio.ensure_future(self.connection.prompt(session_id=session, prompt=[acp.text_block(text)]))
         try:
+            # Shielded, as the agent may still answer after it was told of the cancellation.
             return await self._answered(asyncio.shield(prompting))
         except asyncio.CancelledError:
             with suppress(TimeoutError):
@@ -156,6 +158,7 @@ class Agent:
         try:
             return await response
         except ConnectionError as error:
+            # Its exit code and last words say more than a connection that broke.
             await self.process.ended(_GOODBYE)
             raise self.process.death(self.lines.noise) from error
         except ValidationError as error:

@@ -101,6 +101,7 @@ class ToolUses:
     terminal_output: Callable[[str], str]
     _open: dict[str, ToolUse] = attrs.field(factory=dict, init=False)
     _ended: set[str] = attrs.field(factory=set, init=False)
+    # By the `id()` of the tap's records, which are kept to the end of the trial.
     _claims: dict[int, ToolUse | None] = attrs.field(factory=dict, init=False)
 
     def is_new(self, id: str) -> bool:

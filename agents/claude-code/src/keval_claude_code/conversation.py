@@ -85,7 +85,6 @@ class ClaudeConversation:
 
 
 async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None:
-    """Report a turn to its end."""
     # Left open, it would be closed in a task of its own, after the trial.
     response = cast(AsyncGenerator[Message, None], client.receive_response())
     async with aclosing(response) as messages:
@@ -127,15 +126,18 @@ def _command(setup: Setup, model: str, context: Context, servers: Servers, tools
         f"--tools={','.join(tools)}",
         f"--mcp-config={folder.write_json('servers.json', servers.config())}",
         "--strict-mcp-config",
+        # What is not allowed below is denied, as nobody is there to be asked.
         "--permission-mode=dontAsk",
         f"--model={model}",
         f"--max-turns={setup.max_turns}",
         "--input-format=stream-json",
         "--output-format=stream-json",
+        # Only the events of the stream tell `Watch` where a message ends and how many tokens it took.
         "--include-partial-messages",
         "--verbose",
         *(f"--plugin-dir={plugin}" for plugin in context.plugins),
     ]
+    # An empty prompt takes the place of Claude Code's own, which is wanted in a workspace alone.
     if context.instructions or not works:
         command.append(f"--system-prompt-file={folder.write('instructions.txt', context.instructions)}")
     if allowed := (*tools, *(f"mcp__{alias}" for alias in servers.aliases)):

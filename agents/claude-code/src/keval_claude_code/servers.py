@@ -133,6 +133,7 @@ class Servers:
             "env": {**{name: os.environ[name] for name in _INHERITED if name in os.environ}, **server.env},
             "stderr": str(pipe) if (pipe := self._pipe(alias)) is not None else None,
         }
+        # Isolated: neither variables nor the folder of the trial have a say in what the launcher imports.
         args = ["-I", "-S", str(LAUNCHER), str(self.folder.write_json(f"server-{alias}.json", spec))]
         return {"type": "stdio", "command": sys.executable, "args": args, "timeout": patience}
 

@@ -59,13 +59,13 @@ class CommandConversation:
             builder.said(output.answer(options.answer_path))
 
     async def _run(self, command: Sequence[str], question: str) -> Output:
-        """Run a command to its end, and return its output."""
         told, options = self._placeholders, self._options
         filled = [told.fill(whole_path(argument, told.config_folder), question) for argument in command]
         env = environment(told.folder.home, {name: told.fill(text) for name, text in options.env.items()})
         process = Process(Path(filled[0]).name, filled, env, told.folder.work, self._confinement)
         asks = "question" in placeholders_in(command)
         async with running(process, told.context.builder):
+            # Beside reading: a program may write much before it reads all of its input.
             feeding = asyncio.create_task(_feed(process, "" if asks else question))
             try:
                 output = await _read(process)

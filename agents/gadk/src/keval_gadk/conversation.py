@@ -125,6 +125,7 @@ class AdkConversation:
                 ),
             )
             try:
+                # Left open, ADK's generator would be closed in a task of its own, after the trial.
                 async with aclosing(events):
                     async for event in events:
                         self._observer.saw(event)
@@ -216,6 +217,7 @@ class Observer:
 
     def saw(self, event: Event) -> None:
         """Record an event: the calls the model asked for, results not yet known, and what was said."""
+        # `after_model` has reported these pieces of a stream.
         if event.partial:
             return
         for call in event.get_function_calls():
@@ -245,6 +247,7 @@ class Observer:
                 raise loss
 
     def _returned(self, call: str | None, response: Mapping[str, Any], dropped: Sequence[ContentKind] = ()) -> None:
+        # `after_tool` has recorded the result already, when it came.
         if call not in self._open_calls:
             return
         self._open_calls.remove(call)

@@ -30,6 +30,7 @@ _STATUSES: Mapping[object, int] = {
     "timeout_error": 504,
 }
 """The HTTP status that a word of Anthropic's or OpenAI's for a failure stands for."""
+# ADK's own words, by which alone such a reply is known.
 _NO_CHOICES = "OpenAI response contained no choices."
 
 

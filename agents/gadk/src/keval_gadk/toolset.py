@@ -248,6 +248,7 @@ class ResultForm:
             return dict(response), ()
         parts = ToolResult(response).parts
         own = [*blocks, *({} for _ in parts[len(blocks) :])] if self.texts_only else blocks
+        # Not strict: structured content may follow as a further part, which the response keeps beside its blocks.
         content = [self._shown(block, part) for block, part in zip(own, parts, strict=False)]
         dropped = tuple(part.kind for part in parts if isinstance(part, Media) and part.essence not in self.media)
         if self.texts_only:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def _is_path(record: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    """Validate a JMESPath."""
     try:
         if value is not None:
             jmespath.compile(value)

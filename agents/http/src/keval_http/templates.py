@@ -96,6 +96,7 @@ def _only_expression(text: str) -> str | None:
     """Return the expression that is all of a template."""
     match _parsed(text).body:
         case [nodes.Output(nodes=[inner])] if not isinstance(inner, nodes.TemplateData):
+            # `-` and `+` are Jinja's marks for white space.
             return text.strip().removeprefix("{{").removesuffix("}}").strip("-+")
     return None
 
@@ -112,4 +113,5 @@ def _rendering(render: Callable[[Values], Any]) -> Callable[[Values], Any]:
 
 def _defined(value: Any) -> Any:
     """Return a value; raises UndefinedError if it is none."""
+    # A StrictUndefined raises when it is written.
     return str(value) if isinstance(value, Undefined) else value

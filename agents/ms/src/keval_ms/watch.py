@@ -94,6 +94,7 @@ class Watch:
             _end_if(session.loss(error))
             raise
         self._returned(call, result=_text(context.result), dropped=dropped_kinds(context.result))
+        # A call may succeed although another one of the same reply lost the server.
         _end_if(session.loss())
 
     def _check(self, offered: Iterable[str]) -> None:

@@ -160,6 +160,7 @@ def read_answer(returned: object, name: str) -> FunctionAnswer:
         raise TrialError(f"{name} returned a mapping that keval cannot read: {told}", kind="bad_answer") from error
 
 
+# cattrs would make a text of 5, and True of "no".
 def _exactly(kind: type) -> Any:
     def read(value: Any, _: Any) -> Any:
         if type(value) is not kind:

@@ -26,6 +26,7 @@ Form: TypeAlias = Literal["question", "history", "sample"]
 _MARK = "__keval_target__"
 """An attribute of the modules that a target brought in from its folder, which the next load imports anew."""
 _FRAMES = 8
+# An import changes `sys.path` and `sys.modules`, which all threads share.
 _importing = threading.Lock()
 
 
@@ -64,6 +65,7 @@ class Target:
             if isinstance(returned, AsyncGenerator):
                 return await self._joined(returned, streamed)
             return await returned if inspect.isawaitable(returned) else returned
+        # `sys.exit()` in a function of the user's must not end keval.
         except (Exception, SystemExit) as error:
             raise _explained(error) or TrialError(f"{self.name} raised {_told(error)}", kind="target_failed") from error
 

@@ -26,6 +26,7 @@ _TOKENS = {
 }
 """How records name tokens, and what keval calls them."""
 
+# Spellings that are too different for `get_close_matches` to find what is meant.
 _SLIPS = {
     "tool_call_count": "tool_calls",
     "responseTime": "response_time",
@@ -109,6 +110,7 @@ def _refuse_misspelt(record: Mapping[str, Any], keys: Collection[str], place: st
         if key in keys:
             continue
         missing = [name for name in keys if name not in record]
+        # A high bar, as records may have keys of their own that only resemble keval's.
         meant = _SLIPS.get(key) or next(iter(get_close_matches(key, missing, 1, cutoff=0.92)), None)
         if meant in missing:
             raise ValueError(f"unknown key {f'{place}{key}'!r}; did you mean {meant!r}?")

@@ -149,6 +149,7 @@ class ClaimsRequest:
             None if answer is None else Text(prompt.shown(answer)),
             sources,
             [source for source, (_, is_cut) in zip(sources, texts, strict=True) if is_cut],
+            # Places in what the judge is shown are those of the response only where nothing was written as a code.
             response == trial.output,
         )
 

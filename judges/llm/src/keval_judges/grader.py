@@ -241,6 +241,7 @@ class Api(ABC):
                 named = _first_named(error, instead.keys() & sent.keys())
                 if named is None:
                     raise
+                # Each round leaves out one more of finitely many fields, so this ends.
                 refused = refused | {named}
             else:
                 self._refused |= refused

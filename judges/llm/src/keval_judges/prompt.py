@@ -205,6 +205,7 @@ TOOL = "grade"
 Structured: TypeAlias = Literal["json_schema", "tool", "prompt"]
 """How the verdict's form is asked for: a response format, a tool that must be called, or in words alone."""
 
+# Anthropic's API takes no longer names of properties.
 _LONGEST_KEY = 64
 
 

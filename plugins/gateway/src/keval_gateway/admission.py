@@ -35,6 +35,7 @@ def admit(request: Request, token: str | None) -> None:
     if status is not None:
         origins = ", ".join(headers.getlist("origin"))
         raise ModelFault(status, f"this gateway answers no web page of {origins[:200]!r}")
+    # In constant time, as how long a comparison takes would tell how much of a guess is right.
     if token is not None and not hmac.compare_digest(key_of(request).encode(), token.encode()):
         raise ModelFault(401, "the API key is not this gateway's; hand on the one that was given with its address")
 
@@ -75,6 +76,7 @@ def check_schemas(asked: ChatRequest) -> None:
 
 
 def _check_schema(schema: Any, which: str) -> None:
+    # Level by level, as a recursion would fail on the depth that it is to refuse.
     left = _MOST_NODES
     level: list[Any] = [schema]
     for _ in range(_DEEPEST + 1):

@@ -62,6 +62,7 @@ def build_app(
             Route("/openai/v1/responses", gate.endpoint(responses), methods=["POST"]),
             Route("/anthropic/v1/messages", gate.endpoint(anthropic), methods=["POST"]),
             Route("/gemini/{version}/models/{call:path}", gate.endpoint(gemini, _gemini_body), methods=["POST"]),
+            # What is not served is refused in the form that the SDK of the path's vendor reads.
             Route("/openai/{rest:path}", gate.endpoint(chat, _not_found), methods=_METHODS),
             Route("/anthropic/{rest:path}", gate.endpoint(anthropic, _not_found), methods=_METHODS),
             Route("/{rest:path}", gate.endpoint(gemini, _not_found), methods=_METHODS),
@@ -216,5 +217,6 @@ class _Dropped(Response):
             await send({"type": "http.response.start", "status": begun.status_code, "headers": begun.raw_headers})
             await send({"type": "http.response.body", "body": first_half(bytes(begun.body)), "more_body": True})
         scope["state"][CLOSE]()
+        # Until the server knows; it would report an application that returns without a response.
         while (await receive())["type"] != "http.disconnect":
             pass

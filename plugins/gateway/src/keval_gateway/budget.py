@@ -179,6 +179,7 @@ class RunBudget:
         """Begin a judgement if the budget allows it, else wait for those in flight; returns whether it has begun."""
         group = (_JUDGEMENT, judge)
         while not self._fits(group):
+            # Nothing is in flight whose end could leave it more.
             if not any(count for each, count in self._in_flight.items() if each[0] == _JUDGEMENT):
                 self._note_lack(group)
                 return False

@@ -23,6 +23,7 @@ from keval_gateway.chat import ModelFault
 from keval_gateway.protocols import PROTOCOLS
 
 _KINDS = ("status", "drop", "stall_seconds", "content_type", "truncate")
+# Shares that add up to 100 % may come to a little more as floats.
 _ROUNDING = 1e-9
 _MOST_REMEMBERED = 200_000
 """Requests whose number is known, some 30 MB. The one that was made longest ago is forgotten first."""
@@ -136,6 +137,7 @@ class Draw:
     def fault(self, request: bytes) -> Fault | None:
         """Return the fault that hits a request, which is known by these bytes, or `None`."""
         identity = blake2b(request, digest_size=16).digest()
+        # Taken out and put in again, so that it is the last one to be forgotten.
         times = self._times[identity] = self._times.pop(identity, 0) + 1
         if len(self._times) > _MOST_REMEMBERED:
             del self._times[next(iter(self._times))]
@@ -195,6 +197,7 @@ class Disturb:
 
 def _identity(request: ModelRequest) -> bytes:
     asker = request.asker
+    # So that two trials that ask the same meet faults of their own.
     about = (asker.role, asker.label, asker.trial, asker.repetition, request.path)
     return f"{about!r}\0".encode() + request.body
 

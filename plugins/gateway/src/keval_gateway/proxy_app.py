@@ -101,8 +101,10 @@ class ProxyApp:
         request = Request(scope, receive)
         wire: Wire = "openai-chat"
         key: AttemptKey | None = None
+        # As it was sent: the rules must read the path that the endpoint would read.
         first, _, rest = request.scope["raw_path"].decode("latin-1").removeprefix("/").partition("/")
         try:
+            # Host and Origin alone; which keys are right depends on the way.
             admit(request, None)
             way = self.ways.get(first)
             if way is None:
@@ -116,6 +118,7 @@ class ProxyApp:
             found = await asyncio.to_thread(deciding) if len(body) > _LONG else deciding()
             way.admit(request)  # the attempt may have ended while the body was read
         except ModelFault as fault:
+            # A program may ask for a model that is not listed, to see whether it is there: that is nothing to tell of.
             if key is not None and fault.status != 404:
                 key.denied(f"{request.method} /{rest}", fault.message)
             await _whole(send, _refusal(wire, fault))
@@ -140,6 +143,7 @@ class ProxyApp:
         )
         answering = asyncio.create_task(self._answer(route, asked, send))
         if key is not None:
+            # The attempt waits for it when it ends, so that what the reply cost counts for the attempt.
             key.in_flight.add(answering)
             answering.add_done_callback(key.in_flight.discard)
         tasks = {answering, asyncio.create_task(disconnected(receive))}
@@ -149,6 +153,7 @@ class ProxyApp:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        # An error goes on to the web server, which cuts the connection.
         if not answering.cancelled():
             answering.result()
 
@@ -169,6 +174,7 @@ class ProxyApp:
                 async for chunk in response.chunks:
                     if chunk:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                        # Enough to know an event's end, also where it comes in two chunks.
                         end = (end + chunk)[-4:]
                         if meter is not None:
                             read.append(chunk)

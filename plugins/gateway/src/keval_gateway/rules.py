@@ -83,6 +83,7 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         _check_content(content)
         asked = [call.model or content.get("model")]
         tools = content.get("tools")
+        # A tool may name a model of its own, for which the user's key would pay, too.
         places = [content, *(tools if isinstance(tools, list) else ())]
         asked += [place["model"] for place in places if isinstance(place, dict) and "model" in place]
         name, *_ = [_checked_model(model, call.wire, models) for model in asked]

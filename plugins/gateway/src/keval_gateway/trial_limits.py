@@ -133,6 +133,7 @@ class TrialMeter:
         self._calls["told"] = max(self._calls["told"], calls - self._calls["own"])
         self._check()
         self._before = self._used(in_flight=False)
+        # Between two attempts there is nothing to end.
         self.begin(lambda: None)
         return self.reached
 
@@ -152,6 +153,7 @@ class TrialMeter:
 
     def _used(self, *, in_flight: bool) -> Counter[str]:
         """Return what was used by now. Requests are in flight until their replies are told."""
+        # `|` takes the larger of two counts: agent and proxy tell of the same replies.
         used = self._agent.used | self._proxy.used
         if self._agent.untold or self._proxy.untold:
             least = Usage(at_least=self._calls["passed"])
@@ -159,6 +161,7 @@ class TrialMeter:
             used |= Counter(tokens=least.least, cost=cost)
         if in_flight:
             used["model_calls"] = max(used["model_calls"], self._calls["requests"])
+        # The agent and the tap tell of the same calls of servers; of the agent's own tools only the agent can tell.
         used["tool_calls"] = self._calls["own"] + max(self._calls["told"], self._calls["tapped"])
         return self._before + used
 

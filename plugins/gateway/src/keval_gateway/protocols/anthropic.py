@@ -146,6 +146,7 @@ def _usage(answer: WireReply) -> dict[str, Any]:
 
 def _events(request: ChatRequest, answer: WireReply) -> Iterator[dict[str, Any]]:
     usage = _usage(answer)
+    # As in the API: the output so far at the beginning, and all of it in `message_delta`.
     yield {"type": "message_start", "message": {**_head(request, answer), "usage": {**usage, "output_tokens": 1}}}
     # Each block as it begins, the type of what it grows by and the field of that, and the whole of it.
     blocks: list[tuple[dict[str, Any], str, str, str]] = []

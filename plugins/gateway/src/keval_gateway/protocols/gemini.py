@@ -156,6 +156,7 @@ def _response(request: ChatRequest, answer: WireReply, parts: list[dict[str, Any
         candidate["finishReason"] = {None: "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}[answer.cut]
         usage = {
             "promptTokenCount": answer.input_tokens,
+            # Gemini counts thoughts beside the candidates, other vendors within the output.
             "candidatesTokenCount": answer.output_tokens - answer.reasoning_tokens,
             "totalTokenCount": answer.input_tokens + answer.output_tokens,
         }

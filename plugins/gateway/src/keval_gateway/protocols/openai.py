@@ -215,10 +215,12 @@ def _functions(body: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any
     """
     functions: dict[str, tuple[str, Mapping[str, Any]]] = {}
     items = body["input"] if isinstance(body["input"], list) else ()
+    # The Responses API may add tools in the conversation, too.
     added = [item["tools"] for item in items if item.get("type") == "additional_tools"]
     for item in itertools.chain(body.get("tools") or (), *added):
         if item["type"] == "function":
             functions[item["name"]] = ("", item)
+        # As Codex offers the tools of each MCP server.
         elif item["type"] == "namespace":
             for function in (each for each in item["tools"] if each["type"] == "function"):
                 functions[_full_name(item["name"], function["name"])] = (item["name"], function)
