@@ -61,6 +61,7 @@ class A2AConversation:
                 raise
             builder.said(reply.answer())
         self._begun, self._context_id = True, reply.context_id
+        # A task that waits for input goes on by the next message, if that names it.
         self._waiting_task = reply.task_id if reply.state in _WAITING else ""
 
     def _message(self, text: str) -> Message:
@@ -139,6 +140,7 @@ class Reply:
         text = _text(artifact.parts)
         earlier = self._artifacts.get(artifact.artifact_id, "")
         self._artifacts[artifact.artifact_id] = earlier + text if append else text
+        # A task is told whole whenever it is looked at; what was told before is no new piece.
         return "" if text == earlier and not append else text
 
 

@@ -166,6 +166,7 @@ def _keep_near(card: AgentCard, url: str, *, named: bool) -> None:
             " and `headers`; if that is right, make it the `url`"
         )
     if far:
+        # A repeated field of Protobuf cannot be assigned.
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(near)
 

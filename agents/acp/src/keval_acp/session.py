@@ -109,6 +109,7 @@ class AcpConversation:
             try:
                 response = await self._agent.prompt(self._session, said)
             except BaseException:
+                # What the agent did until then is part of the failed trial's transcript.
                 client.end_turn()
                 raise
             spoken = client.end_turn(truncated=response.stop_reason == "max_tokens")

@@ -148,6 +148,7 @@ class Command:
                 access=self.model.access(API_WIRES[self.api], context.model_headers) if self.model else None,
                 config_folder=own_folder,
                 used=self.used,
+                # Another one for each attempt, but the same when the run is played again.
                 session=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{context.trial}/{context.attempt}")),
             )
             placeholders.check()

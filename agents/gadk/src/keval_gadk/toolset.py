@@ -77,6 +77,7 @@ class TrialToolset(McpToolset):
         connection = _connection(server)
         super().__init__(connection_params=connection, errlog=stderr)
         self._sessions = _OneSession(connection_params=connection, errlog=stderr, channel=server.channel)
+        # ADK makes a manager of its own, and takes none as an argument.
         self._mcp_session_manager = self._sessions
         self._server = server
         self._stderr = stderr

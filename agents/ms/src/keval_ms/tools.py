@@ -116,6 +116,7 @@ McpTool: TypeAlias = StdioTool | HttpTool
 def _options(server: McpServer, parse: ParseResult) -> dict[str, Any]:
     return {
         "load_prompts": False,
+        # The framework takes whole seconds.
         "request_timeout": math.ceil(server.timeout),
         "additional_tool_argument_names": LET_THROUGH,
         "parse_tool_results": parse,
@@ -288,6 +289,7 @@ def _session(
 ) -> Session:
     if server.transport != "stdio":
         return Session(server, HttpTool(server, parse, None if server.channel is not None else client()))
+    # A process writes to a file number, which a text in memory does not have.
     file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
     stderr = stack.enter_context(file)
     return Session(server, StdioTool(server, parse, stderr), stderr)
@@ -295,4 +297,5 @@ def _session(
 
 def _remote_name(function: FunctionTool) -> str:
     properties = function.additional_properties or {}
+    # The framework renames tools, and no public attribute has the server's own name.
     return str(properties.get("_mcp_remote_name", function.name))

@@ -97,6 +97,7 @@ class ResponsesChat:
             except RefusedError as refused:
                 if refused.field != "include":
                     raise
+                # Known to all trials of the agent from now on, as each would pay for a refused request.
                 self._reasoning.encrypted = False
         return await self._sent(body)
 

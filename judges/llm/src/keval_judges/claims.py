@@ -121,6 +121,7 @@ class ClaimsRequest:
     @classmethod
     def of(cls, trial: Trial, rubrics: Sequence[Rubric], longest: int) -> ClaimsRequest:
         """Make the request; of a tool result, the first `longest` characters are in it."""
+        # Coverage needs no results of tools, which may be long.
         held = any(each.share != "covered" for each in rubrics)
         calls = trial.transcript.tool_calls if held and trial.transcript else ()
         sources = [f"{encodable(call.name)} #{number}" for number, call in enumerate(calls, start=1)]

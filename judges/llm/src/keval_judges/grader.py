@@ -105,6 +105,7 @@ def without_quotations(reply: str, message: str) -> str:
 
     A response may hold a finished verdict, in the hope that the judge repeats it.
     """
+    # Quick, because most replies hold no copy.
     begins = (found.start() for found in islice(re.finditer(r"\{", reply), _MOST_BRACES))
     if not any(reply[at : at + _TELLING] in message for at in begins):
         return reply

@@ -222,6 +222,7 @@ class RunBudget:
 
     def _count_trial(self, trial: Trial) -> None:
         self.trials += 1
+        # Without a budget of tokens or dollars, no trial pays for their sums.
         if not self._limited or trial.agent in self.prerecorded:
             return
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]

@@ -111,11 +111,13 @@ class OpenAIChat(_OpenAI):
         for index, call in enumerate(answer.calls):
             rendered = _rendered(call)
             arguments = rendered["function"]["arguments"]
+            # As the API streams a call: first its name, then its arguments in pieces.
             rendered["function"]["arguments"] = ""
             yield chunk({"tool_calls": [{"index": index, **rendered}]})
             for piece in pieces(arguments):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
         yield chunk({}, _finish(answer))
+        # OpenAI's last chunk has the usage, and no choice.
         if wants_usage:
             yield frame({**head, "choices": [], "usage": _usage(answer)})
         yield b"data: [DONE]\n\n"

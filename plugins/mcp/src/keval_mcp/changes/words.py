@@ -46,6 +46,7 @@ class Words:
     _there: dict[str, str] = attrs.field(factory=dict, init=False)
     _back: dict[str, str] = attrs.field(factory=dict, init=False)
     _numbers: dict[str, dict[str, str]] = attrs.field(factory=dict, init=False)  # what became one, by its key
+    # The server's own words that calls have given it, which an error may repeat (`hide`).
     _told: set[str] = attrs.field(factory=set, init=False)
 
     def learn(self, text: str) -> None:
@@ -150,6 +151,7 @@ class Words:
             for number in range(_DRAWS):
                 made = _DRAWN[kind](word, self._draw(kind, word, number))
                 if made != word and made not in self.known and made not in self._back:
+                    # One number stands for several, so the way back goes by the keys beside them (`_numbers`).
                     if kind != "number":
                         self._back[made] = word
                     break

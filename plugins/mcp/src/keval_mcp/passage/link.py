@@ -340,6 +340,7 @@ class ServerUser:
         answered = True
         try:
             yield
+        # The server lives, but may still be at work on this call, and be lost by it.
         except (CallLostError, CallTimeoutError):
             answered = False
             raise

@@ -305,6 +305,7 @@ class Passage:
             changed=outcome.changed,
             content=read.content,
         )
+        # Only a call that failed is held against the schema, as servers may take more than it says.
         if read.is_error:
             self._record(self._checked(call), began, error=read.text)
         else:

@@ -235,6 +235,7 @@ async def in_folder(server: ServerSpec) -> AsyncIterator[ServerSpec]:
         try:
             # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
             folder = TemporaryDirectory(prefix="keval-server-", ignore_cleanup_errors=True)
+            # In a thread, as a busy disk would hold up all trials.
             stack.push_async_callback(_in_thread, folder.cleanup)
             if copied is not None:
                 await _in_thread(shutil.copytree, copied, folder.name, symlinks=True, dirs_exist_ok=True)

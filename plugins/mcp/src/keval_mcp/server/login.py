@@ -94,6 +94,7 @@ class CommandToken:
 
     async def renew(self, refused: httpx2.Response | None) -> str:
         """Run the command."""
+        # Counted from before the command runs, as its token may be as old as that.
         began = time.time()
         token, expires_in = self._read(await self._run())
         lifetime = self.lifetime or expires_in
@@ -234,6 +235,7 @@ class IssuedToken:
         self._provider.step_up = refused is not None and refused.status_code == 403
         if not self._provider.step_up:
             self._provider.context.token_expiry_time = _EXPIRED  # what may be refreshed is, before all else
+        # The client reads proxies and certificates from the environment, where a mistake would be a traceback.
         check_variables()
         async with httpx2.AsyncClient(event_hooks={"response": [_keep_small]}, timeout=SECONDS) as client:
             challenge = refused or await self._challenge(client)
@@ -263,6 +265,7 @@ class IssuedToken:
             ):
                 if response.status_code == 401:
                     return response
+        # The SDK's flow begins with a refusal, also where the server answers without a token.
         return httpx2.Response(401)
 
     async def _obtain(self, client: httpx2.AsyncClient, challenge: httpx2.Response) -> None:
@@ -448,6 +451,7 @@ class Login(httpx2.Auth):
         if used is None:
             used = await self._renew(None, None)
         request.headers["authorization"] = f"Bearer {used}"
+        # A refusal that is answered with a new token is not noted as an error of the server.
         request.extensions = {**request.extensions, RENEWABLE: refuses}
         response = yield request
         if not refuses(response):

@@ -129,6 +129,7 @@ def _enveloped(
         **own,
         types.PROTOCOL_VERSION_META_KEY: version,
         types.CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
+        # Those of the agent, which `marked` has passed on, and what the policy answers.
         types.CLIENT_CAPABILITIES_META_KEY: {**(own.get(types.CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
     }
     headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}

@@ -284,6 +284,7 @@ class Upstream:
         said = self._log.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
         command = self.server.command if isinstance(self.server, ServerSpec) else None
+        # A bare `python` is keval's own where no environment is active, and has not the server's packages.
         if "ModuleNotFoundError" in said and command and os.path.dirname(command) == os.path.dirname(sys.executable):
             ending += f"\n{command} is keval's own Python: activate the server's environment, or give its Python's path"
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)

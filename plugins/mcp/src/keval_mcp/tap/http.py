@@ -103,6 +103,7 @@ class Route:
         session = session_of(scope)
         relay = None if session is None else self._relays.get(session)
         match scope["method"]:
+            # By 404 a client of MCP learns that its session is gone, and begins another.
             case _ if session is not None and relay is None:
                 await respond(send, 404, encoded(refused(None, _UNKNOWN)))
             case "POST":
