@@ -147,7 +147,7 @@ class ModelError(TrialError):
     stage: Stage = "model"
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        # those that the SDKs of OpenAI and Anthropic repeat by themselves, too
+        # the statuses that the SDKs of OpenAI and Anthropic repeat by themselves, too
         transient = status is None or status in {408, 409, 429} or status >= 500
         kind = "connection" if status is None else "rate_limit" if status == 429 else f"http_{status}"
         super().__init__(message, kind=kind, retryable=transient, retry_after=retry_after)

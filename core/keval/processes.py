@@ -142,7 +142,7 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
         wait(20)
         ended, alone = _reap(server)
         code = ended if code is None else code
-    # as a shell tells the end by a signal
+    # the code that a shell gives to an end by a signal
     return 128 + SIGKILL if code is None else code if code >= 0 else 128 - code
 
 

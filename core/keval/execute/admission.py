@@ -50,7 +50,7 @@ class Stop:
             self.in_flight = False
             asked.cancel()
             running.cancel()
-            # until trials have ended, as what they use is closed next
+            # Trials must have ended before what they use is closed.
             await asyncio.wait({running, asked})
         # An error that ended the trials says more than that the run was asked to stop.
         if not running.cancelled():

@@ -152,7 +152,7 @@ async def run_attempt(
     Raises:
         CancelledError: the caller's own task is being cancelled.
     """
-    # made out here, to be asked in the end whether it expired
+    # made here, to be asked in the end whether it has expired
     limit = asyncio.timeout(seconds)
 
     async def limited() -> T:

@@ -188,7 +188,7 @@ class JudgeRunner:
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=asker.attempt or 1,
-                    # by no condition, so that the answers of all arms are judged alike
+                    # not by the condition, so that the answers of all arms are judged alike
                     seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
                     model_headers={**self._headers(repetition), **headers},
                     against=against,

@@ -38,7 +38,7 @@ def aliases_of(
     so that agents connect to it themselves, keeps its names.
     """
     tool_listings = list(tool_listings)
-    # By sets: a tool that one server lists twice has one owner.
+    # by sets, as a tool that one server lists twice has one owner
     owners = Counter(tool for listing in tool_listings for tool in {*listing.tools})
     aliases: dict[str, dict[str, str]] = {}
     problems = []

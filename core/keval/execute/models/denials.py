@@ -74,8 +74,8 @@ def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     failed = failed if isinstance(failed, dict) else {}
     error = reply if is_event else failed.get("error", failed.get("base_resp"))
     code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
-    # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well. A code in words counts as 500, which is
-    # asked for again.
+    # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well. A code in words counts as 500, as that
+    # says nothing of the cause.
     return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
 
 

@@ -120,7 +120,7 @@ class ModelExchange:
 
     def request_scope(self, asker: Asker, scope: RequestScope) -> AbstractAsyncContextManager[dict[str, str]]:
         """Return a block with headers that mark requests as this asker's as long as it runs, by the attempt's key."""
-        # If no request passes here, nobody pays for a key.
+        # A run whose requests pass no gate pays for no key.
         if not self._gates:
             return nullcontext({})
         key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.requests.denied)

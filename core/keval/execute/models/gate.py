@@ -226,7 +226,7 @@ class EndpointGate:
     load: Load
     retry: Retry
     rng: random.Random
-    # Of the load, but read once: it is asked for with each answer.
+    # Read once from the load, as it is needed for each answer.
     counts_tokens: bool = attrs.field(init=False)
 
     @counts_tokens.default

@@ -121,7 +121,7 @@ class EndpointLoad:
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
-        # one record for all answers, which are most of what ends
+        # one record that all share, as nearly every request ends so
         return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
 
     @property

@@ -37,7 +37,7 @@ def find_prices(
     known = {**(before.prices if before else {}), **{m: p for m, p in evaluation.prices.items() if m in models}}
     prices = {**known, **looked_up([model for model in models if model not in known])}
     if evaluation.budget.usd is None:
-        # Only a limit of trials may need prices then, and trials are the agents'.
+        # Without such a budget, only a limit of trials needs prices, and only agents have trials.
         limits = evaluation.execution.limits
         bounds = limits is not None and limits.cost is not None
         paid = [each for each in paid if each.is_agent and bounds]
