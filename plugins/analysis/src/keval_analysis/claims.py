@@ -45,6 +45,7 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
             found.setdefault(UnverifiedClaim(*of, text), None)
         # Where a rubric of claims has looked for the same claim, its place counts.
         found.update((UnverifiedClaim(*of, text), source) for text, source in _traced(line.score))
+    # Most runs have none, and need no ids.
     places = run.samples.positions if found else {}
     claims = (attrs.evolve(claim, source=source) for claim, source in found.items())
     return tuple(sorted(claims, key=lambda claim: places.get(claim.sample, len(places))))

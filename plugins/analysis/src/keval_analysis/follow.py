@@ -86,6 +86,7 @@ def _arm(manifest: Manifest, total: ArmTrials, counts: Counts) -> ArmProgress:
     count = len(manifest.agents) * len(manifest.conditions)
     planned = None if recorded else round(manifest.trials / count)
     each = sum(entry.repetitions for entry in manifest.scorers)
+    # A failed trial is not scored.
     expected = None if planned is None else each * (max(planned, total.trials) - total.failed)
     scores = sum(counts.scores[total.agent, total.condition, judge] for judge in (None, *manifest.judges))
     return ArmProgress(

@@ -216,6 +216,7 @@ def _on_interval(gate: Gate, figure: Figure) -> tuple[GateVerdict, str]:
 
 
 def _holds(gate: Gate, value: float) -> bool:
+    # Within a hair of it, a figure is the threshold, so that only the operator decides.
     near = abs(value - gate.threshold) <= _HAIR * max(1.0, abs(gate.threshold))
     return gate.op in (">=", "<=") if near else _COMPARES[gate.op](value, gate.threshold)
 

@@ -212,5 +212,6 @@ def _family_size(manifest: Manifest, scorer: Scorer) -> int:
     """Return how many effects at most are judged together with one of a scorer."""
     families = Families(frozenset(manifest.primary))
     family = families.of(scorer[0])
+    # Which scorers turn out to be properties of agents, and are not judged, shows at the end only.
     together = sum(families.of(entry.metric) == family for entry in manifest.scorers)
     return together * len(manifest.agents) * (len(manifest.conditions) - 1)

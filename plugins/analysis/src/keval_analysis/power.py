@@ -42,6 +42,7 @@ class Pilot:
         from keval_analysis.stats.findings import read_findings
 
         findings, summary = read_findings(run), run.summary()
+        # Each pair of arms has an effect for every scorer.
         sides = ((each.kind, Arm(each.agent, each.condition, run.id), each.against) for each in summary.effects)
         found = {
             (pair.arm.arm, pair.against.arm, pair.measure.scorer): np.asarray(differences_of(pair).values)

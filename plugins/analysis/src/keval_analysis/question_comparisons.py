@@ -139,6 +139,7 @@ def _alone(arm: ArmKey, outline: Outline, scales: Mapping[Scorer, Scale]) -> Que
             continue
         middle = (scale.low + scale.high) / 2
         for number, mean in means.items():
+            # From the middle, it is half a scale to either end.
             share = 2 * (better_share(mean - middle, scale) or 0.0)
             tiles.setdefault(number, []).append(Tile(scorer, mean, share, telling=True))
     return QuestionComparison(arm, None, f"{arm[0]}: {arm[1]}", tiles)

@@ -83,6 +83,7 @@ def kept_parts(run: Run) -> Mapping[str, Any]:
     """Return the parts of its summary that hook plugins made when the run ended. Raises RunError."""
     path = run.path / "summary.json"
     kept = read_json(path, _REMADE) if path.is_file() else {}
+    # The file may be of others; what is in it besides is made anew.
     parts = kept.get("parts", {}) if isinstance(kept, dict) else {}
     return parts if isinstance(parts, dict) else {}
 

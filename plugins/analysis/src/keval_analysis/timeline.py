@@ -185,10 +185,12 @@ def _told(transcript: Transcript, times: Times) -> list[Step]:
     for turn in sorted(turns | {*numbers.values()}):
         of_turn = [number for number, of in numbers.items() if of == turn]
         steps += _turn(turn, transcript, times, of_turn)
+        # A transcript does not tell when these were: they stand before all else that the agent did.
         if unplaced and turn == min(turns, default=0) and not times.measured:
             at = next((place for place, step in enumerate(steps) if step.kind != "asked"), len(steps))
             steps[at:at] = [attrs.evolve(each, turn=turn) for each in unplaced]
     if times.measured:
+        # In a recording, these are requests after which no reply came.
         steps += [attrs.evolve(each, turn=last) for each in unplaced]
     return steps
 

@@ -127,6 +127,7 @@ class RunMaker:
         """Make the runs that are wanted; `restyled` needs `asked`. Raises KevalError."""
         ids, evaluation = self.plan.samples.ids, self.plan.evaluation
         number = min(settings_of(evaluation).samples, len(ids))
+        # By position, so that the samples stay in the order of the dataset.
         drawn = random.Random(evaluation.execution.seed).sample(range(len(ids)), number)
         samples = tuple(ids[position] for position in sorted(drawn))
         if "damaged" in wanted:

@@ -133,6 +133,7 @@ def gradings_of(run: Run) -> Gradings:
         counts = value is not None and (not line.score.neutral or manifest.neutral == "count")
         if value is not None and counts and line.scorer in found:
             answer = AnswerKey(line.agent, line.condition, line.sample, line.repetition)
+            # The run may be of others, and later look-ups by sample and arm rely on this.
             if line.sample not in samples or {line.agent, line.condition} - {*manifest.agents, *manifest.conditions}:
                 raise RunError(f"{run.path} is damaged: a score is of {line.trial!r:.100}, of which it has no sample")
             found[line.scorer][answer].append(value)

@@ -112,6 +112,7 @@ class _Repeated:
         # NumPy takes no negative seed.
         rng = np.random.default_rng(self.run.manifest.seed % 2**64)
         shape = next((table.shape for table in self.tables.values()), (0, 0, 1))
+        # Fewer splits of a large run, so that memory stays bounded.
         many = max(_FEWEST_SPLITS, min(_SPLITS, _MOST_VALUES // max(1, math.prod(shape))))
         # Sorting random numbers shuffles the repetitions of each question by itself.
         order = np.argsort(rng.random((many + 1, *shape)), axis=-1)

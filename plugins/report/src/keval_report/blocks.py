@@ -128,8 +128,10 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
     scored = _sorted([claim for claim in claims if claim.scored])
     rows = [claim for claim in scored if _heading(claim, "explained") is None]
     if level == "first":
+        # What has an interval comes first, as it says more.
         undecided = sorted(rows, key=lambda claim: claim.effect.ci_low is None)
         rows = [claim for claim in rows if claim.level == level] or undecided[:_MOST_OPEN]
+    # By identity: claims hold mappings, so that they have no hash.
     chosen = set(map(id, rows))
     shared: dict[tuple[int, Statement[Claim], str], list[Claim]] = {}
     for claim in claims:
@@ -223,6 +225,7 @@ def _listed(
         else:
             of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
             parts.setdefault(of, []).append(f"{name} {next(iter(values))}".rstrip())
+    # A part with commas of its own needs another sign between it and the next.
     gap = "; " if any(", " in part for part in parts.get("", ())) else ", "
     lists = [gap.join(names) + of for of, names in sorted(parts.items(), key=lambda item: item[0] != "")]
     return "; ".join(lists)

@@ -61,6 +61,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from _anchors(summary)
     yield from _impossible_usage(summary)
     yield from _unverified(summary)
+    # The first one says where the answers are from, as the headline does.
     yield from [*replay_sentences(summary.replay)][1:]
     yield from remark_sentences(summary)
 
@@ -69,6 +70,7 @@ def _unscored(summary: Summary) -> Iterator[str]:
     """Yield which arms have far more answers without a score by a metric than the arm that has the fewest."""
     names = display_names(entry.scorer for entry in summary.scorers)
     for scorer, arms in grouped(summary.arms, lambda arm: arm.scorer).items():
+        # By identity: scores of arms hold mappings, so that they have no hash.
         made = {id(arm): arm.scored + arm.neutral + arm.unscored for arm in arms}
         shares = {id(arm): arm.unscored / made[id(arm)] for arm in arms if made[id(arm)]}
         least = min(shares.values(), default=0.0)
@@ -93,6 +95,7 @@ def _uncalled(summary: Summary) -> Iterator[str]:
         if written:
             told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
             yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
+        # A call that was written as text is no call, and was told of above.
         silent = (arm.uncalled or 0) - written
         if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
             yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
@@ -114,6 +117,7 @@ def _verdicts(blocks: Sequence[Block]) -> Iterator[str]:
         block for block in blocks if any(not claim.is_open or say.HANGS_ON_LOST.holds(claim) for claim in block.claims)
     ]
     for statement in (say.JUDGE_COULD_DECIDE, say.LOST_COULD_DECIDE, say.UNLIKE_QUESTIONS, say.ONE_COULD_DECIDE):
+        # A verdict that does not exist cannot be another one.
         for block in decided:
             if names := dict.fromkeys(claim.name for claim in block.claims if statement.holds(claim)):
                 of = f" ({block.title})" if len(decided) > 1 else ""

@@ -178,6 +178,7 @@ def _changed_nothing(claim: Claim) -> bool:
 
 def _judge_decides(claim: Claim) -> bool:
     found = claim.corrected
+    # A judge that may be as kind to one arm as to the other decides nothing.
     if found is None or _includes_0(found.bias_low, found.bias_high) or found.ci_low is None or found.ci_high is None:
         return False
     if _is_sure(claim):
@@ -423,6 +424,7 @@ def said(statement: Statement[Claim], claim: Claim) -> str:
     return statement.says.format(least, questions=every, margin=claim.margin)
 
 
+# The first that holds is said, and one always does: what changed nothing has no other verdict.
 _VERDICTS = (
     *(UNCHANGED, BETTER, WORSE, INTERIM, NO_DIFFERENCE, CANNOT_TELL),
     *(ONE_QUESTION, NO_INTERVAL, TOO_EARLY, NOTHING_SHARED),

@@ -224,8 +224,10 @@ def _between(
     run: Run, sides: ServerDifference, before: ServerEntry, after: ServerEntry, against: Run | None = None
 ) -> ServerDifference:
     """Return what differs between two entries of one server; `sides` says whose they are, `against` has `before`."""
+    # A listing is in the blobs of the run that it was listed in.
     old, new = _listing(against or run, before.listing), _listing(run, after.listing)
     count = len(before.interventions)
+    # A condition that was changed from the other has all of its interventions first, and then its own.
     follows = [*after.interventions[:count]] == [*before.interventions]
     added = after.interventions[count:] if follows else after.interventions
     calls = [*call_words(added, after.answers)]
@@ -280,6 +282,7 @@ def estimated_tokens(text: str) -> int:
         length = len(piece[0])
         match piece.lastgroup:
             case "word":
+                # Rounded up, as `//` rounds down.
                 count += -(-length // _LONGEST_WORD)
             case "letters":
                 count += max(1.0, length / 2)

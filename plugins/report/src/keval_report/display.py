@@ -66,6 +66,7 @@ def show_end(
 
     `under_way` says that a process is still writing to the run.
     """
+    # A run that does not exit with 0 says why, also if it is to be quiet.
     messages = message_console(quiet=quiet and not code)
     if as_json:
         print_json(to_plain(summary))
@@ -82,6 +83,7 @@ def show_end(
             claims=claims,
             tables=detail == "wide",
         )
+    # The report, which has the verdicts, is not shown then.
     if (as_json or quiet) and code == FAILED_GATE:
         verdicts = gate_lines(summary.gates, messages.width, "explained", decided_on(summary.replay))
         told = fitted((*verdicts, *unmet_lines(summary.unmet, "explained")), messages.width)
@@ -96,6 +98,7 @@ def show_end(
     messages.print(safe(run_place(run.path)), soft_wrap=True)
     if summary.replay is not None and summary.replay.misses == "fail" and (missed := _missed(run, summary)):
         messages.print(safe(missed), soft_wrap=True)
+    # Otherwise the report itself names the command.
     if (as_json or quiet or logs_json()) and not under_way and (lacking := remedy(summary, run.path)):
         messages.print(safe(f"to {lacking.does}: `{shlex.join(lacking.command)}`"), soft_wrap=True)
 

@@ -36,7 +36,9 @@ class Axis:
         known = [0.0, *values]
         low, high = min(known), max(known)
         step = _step(max(high, -low) or 1.0)
+        # A value on a step must not begin another one by rounding.
         first, last = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+        # An axis needs a length, also if all values are 0.
         return cls(first, last or (0.0 if low else step), width, percent)
 
     def column(self, value: float) -> int:
@@ -72,6 +74,7 @@ class Axis:
                 line[zero] = "┼"
             line[first] = "├" if low >= self.low else "<"
             line[last] = "┤" if high <= self.high else ">"
+        # Last, as it stands over its interval and over 0.
         line[self.column(value)] = "●"
         return "".join(line)
 

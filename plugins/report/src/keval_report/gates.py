@@ -45,11 +45,13 @@ def gate_rows(results: Sequence[GateResult]) -> list[GateRow]:
         else:
             rows.append(_row(result))
     for (against, verdict, reason), group in shared.items():
+        # A single one is named, as it has a reason of its own.
         if len(group) == 1 and verdict == "undecided":
             rows.append(_row(group[0]))
             continue
         detail = f"{counted(len(group), 'mean')} compared" if verdict == "held" else f"{len(group)} means: {reason}"
         rows.append(GateRow(f"no regression against {one_line(against)}", verdict, one_line(detail)))
+    # Stable: rows with one verdict stay in the order of the config.
     return sorted(rows, key=lambda row: _ORDER.index(row.verdict))
 
 
@@ -136,6 +138,7 @@ def _figure(result: GateResult, value: float) -> str:
     near = result.threshold is not None and abs(value - result.threshold) > 1e-9
     for digits in range(2, _MOST_DIGITS):
         shown = round(value, digits)
+        # A figure that is shown as the threshold itself would not tell on which side of it it lies.
         if not (near and shown == result.threshold) and (shown or not value):
             return signed(value, digits) if signs else number(value, digits)
     return short_number(value, 3, signs=signs)

@@ -149,6 +149,7 @@ def change_texts(changes: Sequence[PartChange]) -> list[str]:
 def _change(each: PartChange) -> str:
     """Return how a part changed: `: before → now`, or less where that is long or says nothing."""
     before, now = each.before or "none", each.now or "none"
+    # Of these parts, what they were or are says nothing to people.
     if None in (each.before, each.now) and each.kind in ("agent", "condition", _SCORER):
         return " is new" if each.before is None else " is gone"
     if each.kind == "tools of" and (was := _TOOLS.fullmatch(before)) and (is_now := _TOOLS.fullmatch(now)):

@@ -43,6 +43,7 @@ def escaped(text: str, longest: int = _LONGEST) -> str:
     """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     line = line if len(line) <= longest else f"{line[:longest]} …"
+    # The ampersand first, as the others write one.
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = _AT_START.sub(r"\g<0>\\", _MARKUP.sub(r"\\\g<0>", line))
     return _REFERENCE.sub(_taken_apart, line)
@@ -103,7 +104,9 @@ def _cut(blocks: Iterable[str]) -> str:
     note = "\n\n*The rest is left out, because a comment has a maximum length; `keval report` shows all.*\n"
     text, is_folded = "", False
     for block in blocks:
+        # Whole lines: half a row of a table or half a tag would break what follows.
         for line in [*block.splitlines(), ""]:
+            # There is always room left for the note and the end of what is folded.
             if len(text) + len(line) + len(note) + len(_END) + 2 >= MOST_CHARACTERS:
                 return text.rstrip() + (f"\n\n{_END}" if is_folded else "") + note
             text += f"{line}\n"

@@ -54,18 +54,19 @@ def winners(found: Averages) -> Iterator[Winner]:
             if len(rivals) > 1:
                 best = max(rivals, key=lambda arm: arm.average)
                 leads = [_lead(found, best, rival) for rival in rivals if rival is not best]
+                # An unknown lead comes first: without it nobody knows whether the arm is highest.
                 leads.sort(key=lambda lead: -math.inf if lead.difference is None else lead.difference)
                 yield Winner(among, within, getattr(best, among), tuple(leads))
 
 
 def _lead(found: Averages, best: ArmAverage, rival: ArmAverage) -> AverageDifference:
-    """Return how much the best arm is ahead of another."""
     one, other = (best.agent, best.condition), (rival.agent, rival.condition)
     for each in found.differences:
         ends = ((each.agent, each.condition), (each.against.agent, each.against.condition))
         if ends == (one, other):
             return each
         if ends == (other, one):
+            # Summaries have each difference once, in one direction.
             turned = [None if end is None else -end for end in (each.difference, each.ci_high, each.ci_low)]
             return AverageDifference(*one, Arm(*other, each.against.run), *turned)
     raise ValueError(f"no difference between {one} and {other}")
@@ -123,6 +124,7 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
             unit = f"{scale.unit}{', less is better' if scale.better == 'lower' else ''}".lstrip(", ")
             band = " ".join(filter(None, (unit, entry.band)))
             for text, style in ((band, ""), (lost_scores([entry]), "yellow")):
+                # What does not fit is left out, rather than a figure cut.
                 if text and line.cell_len + 1 + cell_len(text) <= width:
                     line.append(f" {text}", style)
             line.rstrip()

@@ -61,6 +61,7 @@ class Report:
     tool_heads: Sequence[str] = TOOL_HEADS
     text_heads: Sequence[str] = TEXT_HEADS
     pareto: str = PARETO
+    # Templates of pages import nothing: what they call is here.
     tool_cells = staticmethod(tool_cells)
     cost_effectiveness = staticmethod(cost_effectiveness)
 

@@ -301,6 +301,7 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
     told = f"{draw.drawn} of {draw.questions} questions are drawn now, all equally likely, spread over {whose}"
     console.print(safe(told), soft_wrap=True)
     folder = run.path.parent.parent
+    # `keval view` looks there by itself.
     where = "" if str(folder) == "results" else f" -o {shlex.quote(str(folder))}"
     console.print(safe(f"to label the answers: keval view{where}, then the run, Review, and this draw"), soft_wrap=True)
     if not plans:

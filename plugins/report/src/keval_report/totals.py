@@ -41,6 +41,7 @@ def totals(summary: Summary) -> Iterator[str]:
     if (starts := start_total(summary)) is not None:
         yield starts
     asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
+    # The 0 of no attempt that was given up does not mean that calls are known.
     model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
     if model_calls is not None:
         yield counted(model_calls, "model call")
@@ -154,6 +155,7 @@ class Remedy(NamedTuple):
 def remedy(summary: Summary, run: Path) -> Remedy | None:
     """Return the command that goes on with a run; `None` for one that is whole, or whose answers cannot be made."""
     where, can_answer = run_place(run), summary.replay is None and not summary.play
+    # Missing trials come first, as `resume` makes missing scores as well.
     if can_answer and sum(entry.trials for entry in summary.trials) < summary.planned:
         return Remedy(["keval", "resume", where], "run the remaining trials")
     if lacking := [entry.scorer for entry in summary.arms if entry.missing]:
@@ -263,6 +265,7 @@ def start_total(summary: Summary) -> str | None:
     """Return what starting a server for each trial took, if that is a notable part of the run."""
     own = [entry for entry in summary.server_starts if entry.planned]
     known = [entry.cpu_seconds for entry in own if entry.cpu_seconds is not None]
+    # CPU that is known of some processes only would look like that of all.
     seconds = sum(known) if len(known) == len(own) else sum(entry.seconds for entry in own)
     if seconds < max(_NOTABLE_SECONDS, _NOTABLE_SHARE * (summary.elapsed or 0.0)):
         return None

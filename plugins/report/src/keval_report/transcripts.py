@@ -79,7 +79,6 @@ def _text(text: TextEntry) -> str:
 
 
 def _worker(worker: WorkerEntry) -> str:
-    """Say what a worker elsewhere did."""
     parts = [f"{worker.trials} trials", f"{worker.scored} scored"]
     parts += [f"{sum(worker.failures.values())} failed"] if worker.failures else []
     parts += [f"{time_span(worker.cpu_seconds)} CPU"] if worker.cpu_seconds is not None else []
@@ -124,6 +123,7 @@ def print_trial(
                 if message.reasoning:
                     console.print(Text.assemble(("reasoning: ", "dim cyan"), safe(message.reasoning, "dim")))
                 told = safe(message.text)
+                # Offsets of marks are of the whole answer, and do not fit where `safe` has changed its length.
                 if message.text == trial.output and len(told) == len(message.text):
                     for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):
                         told.stylize("underline", mark.start, mark.end)
@@ -141,6 +141,7 @@ def print_trial(
         usage = transcript.usage
         took = time_span(transcript.duration) if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
+        # Markup is safe here, as nothing in the line is text of others.
         console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
         if by := witnesses(transcript):
             console.print(f"[dim]{by}[/]")
@@ -287,6 +288,7 @@ def print_traffic(traffic: TrialTraffic, console: Console) -> None:
         console.print(Text.assemble(who, safe(f"  {len(exchanges)} exchanges", "dim")))
         attempt, before = 0, dict[tuple[str, str], Any]()
         for exchange in exchanges:
+            # Each attempt begins a conversation anew, so that all of its first request is new.
             if exchange.attempt != attempt:
                 attempt, before = exchange.attempt, {}
                 console.print(safe(f"attempt {attempt}", "yellow"))
@@ -402,6 +404,7 @@ def end_lines(end: EndState, blobs: Path, *, full: bool) -> Iterator[Text]:
             (f"{word} ", f"bold {style}"), safe(f"check {one_line(check.name)} ({one_line(check.kind)}{took}): ")
         ).append_text(safe(one_line(check.reason)))
         # The end of what a program wrote says most of why it failed.
+        # What a check that passed wrote is of no interest.
         lines = _lines_of(check.output or "") if full or not check.passed else []
         shown = lines if full else lines[-_OUTPUT_LINES:]
         yield from _left_out(len(lines) - len(shown), "line")

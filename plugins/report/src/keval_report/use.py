@@ -133,6 +133,7 @@ def tool_texts(summary: Summary) -> Iterator[tuple[str, str]]:
                 f"{one_line(tool)} {counts[tool]} of {of} call{'' if of == 1 else 's'}" for tool, of in calls.items()
             ]:
                 parts.append(f"{heading}: {_first_tools(found)}")
+        # Each tool of an agent has the same number, which is of trials.
         if unlisted := sum(of[0].unlisted for of in grouped(uses, lambda use: use.agent).values()):
             parts.append(f"{unlisted} trials may have called tools that were not reported")
         yield one_line(condition), "; ".join(filter(None, parts))

@@ -75,6 +75,7 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return a text that is exactly so many cells wide: filled with spaces, or cut with `…` at its end."""
     lacking = width - cell_len(text)
     if lacking < 0:
+        # A wide character at the cut leaves a cell, which this fills with a space.
         return set_cell_size(text, width - 1) + "…"
     return " " * lacking + text if right else text + " " * lacking
 

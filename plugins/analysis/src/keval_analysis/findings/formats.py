@@ -33,6 +33,7 @@ def decimals_of(values: Iterable[float | None]) -> int:
     """Return how many decimals values need together: two, and more where the largest is small."""
     known = [abs(value) for value in values if value is not None]
     largest = max(known, default=1.0)
+    # A figure keeps two digits that tell something.
     return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
 
 

@@ -207,6 +207,7 @@ def _written(run: Run) -> str:
     for name in ("manifest.json", "summary.json"):
         try:
             status = (run.path / name).stat()
+            # Size and time, as every command that opens a history looks at each run.
             states.append(f"{status.st_size}@{status.st_mtime_ns}")
         except OSError:
             states.append("-")

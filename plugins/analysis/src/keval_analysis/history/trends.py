@@ -222,6 +222,7 @@ def _befores(rows: Sequence[sqlite3.Row]) -> dict[str, tuple[str | None, bool]]:
     latest: dict[object, str] = {}
     previous: str | None = None
     found: dict[str, tuple[str | None, bool]] = {}
+    # From the oldest run on, so that `latest` has earlier ones only.
     for row in reversed(rows):
         asked, is_replay = (row["dataset_sha256"], row["samples"], row["selected"]), row["replay_of"] is not None
         # What a recording answers is held against another replay of it, or the recording; no live run is against that.

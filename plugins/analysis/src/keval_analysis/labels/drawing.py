@@ -220,6 +220,7 @@ class _Basis:
         questions = min(len(self.pairs) + further, len(self.mean))
         if questions < FEWEST:
             return ExpectedWidth(more, questions, reason=f"fewer than {FEWEST} questions labelled in both arms")
+        # Without scatter of the judge's own, nothing can be assumed of people's.
         if self.is_assumed and not np.ptp(self.single):
             return ExpectedWidth(more, questions, reason="the judge's differences are all the same, so nothing tells")
         reaches = [self._reach(questions, *each) for each in self._residuals()]

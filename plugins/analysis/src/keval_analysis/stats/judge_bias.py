@@ -103,6 +103,7 @@ class JudgeLabels:
         if reason := refusal(ours, theirs, span):
             return attrs.evolve(whose, reason=reason)
         judged = Judged(np.array([*both.values()]), np.array([*map(found.unit, both)], np.int64), span)
+        # Of the same labels, so that the bias explains the correction.
         effect, bias = corrected(judged, ours, theirs), bias_difference(ours, theirs, span)
         return attrs.evolve(
             whose,

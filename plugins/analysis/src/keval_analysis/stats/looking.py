@@ -83,6 +83,7 @@ def critical(looks: int, alpha: float) -> float:
     values.
     """
     low, high = 0.0, 10.0
+    # By halving, as `crossing` falls with the bound; a table has values for few numbers of looks only.
     while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (middle, high) if crossing(looks, middle) > alpha else (low, middle)

@@ -80,6 +80,7 @@ def _noncentrality(df: float, power: float, alpha: float) -> float:
     low, high = 0.0, 1.0
     while _power(high, df, alpha) < power:
         low, high = high, 2 * high
+    # So many halvings reach the precision of a float.
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if _power(middle, df, alpha) < power else (low, middle)

@@ -125,6 +125,7 @@ class Summariser:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:
             self._agreement.add(line)
+            # Preferences are figures; what a judge took, below, counts in any case.
             if self.observed.counts(line.sample):
                 self._preferences.add(line)
             # A judgement is repeated by each of its scores, which follow each other; it is counted once.

@@ -48,6 +48,7 @@ class WeightedMeans:
     def probability_below(self, at: FloatArray) -> FloatArray:
         """Return for each row the probability that the weighted mean is at most `at`; exact to about 1e-7."""
         found = np.empty(len(at))
+        # In parts, as each takes an array of rows × nodes × units.
         rows = max(1, _AT_ONCE // (_NODES * min(max(self.units.sums.shape[1], 1), _TOGETHER)))
         for first in range(0, len(at), rows):
             some = slice(first, first + rows)
@@ -78,6 +79,7 @@ class WeightedMeans:
             scores = special.ndtri(self[rows].probability_below(search.place)) - target[rows]
             search = search.move(scores)
             found[rows] = search.place
+            # Rows that are found leave the search, so that the last rounds compute few.
             rows, search = rows[~search.done], search[~search.done]
         return np.asarray(found)
 

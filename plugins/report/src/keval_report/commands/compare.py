@@ -61,6 +61,7 @@ def command(
     level: Level = "explained" if explain else "first"
     checks = [SealCheck(find_run(run, output_dir)) for run in runs]
     first, *others = (check.run for check in checks)
+    # An id, a path and `latest` may name the same run.
     named = [run.path.resolve() for run in (first, *others)]
     if len({*named}) < len(named):
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")

@@ -34,6 +34,7 @@ class _ExportCommand(click.Command):
     """A command whose further options are the fields of the exporter that `--format` names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Which options there are depends on the exporter, so that it has to be known before Click parses them.
         name = _format_in(args)
         if name is not None:
             ctx.meta[_TARGET] = registry.load(registry.find(_GROUP, name))
@@ -41,6 +42,7 @@ class _ExportCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params, exporter = super().get_params(ctx), ctx.meta.get(_TARGET)
+        # A plain class is an exporter, too, and has no options.
         if exporter is None or not attrs.has(exporter):
             return params
         resolve_fields(exporter)
@@ -70,6 +72,7 @@ def _option(field: attrs.Attribute[Any]) -> click.Option:
     if default != "" and isinstance(default, str | int | float):
         described = f"{described}  [default: {default}]".strip()
     if field.type is bool:
+        # Without a default of Click's, a flag that is not given is `None`, and the exporter's own default holds.
         return click.Option([f"--{flag}/--no-{flag}", field.name], default=None, help=described)
     return click.Option([f"--{flag}", field.name], metavar="VALUE", help=described)
 
@@ -127,6 +130,7 @@ def _constructed(name: str, options: dict[str, Any]) -> Exporter:
     """Construct the exporter with its options. Raises ConfigError that names each flag, and PluginError."""
     component = registry.find(_GROUP, name)
     target = registry.load(component)
+    # Text of the command line is converted to the type of the field, like that of a variable in a config.
     given = {key: Interpolated(value) if isinstance(value, str) else value for key, value in options.items()}
     given = {key: value for key, value in given.items() if value is not None}
     if attrs.has(target):

@@ -99,6 +99,7 @@ def command(
             print_json([])
         return
     many = as_json or not console.is_terminal
+    # Programs get all runs; only for people there is a usual limit.
     choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))
     with open_history(output_dir, runs, rebuild=rebuild) as database:
         known = evaluations_of(database)

@@ -33,6 +33,7 @@ def _readable(root: Path) -> Iterator[ListedRun]:
         try:
             yield ListedRun(run_place(run.path), run.manifest, run.written_summary(), run.is_locked)
         except RunError as error:
+            # One damaged run must not hide the others.
             tell(f"skipped: {error}")
 
 

@@ -78,6 +78,7 @@ def command(
     from keval_report.terminal.planning import print_power
 
     evaluation = load(config)
+    # Before anything of the config may be printed.
     learn_config(redactor(), evaluation)
     with CommandCall.begun(added, root=output_dir, config=config, selection=selection) as call:
         plan = make_plan(call.changed(select(evaluation, selection)))

@@ -68,8 +68,10 @@ def command(
     """
     check = SealCheck(find_run(run, output_dir))
     found = check.run
+    # Asked before the run is read, as it may end meanwhile.
     under_way = found.is_locked
     summary, outline = _summary(found, gate_flags, output_dir, outlined=html is not None)
+    # After the summary, which has read trials and scores to their end: they are not read again.
     summary = attrs.evolve(summary, changed=check.changed(whole=True))
     if html is not None:
         _write(html, _page(found, summary, outline))

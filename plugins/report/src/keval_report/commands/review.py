@@ -122,6 +122,7 @@ def _decide_on_questions(
     from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
     evaluation = load(config)
+    # Before anything of the config may be printed.
     learn_config(redactor(), evaluation)
     file = QuestionFile.of(evaluation)
     waiting = file.waiting()
@@ -168,6 +169,7 @@ def _ask(file: QuestionFile, waiting: Sequence[QuestionEntry]) -> None:
         while key == "e":
             _show(entry, f"{number} of {len(waiting)}")
             key = _key()
+            # The input ended before the first answer, so that nobody answers; to end it later is to stop.
             if not key and number == 1 and not sys.stdin.isatty():
                 raise ConfigError("nobody is there to answer; use --accept ID, --reject ID, --accept-all or --json")
             if key in ("", "q"):
@@ -215,6 +217,7 @@ def _edited(entry: QuestionEntry) -> tuple[str, str]:
         typed = [(_typed(f"{name} (empty keeps it): ").strip()) for name in ("question", "golden answer")]
         return typed[0] or entry.question, typed[1] or entry.answer or ""
     text = f"{entry.question}\n{_BETWEEN}\n{entry.answer or ''}\n"
+    # `None` if the editor was left without saving.
     question, between, answer = (click.edit(text) or text).partition(_BETWEEN)
     if not between:
         raise ConfigError(f"the line {_BETWEEN!r} is gone, so that nobody can tell the question from its answer")

@@ -278,6 +278,7 @@ def _change_lines(changes: Sequence[Change], width: int) -> Iterator[Text]:
     most = 1 if changes and changes[0].path == "failure" and changes[0].before is None else _LISTED
     for change in changes[:most]:
         path, told, message = one_line(change.path.removeprefix("transcript.")), change, ""
+        # The whole failure would be long, and its message is shown below.
         if change.path.endswith("failure") and isinstance(change.now, Mapping):  # it failed, and did not before
             told = attrs.evolve(change, now=f"{change.now['stage']}: {change.now['kind']}")
             message = str(change.now["message"])

@@ -23,6 +23,7 @@ def data_console() -> Console:
     It is as wide as the terminal or `COLUMNS` says, at least 60 columns. What is no terminal has 100 at least, unless
     `COLUMNS` says less.
     """
+    # The first console only tells how wide Rich takes the output to be.
     console = _trimming()
     told = os.environ.get("COLUMNS", "").isdecimal()
     return _trimming(width=max(console.width, _LEAST if told or console.is_terminal else _PIPED))
@@ -59,6 +60,7 @@ class _Trimmed:
 
 
 def _without_trailing_spaces(segments: Iterable[Segment]) -> Iterator[Segment]:
+    # Spaces wait here until something follows them on their line.
     held: list[Segment] = []
     for text, style, control in segments:
         if control:

@@ -113,6 +113,7 @@ def _count_alike(run: Path) -> int:
     if ours is None:
         return 0
     latest = sorted((path.parent for path in run.parent.glob("*/manifest.json")), reverse=True)[:_MOST_RUNS]
+    # The run itself may be older than the latest ones.
     return sum(other == run or _asked(other) == ours for other in {run, *latest})
 
 
@@ -123,6 +124,7 @@ def _asked(run: Path) -> tuple[Any, ...] | None:
         if manifest["replay"]:
             return None
         return manifest["config"], manifest["dataset"]["sha256"], manifest["dataset"]["samples"]
+    # Manifests of others may have anything in them, and this is only a hint.
     except (OSError, RunError, ValueError, LookupError, TypeError):
         return None
 
@@ -146,6 +148,7 @@ def _next(
         yield from _command("more", "all that was found", ["keval", "report", name, "--explain"], width)
         return
     yield from _command("more", "a page", ["keval", "report", name, "--html", "report.html"], width)
+    # The viewer is another package, which may not be installed.
     if any(command.name == "view" for command in registry.components("keval.commands")):
         yield from _command("", "in the browser", ["keval", "view", "--run", name], width)
 
@@ -192,6 +195,7 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     arms = len(summary.trials)
     parts = [one_line(summary.evaluation)]
     if questions and arms:
+        # Questions may have unlike numbers of recorded answers.
         often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
         parts.append(f"{counted(questions, 'question')}{often}")
     parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
@@ -271,6 +275,7 @@ def _advice(summary: Summary) -> Iterator[Text]:
     """Yield the advice that most metrics have, on what would make the intervals narrower, with the first's reason."""
     names = words.display_names(entry.scorer for entry in summary.scorers)
     known = [e for e in summary.variance if max(e.question or 0.0, e.repetition or 0.0, e.judging or 0.0) > _DUST]
+    # What to do stands before the colon; the share behind it differs from metric to metric.
     for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
         first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
         whose = f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)"

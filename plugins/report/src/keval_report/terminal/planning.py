@@ -247,6 +247,7 @@ def _primary(plan: PowerPlan) -> str:
         if power.questions_primary is not None and power.assumed in (None, "usual")
     }
     if plan.pilot is None and needed:
+        # Without a pilot, metrics of one scale have the same number.
         return f"{next(iter(needed.values())):,} in the usual case"
     return ", ".join(f"{name} {count:,}" for name, count in needed.items())
 

@@ -84,6 +84,7 @@ class Progress:
         if (told := start_notice(manifest.server_starts, left, os.cpu_count() or 1)) is not None:
             self._display.console.print(safe(f"note: {told}", "yellow"), soft_wrap=True)
         if self._answering is not None:
+            # The clock of the display starts anew, as bringing up is no part of the rate.
             self._display.reset(self._answering, completed=self._done, description="trials", failed=0, rate="", pace="")
 
     @hookimpl
@@ -100,8 +101,10 @@ class Progress:
         if trouble is None:
             self._troubles.pop(model, None)
             return
+        # The time of the first one stays, so that the whole wait is told.
         self._troubles[model] = trouble, self._troubles.get(model, (trouble, self._clock()))[1]
         for told in (trouble, f"{trouble}; it is down, and one request at a time tries it" if down else trouble):
+            # An endpoint may fail and recover many times, and each trouble is told once.
             if told not in self._noted:
                 self._noted.add(told)
                 tell(f"note: {told}")  # also if it is to be quiet: it may wait for minutes

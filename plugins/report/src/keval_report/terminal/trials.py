@@ -134,6 +134,7 @@ def worst_trials(run: Run, name: str, limit: int) -> Worst:
             sums[line.trial] = total + line.score.value, times + 1
     sign = -1 if scorers[0].scale.better == "lower" else 1
     chosen = heapq.nsmallest(limit, sums, key=lambda trial: sign * sums[trial][0] / sums[trial][1])
+    # Read again for the chosen few, as all scores of a large run would take much memory.
     behind: dict[str, list[ScoreLine]] = {trial: [] for trial in chosen}
     for line in run.scores():
         if line.scorer in wanted and line.trial in behind:
@@ -259,6 +260,7 @@ def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
         console.print(Text.assemble(("golden answer: ", "bold cyan"), safe(answer)))
     most = max(1, (console.width + 2) // (_NARROWEST + 2))
     rows = math.ceil(len(view.sides) / most)
+    # As many in each row as in the others, rather than few in the last one.
     columns = math.ceil(len(view.sides) / rows)
     # For each scorer, whether any arm has a score that is not neutral.
     judged: dict[Scorer, bool] = {}
