@@ -214,7 +214,7 @@ class PlanWorker:
             instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
-            # Not by the arm, so that arms differ in nothing else. An answer that is asked for again has a seed of its own.
+            # Not by the arm, so that arms differ in nothing else; an answer that is asked for again has its own.
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, attempt.resamples),
             history=sample.history,
             streams=attempt.streams,
