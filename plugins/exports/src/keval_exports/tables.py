@@ -165,6 +165,7 @@ class Csv:
         file.write(",".join(columns).encode() + b"\r\n")
         for row in rows:
             line = ",".join([cell(row[name], guard=self.guard) for name in columns])
+            # An answer may have a lone surrogate, which UTF-8 cannot hold.
             file.write(line.encode("utf-8", "replace") + b"\r\n")
 
 

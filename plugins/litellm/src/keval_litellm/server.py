@@ -62,6 +62,7 @@ _PROTOCOLS = (
         "openai-chat",
         "/chat/completions",
         litellm.acompletion,
+        # OpenAI's SDK has `stream` in the subclasses, where its type differs.
         frozenset(CompletionCreateParamsBase.__annotations__) | {"stream"},
         _FOR_THE_VENDOR,
         b"data: [DONE]\n\n",

@@ -47,6 +47,7 @@ class GenaiPrices:
         wanted = _PROVIDERS.get(provider, provider)
         now = datetime.now(UTC)
         try:
+            # Of no tokens: what is wanted are the prices of the model.
             found = genai_prices.calc_price(genai_prices.Usage(), name, provider_id=wanted, genai_request_timestamp=now)
         except LookupError:
             return None

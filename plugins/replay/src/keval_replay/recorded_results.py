@@ -239,6 +239,7 @@ def _ask(server: str, method: str, params: Mapping[str, Any]) -> _Ask:
     plain = {name: value for name, value in params.items() if name not in ("inputResponses", "requestState")}
     if method == "tools/call":
         plain = {"name": plain.get("name"), "arguments": plain.get("arguments") or {}}
+    # A digest, as the index has every call of the recording, and parameters may be long.
     return server, method, hashlib.blake2b(_written(plain), digest_size=16).digest()
 
 

@@ -43,6 +43,7 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
     """Return what a run was made of, without when, where and by what versions; those are `Manifest.versions`."""
     plain = _without(to_plain(manifest), *_OF_THE_RUN)
     config = plain["config"] = _without(plain["config"], "budget")
+    # A context that no condition has makes runs no different.
     contexts = config.pop("contexts", None)
     if isinstance(contexts, dict) and (used := used_contexts(manifest)):
         config["contexts"] = used

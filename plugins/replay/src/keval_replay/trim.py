@@ -208,6 +208,7 @@ def _copy_lines(run: Run, writer: RunWriter, name: str, read: Callable[[bytes], 
 
 def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:
     """Yield the blobs of a run that any of the texts names by their SHA-256."""
+    # Wherever a digest stands, so that no list of fields must be kept up; other digests name no blob.
     named = {found.decode() for text in texts for found in _SHA256.findall(text)}
     for sha256 in sorted(named):
         if run.has_blob(sha256):

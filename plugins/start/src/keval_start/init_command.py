@@ -93,6 +93,7 @@ def init(*, folder: Path, **flags: Any) -> None:
     with workplace.made():
         draft = run_to_end(_brought_up(answers, workplace, variables))
         project = draft.project(workplace)
+        # The config has references in place of the values that a client's file had.
         with project.written(), filling(variables.known):
             _call("validate", workplace.shown(project.config))
             if draft.questions.generate:

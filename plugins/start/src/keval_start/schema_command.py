@@ -53,6 +53,7 @@ def evaluation_schema() -> dict[str, Any]:
     for section, group in _LISTED.items():
         properties[section] = _listed(section, group, definitions)
     rubric = options_schema(Rubric)
+    # Its name is its key.
     del rubric["properties"]["name"]
     rubric["required"].remove("name")
     rubric["properties"]["levels"] = {

@@ -109,6 +109,7 @@ class Variables:
             name, default = match[1], (match[2] or "").removeprefix(":-")
             if default and not _is_secret(name) and not _RANDOM.fullmatch(default):
                 return match[0]
+            # These are set wherever a program runs.
             if name not in ("HOME", "USER", "PATH"):
                 self.values[name] = default or self.values.get(name)
             return f"${{{name}}}"

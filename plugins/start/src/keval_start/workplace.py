@@ -56,6 +56,7 @@ class Workplace:
 
     def check_absent(self, *paths: Path) -> None:
         """Raise ConfigError that names every one of these files that exists already."""
+        # A link that leads nowhere is there, too.
         there = [self.shown(path) for path in paths if os.path.lexists(path)]
         if there:
             exist, them = ("exists", "it") if len(there) == 1 else ("exist", "them")

@@ -129,6 +129,7 @@ class _Check:
         # A reader that was begun and is not read on must not disturb those after it.
         abandoned = _read(self.subject.new(), self.path)
         next(abandoned)
+        # In turns, so that each meets what the other one keeps in the class.
         both = zip_longest(_read(self.subject.new(), self.path), _read(self.subject.new(), self.path))
         for first, second in both:
             if first != second:

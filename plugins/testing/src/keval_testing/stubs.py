@@ -64,6 +64,7 @@ def _serve(way: str, says: str, seconds: float) -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message:
+            # A call that hangs must not keep the process from ending.
             threading.Thread(target=handle, args=(message,), daemon=True).start()
     writing.acquire(timeout=1)  # for good: Python does not end while a thread that it has stopped holds stdout
 

@@ -236,6 +236,7 @@ class Belongings:
 
 
 def _children() -> Iterator[str]:
+    # Linux lists a child under the thread that started it.
     for task in _THREADS.glob("*/children"):
         try:
             yield from task.read_text(encoding="utf-8").split()

@@ -111,6 +111,7 @@ def _onward(url: str, headers: Headers) -> Response:
 
 
 def _same(given: str, expected: str) -> bool:
+    # In a time that does not depend on where the two differ.
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 

@@ -188,6 +188,7 @@ class Following:
     async def _watched(self, run: Run, draw: Draw) -> AsyncIterator[_Followed]:
         """Follow a run as long as the context is open, and a little longer."""
         followed = self._runs.get(run.path)
+        # A task that is done is forgotten only when the loop next calls back.
         if followed is None or followed.task is None or followed.task.done():
             followed = self._runs[run.path] = _Followed(Run(run.path), draw)
             followed.task = asyncio.create_task(followed.follow(), name=f"follow {run.id}")
@@ -200,6 +201,7 @@ class Following:
 
     def _ended(self, path: Path, task: asyncio.Task[None]) -> None:
         followed = self._runs.get(path)
+        # The run may be followed anew by now.
         if followed is None or followed.task is not task:
             return
         del self._runs[path]

@@ -311,6 +311,7 @@ class Listing:
                 return known
         row = _row(run, run.is_locked)
         if row.state == "running":
+            # What was written down when the run last ended tells of a part of it.
             with suppress(RunError):  # the page of the run says what is wrong
                 row = attrs.evolve(row, trials=run.count_trials(), failed=None)
         return now, row

@@ -62,6 +62,7 @@ def names_today(answer: str, calls: Iterable[Call], today: date) -> bool:
 
     A weekday counts only where a result names such a date: others may say that something is on Thursdays.
     """
+    # By its time zone, a server may be a day ahead or behind.
     near = [today + timedelta(days=days) for days in (-1, 0, 1)]
     dates, said = [day.isoformat() for day in near], _plain(answer)
     if any(day in said for day in dates):

@@ -127,6 +127,7 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
 
         def keep(questions: Sequence[Question]) -> None:
             records = [each.record(model.name, dataset.question_key, dataset.answer_key) for each in questions]
+            # What a tool returns may hold a secret of the config.
             file.append([redactor().data(record) for record in records])
 
         # What a person says of the tools: for this, and to the agents that have them.

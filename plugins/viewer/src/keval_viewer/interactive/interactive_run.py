@@ -114,6 +114,7 @@ class InteractiveRun:
                     # An edit may have brought other models, with other prices.
                     run.run_budget.price(run.manifest)
                 run.run_budget.careful = False  # a question that does not fit is left out, and does not wait
+                # A trial's line waits here until `write` reads it back, as it is in the run: without secrets.
                 lines: dict[str, bytes] = {}
                 async with Journal(run.run.trials_file) as journal:
                     admission = Admission(iter(()), start.options.stop, run.run_budget)

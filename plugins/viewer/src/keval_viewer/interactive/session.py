@@ -331,6 +331,7 @@ class TrialConversation:
             trial = self._trial(key, sample, error, None)
         finally:
             self._asking = None
+        # Why the endpoint was given up says more than the failure that came of it.
         if trial.failure is not None and (outage := exchange.outage("agent", self.agent)):
             given_up = TrialError(str(outage), stage="model", kind="outage")
             trial = self._trial(key, sample, given_up, trial.transcript)
@@ -348,6 +349,7 @@ class TrialConversation:
         for error in await self._scope.close():
             warnings.warn(f"while {self.agent} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
         hooks, info = self.worker.ready.hooks, self._info
+        # Hooks are told of an end only where they were told of the beginning.
         if info is None or not hooks.prepare_trials:
             return
         ended = await self._in_time(lambda: hooks.trial_ended(info, self._failure))

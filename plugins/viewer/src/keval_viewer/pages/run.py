@@ -32,6 +32,7 @@ _AGAIN = 2.0
 
 
 async def _run(request: Request) -> Response:
+    # This is a coroutine, so all that reads files goes to a thread.
     run = await run_in_threadpool(run_of, request)
     if await run_in_threadpool(lambda: run.is_locked):
         parts = await viewer_of(request).following.first(run, _draw(request), _PATIENCE)

@@ -68,6 +68,7 @@ def _sample(request: Request, run: Run) -> Response:
     given = number_of(request, "against")
     against = given if given is not None and given < len(arms) else None
     repetitions = repetitions_of(keys)
+    # Any repetition leads to the page that shows it.
     start = bisect_left([*repetitions], number_of(request, "from") or 0) // _ROUNDS * _ROUNDS
     rounds = [
         _round(run, repetition, [run.trial(found[arm].id) if arm in found else None for arm in arms], against)

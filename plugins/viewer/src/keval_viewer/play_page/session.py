@@ -159,6 +159,7 @@ class PlaySession:
             play = self.play
             asked = self.present
             before = Past(play.run, play.columns, ())
+            # Before the questions are read, so that answers in flight are kept with what they came to.
             await play.stop()
             ended = attrs.evolve(before, questions=play.questions)
             if edit.condition in self.originals and edit.name:
