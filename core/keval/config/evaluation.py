@@ -327,7 +327,7 @@ class Evaluation:
 
     def with_bases(self, labels: Collection[str]) -> set[str]:
         """Return these labels of contexts, and those of all contexts that these derive from."""
-        # Labels may lead in a circle here: that is reported where interventions are read, which does not stop the rest.
+        # Labels may lead in a circle, which is reported where interventions are read.
         bases = {spec.label: spec.base for spec in self.contexts}
         wanted: set[str] = set()
         for label in labels:

@@ -56,6 +56,7 @@ class Volatile:
                 everywhere = re.compile(self.pattern).match("")
             except re.error as error:
                 raise ValueError(f"the volatile pattern {self.pattern!r} cannot be read: {error}") from error
+            # It would be replaced between any two characters of every text.
             if everywhere:
                 raise ValueError(
                     f"the volatile pattern {self.pattern!r} matches the empty text; write one that does not"

@@ -288,6 +288,7 @@ class Context:
     model: ModelAccess | None = None
     workspace: Workspace | None = attrs.field(default=None, eq=False)
     plugins: tuple[Path, ...] = ()
+    # The default of `execution.max_reply_bytes`, for contexts that are made by hand.
     max_reply_bytes: int = 20_000_000
     builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 

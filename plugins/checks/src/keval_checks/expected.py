@@ -24,6 +24,7 @@ _ABSENT: Any = object()
 
 def shown(text: str, longest: int = _SHOWN) -> str:
     """Quote a text on one line, cut to `longest` characters."""
+    # Cut first, as it may be the text of a whole file.
     line = " ".join(text[: 2 * longest].split())
     if len(line) > longest or len(text) > 2 * longest:
         line = line[: longest - 1] + "…"

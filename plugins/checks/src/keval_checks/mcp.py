@@ -56,6 +56,7 @@ class McpCheck:
             async with asyncio.timeout(self.timeout_seconds):
                 result = await channel.call_tool(self.tool, self.arguments)
         except TimeoutError as late:
+            # A server that is late says nothing of what the agent did, so the check neither passes nor fails.
             problem = f"{self.server} did not answer {self.tool!r} within {self.timeout_seconds:g} s"
             raise cannot_run(problem, "timeout") from late
         blocks = result.get("content") or ()

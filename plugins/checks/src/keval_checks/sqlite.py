@@ -20,6 +20,7 @@ from keval_checks.left_files import MOST_BYTES, UnfitError, cannot_run, check_pa
 
 Row: TypeAlias = tuple[Any, ...]
 
+# Not `-shm`, an index of the log that SQLite makes anew.
 _SIDE_FILES = ("-wal", "-journal")
 """What SQLite keeps beside a database, of what is not in it yet, or must be taken back."""
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
