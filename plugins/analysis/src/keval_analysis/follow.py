@@ -206,6 +206,7 @@ class Reading:
 
     def advance(self) -> bool:
         """Read what is new, and return whether anything is. Raises ReplacedError and RunError."""
+        # First, as a manifest that has changed gives what follows another meaning.
         found = self._read_manifest()
         self._find_scores()
         if not self._trials.goes_on():

@@ -252,6 +252,7 @@ class LiveStateWriter:
         was_watched = False
         try:
             while not self._ended.is_set():
+                # In a thread, as a file system over a network may block the loop of the run.
                 is_watched = await asyncio.to_thread(self._is_watched, folder)
                 self._listen(on=is_watched)
                 if is_watched:

@@ -147,6 +147,7 @@ class RunMaker:
             self.folder.keep(self.material)
             return
         progress = Progress(message_console(), found.trial_count)
+        # Examinations of the run that is asked read its requests; others are only scored.
         options = RunOptions([("keval/progress", progress)], redactor(), record=name == "asked")
 
         def last_words() -> str:

@@ -88,6 +88,7 @@ class _Scored:
         golden, top = self.values.get(GOLDEN, {}), self.top
         if top is not None:
             return {sample: float(abs(value - top) <= 1e-9) for sample, value in golden.items()}
+        # Without an end of the scale, nothing else says what the best score is.
         drops = [self.drops(condition) for condition in CONDITIONS]
         return {sample: float(all(each.get(sample, 0.0) >= -1e-9 for each in drops)) for sample in golden}
 

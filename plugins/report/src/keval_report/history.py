@@ -322,6 +322,7 @@ def run_changes(now: Run, before: Run) -> RunChanges:
     shared = [label for label in now.manifest.conditions if label in before.manifest.conditions]
     found = (each for label in shared for each in servers_between(now, label, before, label))
     servers = tuple(attrs.evolve(each, against=before.id) for each in found)
+    # Without pairs of agents, all of them count, by their labels.
     return RunChanges(now, before, tuple(what_differs(now.manifest, before.manifest, {})), servers)
 
 

@@ -29,6 +29,7 @@ _MOST_WORSE = 20
 """Questions that are named as having got worse."""
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
+# What begins a list, a heading or an underline of one, or a numbered item.
 _AT_START = re.compile(r"^(?=[-+=#])|^\d+(?=[.)](\s|$))")
 _REFERENCE = re.compile(r"@|#|(?<=GH)-|(?<=:)//|(?<=www)\.", re.IGNORECASE)
 """What GitHub makes a mention, a reference to an issue or a link of, although it is no Markdown."""

@@ -231,6 +231,7 @@ def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
             table.add_column(str(level), justify="right", min_width=3)
         for level, row in zip(found.levels, found.confusion, strict=True):
             cells = (
+                # On the diagonal, judge and person agree.
                 Text(str(count or "·"), "bold" if other == level else "")
                 for other, count in zip(found.levels, row, strict=True)
             )

@@ -115,6 +115,7 @@ def print_trial(
         for turn in range(len(trial.sample.asked)):
             said = [message for message in transcript.messages if message.turn == turn and message.role != "tool"]
             calls = [call for call in transcript.tool_calls if call.turn == turn]
+            # A turn begins with the user's message; calls stand between it and what the agent said.
             for message in said[:1]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
             for shown in call_lines(calls):

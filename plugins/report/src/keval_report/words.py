@@ -68,6 +68,7 @@ def one_line(text: str) -> str:
 def tabbed(fields: Iterable[object]) -> str:
     """Return a line for programs: fields with tabs between, of which those are empty that are unknown."""
     known = (short_number(each) if isinstance(each, float) else "" if each is None else str(each) for each in fields)
+    # A tab or a line's end in a field would begin another one.
     return "\t".join(map(one_line, known))
 
 
@@ -92,6 +93,7 @@ def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None
         if begun and cell_len(line) + 1 + cell_len(word) > width:
             yield line
             line, begun = rest, False
+        # By cells, as a wide character takes two of them.
         pieces = chop_cells(word, max(1, width - len(rest))) if cell_len(line) + cell_len(word) > width else [word]
         for piece in pieces[:-1]:
             yield line + piece
@@ -106,6 +108,7 @@ def fitted(lines: Iterable[Text], width: int) -> Iterator[Text]:
     for line in lines:
         text = line.plain
         indent = len(text) - len(text.lstrip())
+        # A line that is folded keeps its own style, and loses those of its parts.
         kept = [line] if line.cell_len <= width else folded(text, width, indent=indent)
         yield from (Text(part, line.style) if isinstance(part, str) else part for part in kept)
 

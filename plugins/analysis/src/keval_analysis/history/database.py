@@ -59,6 +59,7 @@ def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> I
     try:
         with ExitStack() as closing_last:
             with _kept(path) as is_own:
+                # `None` is a history in memory, beside which any file may stay.
                 if is_own is False:
                     _discard(path)
                 place = ":memory:" if is_own is None else str(path)

@@ -83,6 +83,7 @@ def anchor_trial(anchor: Sample, agent: str, condition: str) -> Trial:
 
     `agent` and `condition` are of the run, as a worker elsewhere knows no others; judges are told neither.
     """
+    # A judge must not see the levels that it is held against.
     bare = {key: value for key, value in anchor.metadata.items() if key not in _KEYS}
     messages = (Message("user", anchor.question), Message("assistant", str(anchor.metadata["response"])))
     sample = Sample(anchor.id, anchor.question, anchor.answer, anchor.history, facts=anchor.facts, metadata=bare)

@@ -55,6 +55,7 @@ async def grade_anchors(run: ActiveRun, path: Path, *, missing: bool) -> None:
 
         at_once = run.plan.evaluation.execution.max_concurrent
         backlog = Backlog(grader, run.run.read_trial, keep, _noted, at_once, set(), bytearray())
+        # Any arm of the run, as a worker elsewhere knows no others; `keep` takes it out again.
         agent = next(iter(run.manifest.agents))
         await backlog.score(anchor_trial(each, agent, run.manifest.baseline) for each in read_kept_anchors(folder))
 

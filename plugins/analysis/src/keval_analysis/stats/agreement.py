@@ -141,6 +141,7 @@ def judge_with_people(
     confusion = np.zeros((len(shown), len(shown)), np.int64)
     np.add.at(confusion, (np.searchsorted(shown, people), np.searchsorted(shown, judge)), 1)
     names = [name for name, _ in Counter(one.person for one in graded).most_common()]
+    # With one person, this would be the same again.
     by_person = ((name, [one for one in graded if one.person == name]) for name in names if len(names) > 1)
     return JudgeAgreementWithPeople(
         metric=entry.metric,

@@ -135,6 +135,7 @@ def corrected(judged: Judged, arm: Labelled, against: Labelled) -> Corrected:
     measures, Statistics in Medicine 27 (2008), section 2: how limits of several means add up.
     """
     numbers = np.unique(np.concatenate([judged.units, arm.units, against.units]))
+    # The units of all three are numbered alike, as a question may be in each of them.
     of_judge, ours, theirs = (np.searchsorted(numbers, each.units) for each in (judged, arm, against))
     ours_count, theirs_count = (np.bincount(of, minlength=len(numbers)) for of in (ours, theirs))
     counts = [arm.count, against.count]

@@ -74,6 +74,7 @@ def cost_effectiveness(scale: Scale, offers: Sequence[QualityAndCost]) -> list[C
     better in one of the two. Costs are compared in US dollars if each arm with a mean has some, else in tokens.
     """
     scored = [offer for offer in offers if offer.mean is not None]
+    # Dollars of some arms cannot be held against tokens of others.
     in_dollars = all(offer.usd for offer in scored)
     points = [_point(scale, offer, offer.usd if in_dollars else offer.tokens) for offer in offers]
     return [

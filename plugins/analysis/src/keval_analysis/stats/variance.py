@@ -119,6 +119,7 @@ def variance_components(arms: Sequence[Graded]) -> Components:
         return Components(None, None, None)
     many = [sum(arm.gradings) for arm in arms]
     center = math.fsum(math.fsum(arm.sums) for arm in arms) / sum(many)
+    # Variances stay the same, and sums of squares keep their digits.
     arms = [arm.centred(center) for arm in arms]
 
     def total(of: Callable[[Graded], Iterable[float]]) -> float:

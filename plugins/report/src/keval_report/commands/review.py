@@ -155,6 +155,7 @@ def _decide(
     if both := {*accept} & {*reject}:
         raise ConfigError(f"--reject {min(both)}: --accept names it, too; decide for one")
     file.reject(by_id[name] for name in reject)
+    # Read anew, as those that were just rejected wait no longer.
     accepted = [entry for entry in file.waiting() if entry.id in by_id] if accept_all else [by_id[n] for n in accept]
     file.accept(accepted)
 

@@ -77,6 +77,7 @@ def print_report(
     sections: list[Iterable[Text]] = [
         (*headline(summary, questions, width), *(Text(line, "yellow") for line in labelled("caution", told, width))),
         fitted((Text(one_line(sentence)) for sentence in said), width),
+        # The characters of a plot are not ASCII.
         effect_lines(found, width, plot=not console.options.ascii_only),
         () if compared else fitted(mean_lines(summary, width), width),
         _property_lines(summary, width) if explained else (),

@@ -150,6 +150,7 @@ class Progress:
         if late and not self._is_late:
             self._is_late, self._scoring = True, self._task("judgements", self._total - self._failed)
         if self._scoring is None:
+            # A run that is only scored has no planned trials, and `None` shows no share of them.
             self._scoring = self._task("scores", self._total or None)
         self._advance(self._scoring, 0)
 

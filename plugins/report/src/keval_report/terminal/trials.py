@@ -321,6 +321,7 @@ def _answer(side: Side) -> Iterator[Text]:
     turns = len(side.trial.sample.asked)
     for turn in range(turns):
         said = [message.text for message in messages if message.turn == turn and message.role == "assistant"]
+        # The last message of a turn is its answer.
         if said and said[-1]:
             yield Text.assemble((f"{turn + 1}: " if turns > 1 else "", "dim"), safe(said[-1]))
     if side.trial.truncated:
