@@ -100,6 +100,7 @@ def listed_providers(priced: Collection[str] = ()) -> list[ListedProvider]:
 
 
 def _listed(component: registry.Component, provider: ModelProvider, priced: Collection[str] = ()) -> ListedProvider:
+    # The seam asks for `open` alone; a provider that tells more of itself is listed with that.
     urls = getattr(provider, "urls", {})
     variables = tuple(getattr(provider, "key_variables", ()))
     return ListedProvider(
@@ -145,6 +146,7 @@ def _print(providers: Sequence[ListedProvider]) -> None:
 
 async def examine(name: str) -> AsyncIterator[Finding]:
     """Say of a model whether it can be used, and if not, why. The model is not asked."""
+    # A name alone may belong to a vendor's family, such as `gpt-…`.
     vendor = None if "/" in name else provider_of(name)
     try:
         model = Model.parse(f"{vendor}/{name}" if vendor else name)

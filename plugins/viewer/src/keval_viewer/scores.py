@@ -63,6 +63,7 @@ def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str | None = None
     for line in lines:
         name = names.get(line.scorer, line.metric)
         key = line.metric if line.judge is None else f"{line.metric} {line.judge}"
+        # Several gradings of one answer have the same scorer; only their number tells them apart.
         if line.judgement is not None and line.judgement.repetition > 1:
             name, key = (f"{each}, {line.judgement.repetition}" for each in (name, key))
         value, scale = line.score.value, entries.get(line.scorer)

@@ -110,6 +110,7 @@ def _write_rows(run: Run, records: Mapping[str, Record], rows: Mapping[str, _Row
         for line in lines:
             if line.score.value is None:
                 continue
+            # A trial is read once for all its scores, and not at all if none of them has a value.
             part = part or trial_part(records[line.agent], _trial(run, trial))
             by_simulated = line.judge is not None and simulated[line.judge]
             scored = row(part, line, line.score.value, scorers[line.scorer], threshold, simulated=by_simulated)

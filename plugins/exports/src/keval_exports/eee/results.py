@@ -245,6 +245,7 @@ def _metric(manifest: Manifest, scorer: ScorerEntry, threshold: float) -> dict[s
         **({"metric_unit": scale.unit} if scale.unit else {}),
         "lower_is_better": scale.better == "lower",
         "min_score": scale.low,
+        # JSON has no number for it.
         "max_score": "Infinity" if math.isinf(scale.high) else scale.high,
         **(_judged(manifest, metric, judge) if judge else {"score_type": "continuous"}),
         "additional_details": as_texts(details),
@@ -336,6 +337,7 @@ def _numbers(options: Mapping[str, Any], *names: str) -> Iterator[tuple[str, Any
     """Those options that are numbers in the config; others stand there as variables, or not at all."""
     for name in names:
         value = options.get(name)
+        # To Python, a truth value is a number.
         if isinstance(value, _GENERATION[name]) and not isinstance(value, bool):
             yield name, value
 

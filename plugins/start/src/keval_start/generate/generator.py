@@ -125,6 +125,7 @@ class Generator:
         number = idle = 0
         while len(self.made) < wanted and idle < _FRUITLESS:
             number += 1
+            # The key of a round gives its seed, which is the same when questions are generated again.
             found = (await work(f"{work.__name__}/{number}"))[: wanted - len(self.made)]
             if found:
                 self.keep(found)
@@ -161,6 +162,7 @@ class Generator:
     def _checked(self, draft: DraftQuestion) -> Question | str:
         """Return a question if results state its golden answer and it is new, else why it is dropped."""
         by_number = {call.number: call for call in self.calls if call.can_prove}
+        # A model may name a call twice, or one that was never made.
         proof = tuple(by_number[number] for number in dict.fromkeys(draft.calls) if number in by_number)
         # What a model writes about and does not get accepted is not written about over and over.
         self._uses.update(call.number for call in proof)

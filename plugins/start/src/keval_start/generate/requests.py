@@ -157,9 +157,11 @@ class Writer:
             except (LookupError, TypeError, ValueError) as error:
                 fault = str(error) if isinstance(error, ValueError) else "it does not have the form"
             except TrialError as error:
+                # An endpoint that fails is not mended by asking for another form.
                 if error.kind != "bad_reply":
                     raise
                 fault = str(error)
+            # From the first request, so that faults do not add up.
             asked = attrs.evolve(request, message=request.message + _AGAIN.format(fault=fault))
         self.lost()
         return None

@@ -103,6 +103,7 @@ async def made(sessions: Sessions, proposed: ProposedCall, number: int) -> Call:
     tool = next(tool for tool in sessions.tools if tool.alias == proposed.tool)
     result = await sessions.call(tool, proposed.arguments)
     text = "\n".join(part for part in result.parts if isinstance(part, str))
+    # Nothing else, as what a server says about a result (`_meta`) may be another each time.
     said = [result.raw.get("content"), result.raw.get("structuredContent"), result.is_error]
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     return Call(number, proposed, text[:LONGEST_RESULT].strip(), digest, failed=result.is_error)

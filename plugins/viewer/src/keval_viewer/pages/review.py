@@ -122,6 +122,7 @@ def _review(request: Request, run: Run) -> Response:
     if at >= len(queue):
         left = done.index(False) if False in done else None
         return rendered(request, "review_done.html", left=left, **shared)
+    # Nothing is revealed before it was judged, whatever the URL says.
     reveal = "reveal" in request.query_params and done[at]
     if reveal:
         viewer_of(request).revealed.update((run.path, reviewer, trial) for trial in queue[at])
@@ -161,6 +162,7 @@ def _save(request: Request, form: Mapping[str, Any]) -> Response:
         # Who was shown the arms is not blind any more, whatever the URL says.
         blind = choice.blind and (run.path, reviewer, name) not in viewer_of(request).revealed
         reviews += reviews_of(answer, run, form, blind=blind, chosen=choice.chosen)
+    # After all answers of the page were checked, so that of one form all is kept or nothing.
     if reviews:
         run.reviews_file.append(reviews)
     return RedirectResponse(_item_url(run, choice, at + 1), 303)

@@ -193,6 +193,7 @@ class Play:
             columns, closing = self._columns, self._closing
             await self._begin(changed, after=columns.run)
             for column in columns.all:
+                # An edit may have added columns, which are on.
                 self._columns.switch(column.id, on=column.is_on)
             await _end(columns, closing)
         self._columns.tell("edit")

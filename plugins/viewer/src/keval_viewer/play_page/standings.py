@@ -147,6 +147,7 @@ def _expenses(
     for name, (told, places) in _EXPENSES.items():
         found = {column.id: spent.get((column.id, name)) for column in columns}
         known = [effect for effect in found.values() if effect and effect.against_mean is not None]
+        # What no column took, such as the cost of simulated models, needs no row.
         if not known or all(not effect.mean and not effect.against_mean for effect in known):
             continue
         cells = []
