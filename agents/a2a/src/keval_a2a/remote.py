@@ -178,6 +178,7 @@ def _explained() -> Iterator[None]:
         yield
     except A2AError as error:
         raise _trial_error(error) from error
+    # The SDK's ways to fail on a result that is a number, a list or nothing, or is nested too deeply.
     except (ParseError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         problem = f"the agent answered with something that is no response of A2A: {error}"
         raise TrialError(problem, kind="bad_reply", retryable=True) from error

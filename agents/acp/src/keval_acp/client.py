@@ -50,6 +50,8 @@ class Client:
             case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text), message_id=id) if text:
                 if id != self._message:
                     self._say()
+                # A text is reported at its end, before which the tap may record calls; so the builder is told of its
+                # beginning.
                 if not self._text:
                     self.context.builder.writes()
                 self._message = id
@@ -142,6 +144,7 @@ class Client:
             raise RequestError.method_not_found(method)
 
     def _see(self, told: schema.ToolCall | schema.ToolCallUpdate) -> ToolUse:
+        # Only a new call ends a text: the end of an earlier one may be told in the middle of it.
         if self.uses.is_new(told.tool_call_id):
             self._say()
         return self.uses.see(told)

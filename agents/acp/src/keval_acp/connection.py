@@ -56,6 +56,7 @@ class Agent:
         about = schema.Implementation(name="keval", title="keval", version="1")
         # In a workspace an agent uses files itself: over the protocol Gemini CLI writes none that is not there yet.
         files = self.client.context.workspace is None
+        # Terminals need /bin/sh.
         capabilities = schema.ClientCapabilities(
             fs=schema.FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
         )

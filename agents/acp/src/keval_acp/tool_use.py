@@ -142,6 +142,7 @@ class ToolUses:
         if named is None:
             if not self._claim_by_arguments(use):
                 self._report(use)
+        # Calls of a server without a tap are unknown.
         elif not self._claim_by_name(use, named[1]) and named[0].log is not None:
             if use.status == "failed":
                 self.builder.called(named[1], use.arguments or {}, use.id)

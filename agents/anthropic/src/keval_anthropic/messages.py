@@ -83,6 +83,7 @@ class MessagesChat:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
+    # The API wants the type, which a server may leave out.
     schema = {"type": "object", **tool.input_schema}
     return {"name": tool.alias, "description": tool.description, "input_schema": schema}
 

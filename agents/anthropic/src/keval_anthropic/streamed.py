@@ -41,6 +41,8 @@ async def whole_message(events: AsyncIterator[Mapping[str, Any]], builder: Trans
                     _add(message["content"][event["index"]], event["delta"], builder)
                 case "message_delta":
                     message.update(event["delta"])
+                    # The API tells the input at the beginning and the output at the end, so later events replace counts
+                    # one by one.
                     message["usage"] = {**(message.get("usage") or {}), **_known(event.get("usage") or {})}
                 case "message_stop":
                     return {**message, "content": [_closed(block, message) for block in message["content"]]}

@@ -105,6 +105,8 @@ class Watch:
             case TextBlock(text=text):
                 self._texts.append(text)
             case ToolUseBlock(id=id, name=name, input=arguments):
+                # The call may be answered before its message ends: the request counts now, and its output with the next
+                # (`_owed`).
                 self._count(
                     read_usage(
                         "anthropic",

@@ -82,6 +82,7 @@ async def _feed(process: Process, text: str) -> None:
     """Write what the program reads, as far as it does."""
     try:
         if text:
+            # UTF-8 cannot hold a lone surrogate, which a dataset in JSON may have.
             process.stdin.write(text.encode("utf-8", "replace"))
             await process.stdin.drain()
         process.stdin.close()

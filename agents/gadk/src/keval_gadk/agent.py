@@ -72,6 +72,7 @@ class Gadk:
         """
         check_variables()
         await asyncio.to_thread(import_module, "keval_gadk.conversation")
+        # It imports the SDK of the model's vendor.
         await asyncio.to_thread(self._connect)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:

@@ -81,6 +81,7 @@ class Http:
         self.url_template, body = _compiled("url", self.url), _compiled("body", self.body)
         if self.method == "GET" and not self.url_template.names:
             raise ValueError("'url' must have the question for GET, such as …/ask?q={{ question | urlencode }}")
+        # A mapping is JSON whatever the question is; a text is only if its template escapes it.
         if isinstance(self.body, str) and self.content_type == JSON:
             _check_json(body)
         if self.session is not None and "session" not in self.url_template.names | body.names:

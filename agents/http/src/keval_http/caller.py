@@ -55,6 +55,7 @@ class Caller:
         try:
             reply = await self._http.ask("GET", url, self._headers, timeout=_PROBE)
             is_page = reply.content_type == "text/html" and (reply.status < 400 or reply.status == 404)
+            # Of a template only the host was asked, which may well have a page.
             if is_page and not templated:
                 raise PreflightError(
                     f"{self.url} answers GET with a web page (status {reply.status}): "

@@ -65,6 +65,7 @@ class HttpConversation:
         transcript = self._context.builder.transcript()
         if not self._options.usage_paths:
             return transcript
+        # Summed from the first on: every count of `Usage()` is unknown, and so would the sum be.
         return attrs.evolve(transcript, usage=sum(self._usages[1:], self._usages[0]))
 
     def _with_instructions(self, text: str) -> str:

@@ -93,6 +93,7 @@ class OpenAI:
         if self.temperature is not None:
             options["temperature"] = self.temperature
         if self.max_tokens is not None:
+            # Newer models of OpenAI refuse `max_tokens`.
             options["max_completion_tokens" if self.api == "chat" else "max_output_tokens"] = self.max_tokens
         return options
 

@@ -26,6 +26,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: Tr
             raise read_failure(error, "failed")
         try:
             usage = chunk.get("usage") or usage
+            # Only one reply was asked for.
             for choice in chunk["choices"][:1]:
                 delta = choice.get("delta") or {}
                 _add(message, delta)

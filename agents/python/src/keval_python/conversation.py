@@ -76,6 +76,7 @@ class FunctionConversation:
     def transcript(self) -> Transcript:
         """Return the transcript, with what the function told of tool calls, tokens and model calls in its answers."""
         told: dict[str, Any] = {}
+        # What one answer does not tell is unknown of the whole trial.
         if all(answer.tool_calls is not None for answer in self._answers):
             told["tool_calls"] = tuple(self._tool_calls())
             told["tool_calls_by"] = "agent"

@@ -215,9 +215,11 @@ async def _in_thread(function: Callable[..., Any], *args: object) -> Any:
     """Call a function in a thread that nothing waits for: one that does not return would stop keval from ending."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    # The function sees the trial's context variables, as with `asyncio.to_thread`.
     context = contextvars.copy_context()
 
     def settle(returned: Any, error: BaseException | None) -> None:
+        # The trial may have given up the function.
         if not outcome.done():
             outcome.set_result((returned, error))
 

@@ -18,6 +18,7 @@ from keval.plugin import Context, Model, Problem, TrialError, open_input
 from keval_recorded.answer import RecordedAnswer, read_answer
 
 _MOST_PROBLEMS = 50
+# Arrays take 8 bytes a number, and a file may have millions of answers.
 _NONE = array("Q")
 _BOM = b"\xef\xbb\xbf"
 

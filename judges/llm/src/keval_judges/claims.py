@@ -237,6 +237,7 @@ def _scored(
     """Yield a score by each rubric, as far from its lowest level to its highest as a part is of the whole."""
     for rubric in rubrics:
         low, high = rubric.scale.low, rubric.scale.high
+        # A share of nothing is unknown, and no low score.
         value = low + (high - low) * parts[rubric.share or ""] / whole if whole else None
         yield Score(value, reason, details=details if whole else {})
         details = {}  # the rubrics of one list have one list of claims
@@ -312,6 +313,7 @@ def _said(entry: Mapping[str, Any], key: str, number: int) -> str:
 
 def _copied(entry: Mapping[str, Any], key: str, of: Text, which: str, whose: str) -> str:
     text = entry.get(key)
+    # What is not copied could be a claim that only the judge makes.
     if not isinstance(text, str) or of.place(text) is None:
         raise ValueError(f"the `{key}` of {which} is not copied from {whose}")
     return encodable(text)

@@ -56,6 +56,7 @@ class OpenAI(LlmJudge):
         if self.base_url is not None:
             exchange = self.model.endpoint.exchange if self.model.endpoint else None
             urls: Mapping[Wire, str] = {"openai-chat": self.base_url}
+            # The key of the model's provider must not reach another server.
             own = Endpoint(self.model.name, urls, self.api_key or _NO_KEY, exchange=exchange)
             self.model = attrs.evolve(self.model, endpoint=own)
         elif self.model.endpoint is not None:

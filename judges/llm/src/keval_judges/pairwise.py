@@ -87,6 +87,7 @@ def _agreed(first: Score | TrialError, second: Score | TrialError) -> Score | Tr
     values = first.value or 0.0, second.value or 0.0
     orders = [_NAMES[value] for value in values]
     return Score(
+        # Who prefers the same place in both orders prefers neither response.
         values[0] if values[0] == -values[1] else 0.0,
         f"In the first place (preferred: {orders[0]}): {first.reason}\n"
         f"In the second place (preferred: {orders[1]}): {second.reason}",

@@ -134,7 +134,6 @@ class _Gate:
         return _json(wire.render(asked, answer))
 
     async def _disturbed(self, fault: Fault, wire: WireProtocol, asked: ChatRequest) -> Response:
-        """Return the response to a request that a fault hits."""
         if fault.status is not None:
             response = _refusal(wire, refusal(fault.status))
             if fault.retry_after_header is not None:

@@ -135,6 +135,7 @@ class RunBudget:
         run_budget = cls(budget)
         run_budget.price(manifest)
         if budget != Budget():
+            # Trials that were set aside to be run again have cost something, too.
             for trial in chain(run.retried_trials(), run.trials_as_finished()):
                 run_budget._count_trial(trial)
             last: tuple[str, str | None, Judgement] | None = None

@@ -86,6 +86,7 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         # A tool may name a model of its own, for which the user's key would pay, too.
         places = [content, *(tools if isinstance(tools, list) else ())]
         asked += [place["model"] for place in places if isinstance(place, dict) and "model" in place]
+        # The first is the model of the request; those of tools only have to be allowed.
         name, *_ = [_checked_model(model, call.wire, models) for model in asked]
         return attrs.evolve(call, model=name, path=f"{call.path}{_checked_query(query)}")
     raise ModelFault(

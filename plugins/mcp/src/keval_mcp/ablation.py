@@ -85,6 +85,7 @@ class _Expansion:
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> _Expansion:
+        # With `ablate` in its config, a run that is resumed would add the conditions again.
         data = {key: value for key, value in evaluation.source.data.items() if key != "ablate"}
         data["contexts"], data["conditions"] = dict(data.get("contexts") or {}), dict(data.get("conditions") or {})
         specs = {spec.label: spec for spec in evaluation.contexts}

@@ -111,6 +111,7 @@ class _Reader:
         parent = self.context(base, chain)
         if parent is None:
             return None
+        # The origin is the first context of the chain, by which two changed ones are known to be the same server.
         changed = attrs.evolve(
             parent, label=spec.label, path=spec.path, origin=parent.origin or base, changes=spec.changes
         )

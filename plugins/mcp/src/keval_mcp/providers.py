@@ -94,8 +94,6 @@ def no_facts(sample: Sample) -> Mapping[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class _Server:
-    """The options of every server."""
-
     _transport: ClassVar[Transport]
     tap: bool = True
     isolation: Isolation = "auto"

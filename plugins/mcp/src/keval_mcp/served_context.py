@@ -133,8 +133,10 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
             hint = suggestion(label, known, "contexts")
             problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
     wanted = labels or known
+    # A context with `from:` is made of the one that it is from.
     needed = evaluation.with_bases(wanted)
     specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
+    # Conditions may name contexts that are not made here.
     constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
     contexts = contexts_of(constructor)
     constructor.finish()

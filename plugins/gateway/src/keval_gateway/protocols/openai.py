@@ -29,8 +29,6 @@ _KEPT = 4096
 
 
 class _OpenAI:
-    """What both protocols share."""
-
     def fault(self, fault: ModelFault) -> dict[str, Any]:
         """Return OpenAI's error object."""
         kind = _FAULT_TYPES.get(fault.status, "invalid_request_error" if fault.status < 500 else "server_error")

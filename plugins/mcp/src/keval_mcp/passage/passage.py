@@ -214,6 +214,7 @@ class Passage:
         except ReplayMissError as miss:
             raise self._miss(miss) from miss
         uri = str(params.get("uri"))
+        # Of a shared server's resources, an attempt hears only about those that it has subscribed to (`Audience`).
         if method == "resources/subscribe":
             self.subscribed.add(uri)
         elif method == "resources/unsubscribe":

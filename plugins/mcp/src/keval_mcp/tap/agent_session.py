@@ -96,6 +96,7 @@ class Talk:
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on to the agent."""
+        # No request of the agent is the reason for these.
         lasting = method == "notifications/resources/updated" or method.endswith("/list_changed")
         self.deliver(notification(method, params), None if lasting else self._latest())
 
