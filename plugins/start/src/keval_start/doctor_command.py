@@ -130,7 +130,6 @@ async def _served_models() -> AsyncIterator[Finding]:
 
 
 async def _sandboxes() -> AsyncIterator[Finding]:
-    """Say which sandboxes of workspaces work on this machine."""
     for component in registry.offered("keval.workspaces"):
         if (tried := getattr(registry.load(component), "sandboxes", None)) is not None:
             for name, problem in (await tried()).items():

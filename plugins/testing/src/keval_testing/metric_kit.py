@@ -113,7 +113,6 @@ class _Check:
                 self._compare("written trials", "read from its line", trial, fresh, read)
 
     async def _alone(self, metric: Any, trial: Trial) -> Score | None:
-        """Score one trial, and return its score if it is one."""
         before = _content(trial)
         outcome = await _outcome(metric, trial)
         if _content(trial) != before:

@@ -318,7 +318,6 @@ class Listing:
 
 
 def _row(run: Run, locked: bool) -> Row:
-    """Read the row of a run."""
     try:
         manifest, summary = run.manifest, run.written_summary()
     except RunError as error:

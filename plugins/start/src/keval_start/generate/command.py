@@ -163,7 +163,6 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
 
 
 def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
-    """Print the summary for people."""
     share = f", {summary['unanswerable']} of them unanswerable" if summary["unanswerable"] else ""
     made, wanted = len(summary["made"]), summary["asked_for"]
     path, here = Path(summary["file"]).absolute(), Path.cwd()

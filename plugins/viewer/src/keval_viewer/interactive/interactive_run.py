@@ -305,7 +305,6 @@ def _interactive_plan(evaluation: Evaluation) -> Plan:
 
 
 def _tools(label: str, context: OpenedContext) -> Iterator[OfferedTool]:
-    """Yield the tools of a context that is up."""
     for listing in context.tool_listings:
         own = {alias: name for name, alias in context.aliases.get(listing.server, {}).items()}
         originals = {tool["name"]: tool for tool in listing.original or listing.definitions}

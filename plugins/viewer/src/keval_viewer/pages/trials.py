@@ -86,7 +86,6 @@ def trial_table(run: Run) -> bytes:
 def _scores(
     trials: Sequence[str], lines: Iterable[ScoreLine], scorers: Sequence[tuple[str, str | None]]
 ) -> list[list[_Value]]:
-    """Return the score of each trial, scorer by scorer."""
     index = {trial: number for number, trial in enumerate(trials)}
     column = {scorer: number for number, scorer in enumerate(scorers)}
     values: list[list[_Value]] = [[None] * len(trials) for _ in scorers]

@@ -261,7 +261,6 @@ class Play:
     async def _begin(
         self, evaluation: Evaluation, wanted: Collection[str] = (), after: InteractiveRun | None = None
     ) -> None:
-        """Bring an evaluation up, and begin a run."""
         closing = AsyncExitStack()
         try:
             run = await closing.enter_async_context(InteractiveRun.open(evaluation, self._root, self.feed, after))
@@ -280,6 +279,5 @@ class Play:
 
 
 async def _end(columns: Columns, closing: AsyncExitStack) -> None:
-    """Stop what is in flight, and end a run."""
     await columns.close()
     await closing.aclose()
