@@ -60,6 +60,7 @@ def _remaining() -> float:
 
 
 def _found(pattern: str, text: str) -> bool:
+    # Not `re`, which cannot be interrupted.
     return regex.search(pattern, text, timeout=_remaining()) is not None
 
 
@@ -136,6 +137,7 @@ def _compiled(text: str) -> Validator:
     if schema and not schema.keys() & chosen.VALIDATORS.keys():
         raise SchemaMisfitError(f"it checks nothing, having only {listed(map(excerpt, schema))}")
     try:
+        # Patterns are checked, too, so that one which is none is told before anything runs.
         chosen.check_schema(schema, format_checker=FormatChecker(["regex"]))
     except SchemaError as error:
         raise SchemaMisfitError(f"at {error.json_path}: {excerpt(error.message, 200)}") from error
@@ -294,6 +296,7 @@ def _json(text: str) -> Any:
 
 def _finite(number: str) -> float:
     value = float(number)
+    # Python reads 1e999 as infinity, which JSON does not have.
     if math.isinf(value):
         raise ValueError(f"{excerpt(number)} is beyond all numbers")
     return value

@@ -204,6 +204,7 @@ class Delivery:
             if not passing or attempt == _ATTEMPTS:
                 told = f"{self.place}/v1/{signal} {problem}"
                 raise RunError(f"{told}; check --endpoint, and the headers in {_HEADERS}")
+            # A server may ask for hours, for which nobody waits at a terminal.
             self.sleep(min(2.0 ** (attempt - 1) if asked is None else asked, _LONGEST_WAIT))
 
     def _note(self, answer: httpx2.Response) -> None:

@@ -166,6 +166,7 @@ class TrafficLog:
             if name in _HEADERS or name.startswith("retry-after") or name.endswith("request-id")
         }
         opened.came = {"status": response.status, "headers": headers}
+        # The exchange ends with the last chunk, and whoever asked reads on after this returns.
         response.chunks = opened.kept(response.chunks)
         return response
 

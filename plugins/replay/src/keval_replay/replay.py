@@ -100,6 +100,7 @@ async def _freeze(start: RunStart, writer: RunWriter, replay: Replay, plan: Plan
 
     Returns those of the latter that hold a secret, by id.
     """
+    # The anchors of then, as the recording has the judgements of these.
     if (kept := replay.recording.run.path / ANCHORS).exists():
         with replacing(writer.path / ANCHORS) as file:
             file.write(read_kept(kept))
@@ -123,6 +124,7 @@ def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Ite
         conditions=_shared(before.conditions, now.conditions),
     )
     yield from changes(shared, now)
+    # Equal files have equal samples, which need not be read.
     if replay.dataset is not None and before.dataset.sha256 != now.dataset.sha256:
         frozen, asked = replay.recording.run.samples, {*plan.samples.ids}
         both = frozen.pick([at for at, name in enumerate(frozen.ids) if name in asked])

@@ -76,6 +76,7 @@ def parse_request(request: ComparableRequest) -> ParsedRequest:
     messages = given if isinstance(given, list) else [given]
     if wire == "openai-chat":
         roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+        # Of these roles only the first messages are the prompt; later ones are a part of the conversation.
         leading = next((place for place, role in enumerate(roles) if role not in _PROMPT_ROLES), len(roles))
         prompt, messages = {"messages": messages[:leading]}, messages[leading:]
     taken = {*_PROMPT[wire], _MESSAGES[wire], "tools"}
@@ -103,6 +104,7 @@ def _declarations(entry: Any) -> list[dict[str, Any]]:
     if not isinstance(entry, dict):
         return []
     of_gemini = entry.get("functionDeclarations") or entry.get("function_declarations")
+    # Chat Completions nests a function in its entry; in the other protocols the entry is the tool.
     found = of_gemini if isinstance(of_gemini, list) else [entry.get("function", entry)]
     return [tool for tool in found if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
 

@@ -99,6 +99,7 @@ def _replaced(pieces: list[_Piece], begin: int, end: int) -> set[int]:
     return changed
 
 
+# An event ends with an empty line; some servers send line feeds alone, and others carriage returns with them.
 _AFTER_EVENTS = re.compile(rb"(?<=\n\n)|(?<=\n\r\n)")
 
 

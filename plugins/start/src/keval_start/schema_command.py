@@ -162,6 +162,7 @@ def _checks() -> dict[str, Any]:
     }
     properties = {"name": {"type": "string"}, **kinds}
     check = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
+    # The name, and one kind.
     return {"type": "array", "items": {**check, "minProperties": 2, "maxProperties": 2}}
 
 
@@ -246,6 +247,7 @@ def _plugin_options(component: registry.Component) -> dict[str, Any]:
 
 def _names_or_options(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     name = {"enum": list(names)} if names else {"type": "string"}
+    # One name to an item: `- name: {option: …}`.
     return {"type": "array", "items": {"anyOf": [name, {**options, "minProperties": 1, "maxProperties": 1}]}}
 
 
@@ -254,6 +256,7 @@ def _mapping_of(values: Mapping[str, Any], at_least: int = 0) -> dict[str, Any]:
 
 
 def _or_nothing(schema: dict[str, Any]) -> dict[str, Any]:
+    # In YAML, a key with nothing behind it is null.
     return {**schema, "type": ["object", "null"]} if schema.get("type") == "object" else schema
 
 

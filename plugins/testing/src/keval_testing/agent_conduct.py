@@ -105,6 +105,7 @@ async def trials_at_once(trials: Trials) -> None:
 
     async with trials.stage.agent(trials.make, repeat(reply)) as staged:
         agent = staged.agent
+        # No more than the agent runs at once, or those at the barrier would wait for one that may not begin.
         numbers = range(1, 1 + min(3, agent.max_concurrency() if isinstance(agent, ConcurrencyLimited) else 3))
         together, met = asyncio.Barrier(len(numbers)), set[int]()
         samples = {number: Sample(f"s{number}", f"What is {number} + {number}?") for number in numbers}

@@ -168,6 +168,7 @@ async def make_odd_run(root: Path) -> Run:
     }
     samples = tuple(trial.sample for trial in (*odd_trials(), *failed_trials()))
     evaluation = read_evaluation(Source("the config", Path.cwd(), data))
+    # Planned with an agent that a config can name; objects of this process then take its place.
     plan = make_plan(evaluation, Dataset(None, Samples.of(samples), ""), scored=False)
     metrics = {"odd": _OddMetric(), "seconds, =1": _Seconds()}
     scorers = Scorers(tuple(_resolved("keval.metrics", *each) for each in metrics.items()))

@@ -115,6 +115,7 @@ def play(
         for run in opened.runs:  # one in which nothing was asked is removed
             click.echo(f"kept in {run.path}; `keval report {run.path}` shows it")
 
+    # First the port, so that one which is taken is told before agents and servers are brought up.
     with listener_on(port, _PLAY_PORT) as listener, suppress(KeyboardInterrupt):
         run_to_end(serve(), beats=False)
 

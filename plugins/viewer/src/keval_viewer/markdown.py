@@ -47,6 +47,7 @@ def formatted(text: str) -> Markup | None:
         return Markup()
     env: dict[str, Any] = {"steps": _MOST_STEPS * len(text) + 5_000}
     try:
+        # Counted before the parser makes them, which is what takes the time.
         _spend(env, _cells(text))
         tokens = _PARSER.parse(text, env)
     except _TooMuchError:

@@ -56,6 +56,7 @@ async def _changes(listing: Listing, last: str | None) -> AsyncGenerator[Sent, N
     while True:
         await asyncio.to_thread(listing.rows)
         if known != str(listing.version):
+            # Without an id the page has just been made, and shows this version.
             if known is not None:
                 yield Sent("changed", {}, id=str(listing.version))
             known = str(listing.version)

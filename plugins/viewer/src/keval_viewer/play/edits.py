@@ -173,6 +173,7 @@ def keep(sample: Sample, file: DatasetFile) -> KeptSample:
     writing = {"jsonl": _json_line, "yaml": _yaml_item, "yml": _yaml_item}.get(file.format)
     if writing is None:
         raise PlayError(f"{file.path}: questions are kept in JSON lines or YAML; name a file that ends so")
+    # An empty file is no dataset yet, which reading would refuse.
     exists = file.path.exists() and file.path.stat().st_size > 0
     taken = read_dataset(file).samples.ids if exists else ()
     kept = attrs.evolve(sample, id=free_id(sample.id, {*taken}), withheld=(), expect=())
@@ -184,6 +185,7 @@ def keep(sample: Sample, file: DatasetFile) -> KeptSample:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with file.path.open("ab") as target:
             target.write(added)
+            # On disk when the page says that the question is kept.
             target.flush()
             os.fsync(target.fileno())
     return KeptSample(file.path, kept.id, added.decode().strip("\n"))

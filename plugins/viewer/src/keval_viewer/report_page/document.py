@@ -87,6 +87,7 @@ class Html:
 def _policy(style: str, script: str) -> str:
     """Return the content security policy: nothing is fetched, and only keval's own script and style apply."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    # By their digests, so that no script of an answer runs, even if one got past the escapes.
     own = [f"{kind}-src 'sha256-{digest}'" for kind, digest in zip(("script", "style"), digests, strict=True)]
     # The image is the empty icon, without which a browser asks a server for one.
     return "; ".join(("default-src 'none'", *own, "img-src data:", "base-uri 'none'", "form-action 'none'"))
