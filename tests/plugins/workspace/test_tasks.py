@@ -178,6 +178,23 @@ def test_a_check_that_is_not_there_on_a_worker_is_unscored(project: Project) -> 
         tasks.provider("baseline", wanted[1], None)
 
 
+def test_a_sample_reads_no_variable_of_the_environment(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "a-canary")
+    own = {"name": "key", "file": {"path": "start.txt", "equals": "${A_KEY}"}}
+    unset = {"name": "unset", "command": "echo ${NOBODY_SET_THIS}"}
+    sample = Sample("a", "?", workspace={"files": {"key.txt": "${A_KEY}"}}, verify=(own, unset))
+    dataset = attrs.evolve(NO_DATASET, samples=Samples.of([sample]), checks=("key", "unset"), workspaces=True)
+
+    tasks = make_plan(load(project.root / "eval.yaml"), dataset, samples_checked=False).tasks
+
+    assert isinstance(tasks, Tasks)
+    checks, missing = tasks.checks_of(sample)
+    provider: Any = tasks.provider("baseline", sample, None)
+    options: dict[str, Any] = {each.name: each.check for each in checks}
+    assert ((), "${A_KEY}") == (missing, provider.files["key.txt"])
+    assert ("${A_KEY}", "echo ${NOBODY_SET_THIS}") == (options["key"].equals, options["unset"].run)
+
+
 SERVER = """
 import os
 from mcp.server import MCPServer

@@ -242,7 +242,7 @@ class _TaskReader:
         """Yield what is wrong with the workspaces and checks of samples."""
         # To read a large dataset once more is worth it only where a sample has anything to check.
         for sample in self.draft.samples if self.draft.dataset.checks or self.draft.dataset.workspaces else ():
-            _, errors = read_checks(sample.verify, ("verify",), tasks.base)
+            _, errors = read_checks(sample.verify, ("verify",), tasks.base, variables=False)
             # By their text, as providers are not hashable: conditions with equal workspaces are checked once.
             for folder in {repr(each): each for each in tasks.folders.values()}.values() if sample.workspace else ():
                 own, wrong = joined(folder, sample.workspace or {}, tasks.base)

@@ -52,7 +52,7 @@ class Tasks:
         Beside them stand the results of its own that cannot be read, such as where a file of theirs is missing on
         another machine.
         """
-        own, errors = read_checks(sample.verify, ("verify",), self.base)
+        own, errors = read_checks(sample.verify, ("verify",), self.base, variables=False)
         names = {*check_names(sample.verify)}
         return (*(check for check in self.checks if check.name not in names), *own), unread(sample.verify, errors)
 
@@ -170,13 +170,18 @@ def check_names(entries: Iterable[Any]) -> list[str]:
     return [*dict.fromkeys(name for name in names if isinstance(name, str))]
 
 
-def read_checks(entries: Sequence[Any], path: KeyPath, base: Path) -> tuple[tuple[NamedCheck, ...], list[FieldError]]:
-    """Construct the checks of a list `verify:` at `path`, and return what is wrong; relative paths start at `base`."""
+def read_checks(
+    entries: Sequence[Any], path: KeyPath, base: Path, *, variables: bool = True
+) -> tuple[tuple[NamedCheck, ...], list[FieldError]]:
+    """Construct the checks of a list `verify:` at `path`, and return what is wrong; relative paths start at `base`.
+
+    `variables` of the environment are filled in; not for a dataset, which may be a stranger's.
+    """
     found: dict[str, NamedCheck] = {}
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         at = (*path, index)
-        check = _read(entry, at, base)
+        check = _read(entry, at, base, variables=variables)
         if isinstance(check, list):
             errors += check
             continue
@@ -186,7 +191,7 @@ def read_checks(entries: Sequence[Any], path: KeyPath, base: Path) -> tuple[tupl
     return tuple(found.values()), errors
 
 
-def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck | list[FieldError]:
+def _read(entry: Any, path: KeyPath, base: Path, *, variables: bool) -> NamedCheck | list[FieldError]:
     kinds = [component.name for component in registry.components("keval.checks")]
     example = "such as `{name: tests pass, command: make test}`"
     if not isinstance(entry, Mapping):
@@ -213,7 +218,7 @@ def _read(entry: Any, path: KeyPath, base: Path) -> NamedCheck | list[FieldError
     short = getattr(target, "short_option", None)
     if not isinstance(options, Mapping) and short is not None:
         options = {short: options}
-    check, errors = structure(target, options, (*path, kind), base)
+    check, errors = structure(target, options, (*path, kind), base, variables=variables)
     if check is None:
         return errors
     return NamedCheck(name, kind, check)
