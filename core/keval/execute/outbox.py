@@ -68,11 +68,11 @@ class RunOutbox:
         self._tell(read, trial)
 
     async def _write(self, packed: PackedTrial, trial: Trial, entry: int) -> None:
+        # Before any wait: the executor asks for its next key meanwhile.
+        self._admission.finished(trial)
         async with self._writing:  # another trial may be writing this one's content, or the same
             if packed.blobs:
                 await asyncio.to_thread(self._writer.write_blobs, packed.blobs)
-        # Before the wait for the disk: the executor asks for its next key meanwhile.
-        self._admission.finished(trial)
         await self._journal.append(packed.line, packed.frame, entry)
 
     def _tell(self, trial: Trial, packed: PackedTrial) -> None:

@@ -42,6 +42,17 @@ def test_no_other_trial_begins_when_more_failed_than_may(project: Project, limit
     assert f"{40 - asked(project)} trials were not run" in outcome.stdout
 
 
+def test_a_failed_trial_counts_before_its_content_is_written(project: Project) -> None:
+    execution = "execution: {max_concurrent: 1, max_recorded_bytes: 100, keep_large_results: true, retry"
+    calls = [{"name": "look", "result": "x" * 1000}]
+    project.write(eval_yaml=CONFIG.replace("execution: {max_concurrent: 4, retry", execution))
+    project.write(questions_jsonl=dataset(4, fail="it is down", calls=calls))
+
+    project.keval("run", "eval.yaml", "--max-failures", "0")
+
+    assert (1, 1) == (asked(project), len([*project.run_directory().glob("blobs/*")]))
+
+
 def test_as_many_may_fail_as_the_limit_says(project: Project) -> None:
     project.write(eval_yaml=CONFIG.replace("{max_c", "{max_failures: 40, max_c"), questions_jsonl=dataset(40, fail="x"))
 
