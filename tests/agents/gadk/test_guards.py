@@ -207,7 +207,6 @@ def test_an_http_server_that_was_restarted_between_calls_is_no_silent_loss_of_to
     assert len(driver.requests) == 1
 
 
-@pytest.mark.slow
 def test_a_call_that_is_never_answered(driver: Driver, http_server: McpServer, tmp_path: Path) -> None:
     call = ChatCall("hang", {"path": str(tmp_path / "pid")})
     impatient = attrs.evolve(http_server, timeout=1.0)

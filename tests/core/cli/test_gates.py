@@ -355,6 +355,24 @@ def json_run(project: Project) -> str:
     return run
 
 
+def test_a_rise_is_a_regression_where_less_is_better(project: Project) -> None:
+    names, runs = ["a" * length for length in range(1, 13)], {}
+    for said in ("No.", "No, and that at length." * 2):
+        asked = questions(names, says=said)
+        project.write(eval_yaml=CONFIG.replace("double/length", "number/waste"), questions_jsonl=asked)
+        runs[said] = project.keval("run", "eval.yaml", "--json").data["run"]
+    short, long = runs.values()
+
+    risen, fallen = (
+        project.keval("report", run, "--fail-on-regression", before, "--json")
+        for run, before in ((long, short), (short, long))
+    )
+
+    assert (1, 0) == (risen.code, fallen.code)
+    assert [True, True] == [0 < gate["ci_low"] <= gate["ci_high"] for gate in risen.data["gates"]]
+    assert [True, True] == [gate["ci_low"] <= gate["ci_high"] < 0 for gate in fallen.data["gates"]]
+
+
 def test_runs_with_nothing_in_common_are_undecided(regressed: tuple[Project, str]) -> None:
     project, before = regressed
 

@@ -44,7 +44,6 @@ def notes(project: Project) -> Project:
     return project
 
 
-@pytest.mark.slow
 def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -> None:
     found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
     shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout

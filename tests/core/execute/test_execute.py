@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from importlib_metadata import version
 
+from keval.store.journal import Journal
 from tests.conftest import Project
 
 CONFIG = """
@@ -153,7 +155,7 @@ conditions:
   baseline: {}
   with_notes: {contexts: [notes], system_prompt: "Speak {{ metadata.tongue }}."}
 metrics: [double/length]
-execution: {max_recorded_bytes: 1000, retry: {initial_backoff_seconds: 0}}
+execution: {max_recorded_bytes: 1000, keep_large_results: true, retry: {initial_backoff_seconds: 0}}
 """
 
 
@@ -291,6 +293,32 @@ def test_arguments_nested_too_deeply_are_cut_and_the_trial_is_kept(project: Proj
 
     (trial,) = project.lines("trials.jsonl")
     assert (0, True) == (outcome.code, "nested too deeply to be kept" in json.dumps(trial["transcript"]))
+
+
+def test_a_trial_is_written_after_the_content_that_it_shares_with_another(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, append, found = os.fsync, Journal.append, []
+
+    def slow(file: int) -> None:
+        time.sleep(0.02)  # a disk that takes its time, so that the trials meet
+        sync(file)
+
+    async def noted(journal: Journal, *trial: Any) -> None:
+        found.append([path.stat().st_size for path in project.root.glob("results/*/*/blobs/[!.]*")])
+        await append(journal, *trial)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    monkeypatch.setattr(Journal, "append", noted)
+    call = {"name": "look", "result": "x" * 5_000}
+    project.write(
+        eval_yaml=CONFIG.replace("execution: {", "execution: {max_recorded_bytes: 1000, keep_large_results: true, "),
+        questions_jsonl=lines(*({"id": name, "calls": [call]} for name in "abcdef")),
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert (0, [[5_000]] * 6) == (outcome.code, found), outcome.stderr
 
 
 def test_repetitions_differ_in_seed_and_arms_do_not(project: Project) -> None:

@@ -145,7 +145,6 @@ async def test_a_workspace_that_cannot_be_written_fails_the_trial(tmp_path: Path
             await opened(stack, Skill(skill(tmp_path)), "pdf", workspace, CODEX)
 
 
-@pytest.mark.slow
 async def test_agents_without_skills_read_them_with_a_tool(tmp_path: Path) -> None:
     pdf = write(skill(tmp_path / "own", "pdf", description=">\n  Fills\n  forms."), references__forms_md="All forms.")
     (pdf / "logo.png").write_bytes(b"\x89PNG\xff")

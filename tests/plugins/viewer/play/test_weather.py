@@ -30,7 +30,6 @@ def preferences(answer: PlayedAnswer) -> list[str]:
     return [str(call.result) for call in answer.record.transcript.own_calls if "user_preferences" in call.name]
 
 
-@pytest.mark.slow
 def test_a_conversation_learns_what_the_user_likes_and_another_one_does_not_know(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
