@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import resource
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from keval_mcp.server.streams import TooLargeError, bound
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
@@ -74,6 +77,35 @@ def test_a_large_result_is_cut_in_the_record(bulky: Callable[..., Any], kept: bo
     blobs = [path for path in project.run_directory().glob("blobs/*") if path.name not in others]
     assert [sha256] * kept == [blob.stem for blob in blobs]
     assert [b"x" * 5000] * kept == [blob.read_bytes() for blob in blobs]
+
+
+EVENT = b"data: " + b"x" * 94
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [(EVENT + b"\n\n",), (EVENT + b"\n", b"\n"), (EVENT + b"\r\n\r", b"\n"), (EVENT + b"\r\r",), (EVENT, b"\r", b"\r")],
+)
+def test_each_event_of_a_stream_counts_for_itself(chunks: tuple[bytes, ...]) -> None:
+    assert 100 * sum(map(len, chunks)) == asyncio.run(_read(chunks * 100))
+
+
+def test_lines_of_one_event_count_together() -> None:
+    with pytest.raises(TooLargeError):
+        asyncio.run(_read((EVENT + b"\r\n", EVENT + b"\r", b"\n") * 100))
+
+
+async def _read(chunks: Sequence[bytes]) -> int:
+    """Read a stream of events of at most 1,000 bytes each; returns how many bytes came."""
+
+    class Stream(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for chunk in chunks:
+                yield chunk
+
+    response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
+    bound(response, 1000, lambda error: None)
+    return sum([len(chunk) async for chunk in response.aiter_raw()])
 
 
 class _Bomb(BaseHTTPRequestHandler):

@@ -162,7 +162,7 @@ SSE_LIMIT = 10**6
 
 _ROOM = 2**20
 """Bytes beyond the limit that one piece of a stream may hold, as it may hold many events."""
-_EVENT_END = re.compile(rb"\r?\n\r?\n")
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 
 
 # At an SSEError the SDK fails the request that waits for the event; at any other error it would connect again.
@@ -201,7 +201,7 @@ class _Bounded(httpx2.AsyncByteStream):
     _events: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        length = 0
+        length, end = 0, b""
         async for packed in self._stream:
             try:
                 chunk = self._unpacker.unpack(packed)
@@ -212,8 +212,11 @@ class _Bounded(httpx2.AsyncByteStream):
             length += len(chunk)
             if self._events:
                 self._unpacker.begin_anew()
-                if ends := [*_EVENT_END.finditer(chunk)]:
-                    length = len(chunk) - ends[-1].end()
+                # The blank line after an event may come in two chunks.
+                seen = end + chunk
+                if ends := [*_EVENT_END.finditer(seen)]:
+                    length = len(seen) - ends[-1].end()
+                end = seen[-3:]
             if length > self._limit:
                 raise self._too_large()
             yield chunk
