@@ -421,10 +421,15 @@ class Rates:
         unpriced = dict.fromkeys(entry.model for entry in entries if entry.model and rate(entry) is None)
         return cls(agents, judges, tuple(unpriced), manifest.prices)
 
+    def of_models(self, agent: str) -> Mapping[str, Price]:
+        """Return the prices of the models that an agent may ask, by `provider/name`; simulated ones have none."""
+        # By identity: a price of 0 may be another's, and an agent has only simulated models or none of them.
+        return {} if self.agents.get(agent) is FREE else self.models
+
     def attempt(self, agent: str, transcript: Transcript) -> float | None:
         """Return what one attempt at a trial cost in US dollars; `None` if it is unknown."""
         price = self.agents.get(agent)
-        if price in (None, FREE) or not transcript.usage_by_model:
+        if price is None or price is FREE or not transcript.usage_by_model:
             return _cost(price, transcript)
         prices = [(self.models.get(each.model), each.usage) for each in transcript.usage_by_model]
         costs = [None if found is None else found.of(usage) for found, usage in prices]

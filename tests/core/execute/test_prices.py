@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from keval import open_run
+from keval import Transcript, Usage, open_run
+from keval.records.manifest import Rates
+from keval.records.models import FREE, Price
+from keval.records.transcript import ModelUsage
 from keval_report.totals import total_lines
 from tests.conftest import Project
 
@@ -91,6 +94,15 @@ def test_what_is_unknown_is_unknown_and_not_free(project: Project) -> None:
     assert [(None, 2)] == cost(project)
     assert ({}, ["openai/ours"]) == (project.read("manifest.json")["prices"], project.read("summary.json")["unpriced"])
     assert line(project).endswith("   price unknown for openai/ours")
+
+
+def test_an_agent_whose_own_model_costs_nothing_pays_for_its_others() -> None:
+    told = Transcript(model_calls=2, usage_by_model=(ModelUsage("paid", Usage(1000, 500)),))
+    models = {"own": Price(0.0, 0.0), "paid": Price(2.0, 8.0)}
+    rates = Rates({"local": models["own"], "simulated": FREE}, models=models)
+
+    assert (0.006, models) == (rates.attempt("local", told), rates.of_models("local"))
+    assert (0.0, {}) == (rates.attempt("simulated", told), rates.of_models("simulated"))
 
 
 def test_tokens_that_are_not_told_leave_the_cost_unknown(project: Project) -> None:

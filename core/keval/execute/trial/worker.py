@@ -26,7 +26,6 @@ from keval.processes import supervised
 from keval.records.cassettes import ReplayMissError
 from keval.records.end_state import EndState
 from keval.records.manifest import Rates
-from keval.records.models import FREE
 from keval.records.servers import McpServer
 from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
@@ -362,9 +361,7 @@ class PlanWorker:
         """Return what counts the use of one trial, if trials have limits."""
         if self._make_meter is None:
             return None
-        price = self.rates.agents.get(agent)
-        # `FREE` is the price of simulated models, and an agent has only these or none of them.
-        return self._make_meter(price, {} if price == FREE else self.rates.models)
+        return self._make_meter(self.rates.agents.get(agent), self.rates.of_models(agent))
 
     def _keep_request(self, attempt: TrialAttempt, request: Blob) -> None:
         """Keep the first model request of a trial: of one trial of each arm, or of all of them if that is asked for.
