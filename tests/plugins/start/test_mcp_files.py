@@ -206,6 +206,17 @@ def test_equal_names_of_different_secrets_get_different_variables(here: Path) ->
     assert "${B_API_KEY}" == servers["b"]["env"]["API_KEY"]
 
 
+def test_secrets_of_one_server_under_one_name_get_different_variables(here: Path) -> None:
+    secrets = [f"{SECRET}{each}" for each in "abc"]
+    entry = {"command": "x", "args": [f"--token={secret}" for secret in secrets]}
+
+    servers, variables = read(here / "mcp.json", json.dumps({"mcpServers": {"1st": entry}}))
+
+    names = ["TOKEN", "_1ST__TOKEN", "_1ST__TOKEN_2"]
+    assert dict(zip(names, secrets, strict=True)) == variables.values
+    assert [f"--token=${{{name}}}" for name in names] == servers["1st"]["args"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import chain, count
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
@@ -119,11 +120,11 @@ class Variables:
 
     def _hidden(self, owner: str, name: str, value: str) -> str:
         """Return a reference to a new variable with this value, named after what it is of."""
-        plain = re.sub(r"\W+", "_", name).strip("_").upper()
-        named = plain if not plain[:1].isdigit() else f"_{plain}"
-        # Two servers may have different values under one name.
-        if self.values.get(named, value) != value:
-            named = re.sub(r"\W+", "_", f"{owner}_{name}").strip("_").upper()
+        wanted = f"{owner}_{name}"
+        labels = chain((name, wanted), (f"{wanted}_{number}" for number in count(2)))
+        names = (re.sub(r"^(?=\d)", "_", re.sub(r"\W+", "_", label).strip("_").upper()) for label in labels)
+        # One server or two may have different values under one name.
+        named = next(each for each in names if self.values.get(each, value) == value)
         self.values[named] = value
         return f"${{{named}}}"
 
