@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 
+from keval.errors import PreflightError
 from keval.plugin import CrewOrder, CrewWatcher
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
@@ -34,7 +36,13 @@ class Place:
 
 
 class Forgetful:
-    """A limiter of which only `forget` is called."""
+    """A limiter that nobody asks, and that has nothing to tell."""
+
+    class changes:  # noqa: N801 - as below
+        @staticmethod
+        async def remote() -> None:
+            """Wait for ever."""
+            await asyncio.Event().wait()
 
     class forget:  # noqa: N801 - it is called as an actor's method is
         @staticmethod
@@ -120,3 +128,23 @@ def test_many_workers_with_few_trials_at_once_are_told_of() -> None:
 
     with pytest.warns(RuntimeWarning, match=r"2 workers have 1 trials at once between them; raise"):
         asyncio.run(crew(Place("worker-1"), Place("worker-2")).execute(Job()))
+
+
+def test_a_cluster_that_cannot_say_what_it_has_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def places() -> int:
+        raise RuntimeError("the head does not answer")
+
+    found = crew()
+    demand: Any = SimpleNamespace(places=places)
+    made = SimpleNamespace(remote=lambda limits: Forgetful())
+    monkeypatch.setattr("keval_ray.crew.new_actor", lambda kind, **options: made)
+    monkeypatch.setattr("keval_ray.crew.here", lambda: None)
+    monkeypatch.setattr("keval_ray.crew.RunLimits", SimpleNamespace(of=lambda manifest: None))
+    monkeypatch.setattr("keval_ray.crew.ray", SimpleNamespace(put=lambda order: None, kill=lambda actor: None))
+
+    async def opened() -> None:
+        async with asyncio.timeout(0.2), RayCrew.open(demand, found.order, found._watcher):
+            """No worker is up."""
+
+    with pytest.raises(PreflightError, match=r"^RuntimeError: the head does not answer$"):
+        asyncio.run(opened())

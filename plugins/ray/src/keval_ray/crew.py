@@ -73,6 +73,7 @@ class RayCrew:
         )
         crew = cls(order, watcher, limiter)
         watching = [*map(asyncio.create_task, (crew._keep_places(demand), crew._tell_endpoints(), crew._keep_events()))]
+        watching[0].add_done_callback(crew._left)  # without it no worker comes up any more
         try:
             await crew._settled.wait()
             if not crew._up:
@@ -265,8 +266,8 @@ class RayCrew:
             self._told = len(self._problems)
 
     def _left(self, task: asyncio.Task[None]) -> None:
-        """Note that a place is given up. Without any left, nothing that waits can be done."""
-        del self._serving[task]
+        """Note that a place is given up, or that none is added. Without any left, nothing that waits can be done."""
+        self._serving.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.gave_up([f"{type(error).__name__}: {error}"])
         if self._serving:
