@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,11 @@ def test_a_scripted_model_is_served_for_a_test(scripted_model: ScriptedModel) ->
 
     assert script.model.endpoint is not None
     assert script.model.endpoint.urls["openai-chat"].startswith("http://127.0.0.1:")
+
+
+def test_a_scripted_model_is_closed_where_a_test_raises(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(RuntimeError, match="told"), ScriptedModel.serve_in_thread():
+        raise RuntimeError("told")
+
+    gc.collect()
+    assert [] == caplog.messages

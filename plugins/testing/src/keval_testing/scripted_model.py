@@ -203,8 +203,11 @@ class ScriptedModel:
         thread.start()
         try:
             serving = cls.serve()
-            yield asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
-            asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result()
+            served = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
+            try:
+                yield served
+            finally:
+                asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result()
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
