@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import warnings
 from collections import Counter
 from types import SimpleNamespace
@@ -148,3 +149,22 @@ def test_a_cluster_that_cannot_say_what_it_has_is_an_error_that_says_why(monkeyp
 
     with pytest.raises(PreflightError, match=r"^RuntimeError: the head does not answer$"):
         asyncio.run(opened())
+
+
+def test_a_cluster_that_answers_late_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    went_on = threading.Event()
+
+    def places() -> int:
+        raise RuntimeError(f"went on: {went_on.wait(0.2)}")
+
+    async def looked() -> None:
+        demand: Any = SimpleNamespace(places=places)
+        keeping = asyncio.create_task(crew()._keep_places(demand))
+        await asyncio.sleep(0)
+        went_on.set()
+        await keeping
+
+    monkeypatch.setattr("keval_ray.crew.ray", SimpleNamespace(put=lambda order: None))
+
+    with pytest.raises(RuntimeError, match="went on: True"):
+        asyncio.run(looked())

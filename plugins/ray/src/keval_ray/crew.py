@@ -205,7 +205,7 @@ class RayCrew:
         # What is put may be written to disk, so the variables go another way.
         shipped = ray.put(attrs.evolve(self.order, variables={}))
         while True:
-            wanted = demand.places()
+            wanted = await asyncio.to_thread(demand.places)
             for _ in range(wanted - len(self._places)):
                 place = WorkerPlace(self, shipped, demand.actor_options)
                 self._places.append(place)
