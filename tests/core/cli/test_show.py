@@ -145,6 +145,18 @@ def test_a_sample_as_data_has_the_trials_and_scores_of_the_files(ran: Project) -
     )
 
 
+def test_a_trial_has_only_the_scores_that_count(ran: Project) -> None:
+    scores = ran.run_directory() / "scores.jsonl"
+    lines = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines()]
+    # As an interrupted pass leaves them, of a scorer that has changed since.
+    earlier = [{**line, "digest": "0" * 64} for line in lines if line["metric"] == "double/length"]
+    scores.write_text("".join(json.dumps(line) + "\n" for line in (*earlier, *lines)), encoding="utf-8")
+
+    found = ran.keval("show", "latest", "--trial", "scripted/baseline/bb/1", "--json").data
+
+    assert 1 == sum(line["metric"] == "double/length" for line in found["scores"])
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -111,7 +111,7 @@ def command(
 
 def _show_trial(run: Run, name: str, *, as_json: bool, full: bool) -> None:
     trial = run.trial(name)
-    scores = [line for line in run.scores_file.read() if line.trial == name]
+    scores = run.scores_of(name)
     if as_json:
         lines = [orjson.loads(score_line(line)) for line in scores]
         print_json({**orjson.loads(trial_line(trial)), "scores": lines})
