@@ -38,7 +38,7 @@ class Journal:
         self._pending: list[tuple[bytes, int]] = []
         self._pending_ahead: list[bytes] = []
         self._synced: asyncio.Future[None] | None = None
-        self._broken: RunError | None = None
+        self._broken: Exception | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Journal:
@@ -86,16 +86,17 @@ class Journal:
                 batch, ahead, synced = self._pending, self._pending_ahead, self._synced
                 self._pending, self._pending_ahead, self._synced = [], [], None
                 try:
-                    await asyncio.to_thread(self._write, batch, b"".join(ahead))
-                except RunError as error:
-                    self._broken = error
-                    synced.set_exception(error)
+                    if self._broken is None:  # what was queued meanwhile would follow an incomplete line
+                        await asyncio.to_thread(self._write, batch, b"".join(ahead))
                 except OSError as error:
                     problem = f"{self._path} cannot be written: {error}; what was written before is kept"
                     self._broken = RunError(problem)
-                    synced.set_exception(self._broken)
-                else:
+                except Exception as error:  # noqa: BLE001 - its writers would wait for ever
+                    self._broken = error
+                if self._broken is None:
                     synced.set_result(None)
+                else:
+                    synced.set_exception(self._broken)
         finally:
             self._task = None
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
+from keval.errors import RunError
 from keval.store import journal
 from keval.store.journal import Journal
 from tests.conftest import Project
@@ -49,6 +51,38 @@ def test_writers_that_come_together_share_a_sync(tmp_path: Path, monkeypatch: py
     asyncio.run(scenario())
 
     assert 0 < len(syncs) <= 3
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RunError("full"), MemoryError("none left")])
+def test_nothing_is_written_after_a_batch_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "lines"
+    begun, failing = threading.Event(), threading.Event()
+
+    def torn(file: int, data: bytes) -> int:
+        monkeypatch.undo()
+        os.write(file, data[:2])
+        begun.set()
+        failing.wait(10)
+        raise error
+
+    async def scenario() -> list[object]:
+        async with Journal(path) as journal, asyncio.timeout(10):
+            first = asyncio.create_task(journal.append(b"first"))
+            await asyncio.to_thread(begun.wait, 10)
+            meanwhile = asyncio.create_task(journal.append(b"meanwhile"))
+            await asyncio.sleep(0)
+            failing.set()
+            failed = await asyncio.gather(first, meanwhile, return_exceptions=True)
+            return [*failed, *await asyncio.gather(journal.append(b"later"), return_exceptions=True)]
+
+    monkeypatch.setattr(os, "write", torn)
+    outcomes = asyncio.run(scenario())
+
+    expected = RunError if isinstance(error, OSError) else type(error)
+    assert [expected] * 3 == [type(outcome) for outcome in outcomes]
+    assert b"fi" == path.read_bytes()
 
 
 def test_a_disk_that_fills_up_is_explained_and_loses_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
