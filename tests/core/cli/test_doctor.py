@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keval.seams import registry
 from tests.conftest import Project
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
@@ -55,6 +56,21 @@ def test_a_folder_that_cannot_be_written_is_a_fault(project: Project, tmp_path: 
     assert 2 == outcome.code
     assert "FAULT  disk      /proc cannot be written: " in outcome.stdout
     assert "choose another with -o" in outcome.stdout
+
+
+def test_a_workspace_plugin_that_cannot_be_imported_is_one_fault_among_the_findings(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = registry.components
+    absent = registry.Component("keval.workspaces", "absent", "keval_doubles.nowhere:Absent", "keval_doubles", "1.0")
+    monkeypatch.setattr(
+        registry, "components", lambda group: [*([absent] if group == absent.group else ()), *found(group)]
+    )
+
+    outcome = project.keval("doctor")
+
+    assert "FAULT  plugins   the workspace 'absent' of keval_doubles 1.0 does not import" in outcome.stdout
+    assert "sandbox   " in outcome.stdout
 
 
 def test_a_config_that_is_wrong_is_an_error_of_its_own(project: Project) -> None:

@@ -131,9 +131,12 @@ async def _served_models() -> AsyncIterator[Finding]:
 
 async def _sandboxes() -> AsyncIterator[Finding]:
     for component in registry.offered("keval.workspaces"):
-        if (tried := getattr(registry.load(component), "sandboxes", None)) is not None:
-            for name, problem in (await tried()).items():
-                yield Finding("sandbox", None if problem else True, problem or f"{name}: works")
+        try:
+            tried = getattr(registry.load(component), "sandboxes", None)
+        except PluginError:  # `_plugins` tells of it
+            continue
+        for name, problem in (await tried()).items() if tried is not None else ():
+            yield Finding("sandbox", None if problem else True, problem or f"{name}: works")
 
 
 async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
