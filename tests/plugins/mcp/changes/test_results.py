@@ -115,6 +115,41 @@ def test_data_is_scrambled_whatever_the_schema_is(schema: dict[str, Any]) -> Non
     assert (10, True) == (len(made), made.lower() != "kauppatori")
 
 
+SKY = {"anyOf": [{"const": "sunny"}, {"const": "rainy"}]}
+DEFS = {"$defs": {"weather": {"properties": {"kind": {"const": "weather"}, "sky": SKY}}}}
+UNION: dict[str, Any] = {
+    "anyOf": [{"$ref": "#/$defs/weather"}, {"properties": {"kind": {"const": "error"}, "city": {"const": ""}}}]
+}
+
+
+@pytest.mark.parametrize(
+    "schema", [{**DEFS, **UNION}, {**DEFS, "properties": {"days": {"items": UNION}}}], ids=["at its root", "in a list"]
+)
+def test_of_alternatives_only_what_tells_them_apart_stays(schema: dict[str, Any]) -> None:
+    listing = Listing(({"name": "look", "inputSchema": {"type": "object"}, "outputSchema": schema},))
+    changes = Changes.of([Intervention(results="scrambled")], {}, listing).trial(seed=7, trial=None)
+    data: dict[str, Any] = {"kind": "weather", "city": "Helsinki", "sky": "sunny"}
+
+    whole = {"days": [data]} if "properties" in schema else data
+    outcome, _ = called(changes, {**text(json.dumps(whole)), "structuredContent": whole}, "look")
+
+    made = outcome.result["structuredContent"]
+    validate(made, schema)
+    assert made == json.loads(said(outcome))
+    made = made["days"][0] if "days" in made else made
+    assert ("weather", "rainy", False) == (made["kind"], made["sky"], made["city"] == "Helsinki")
+
+
+def test_where_no_scrambled_data_fits_there_is_none() -> None:
+    schema = {"not": {"not": {"properties": {"place": {"const": "Kauppatori"}}}}}
+    listing = Listing(({"name": "look", "inputSchema": {"type": "object"}, "outputSchema": schema},))
+    changes = Changes.of([Intervention(results="scrambled")], {}, listing).trial(seed=7, trial=None)
+
+    outcome, _ = called(changes, {**text("Kauppatori"), "structuredContent": {"place": "Kauppatori"}}, "look")
+
+    assert ({"content"}, False) == ({*outcome.result}, said(outcome) == "Kauppatori")
+
+
 def test_a_text_of_deep_json_is_scrambled_as_prose() -> None:
     outcome, _ = called(trial("scrambled"), text("[" * 900 + '"Kauppatori"' + "]" * 900))
 

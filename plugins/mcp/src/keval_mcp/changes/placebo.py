@@ -1,7 +1,7 @@
 """Placebos: results that say nothing, in the shape of those that they stand for.
 
 A result that is scrambled keeps its blocks, the keys of its JSON and its length, and is valid by the tool's output
-schema. Results are as MCP writes them (`CallToolResult`).
+schema, or has no structured content. Results are as MCP writes them (`CallToolResult`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import binascii
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -52,8 +52,8 @@ class Placebo:
         """Return a result that is unreadable, and valid by the output schema if it was valid."""
         made = _without_content(result)
         structured = result.get("structuredContent")
-        if structured is not None:
-            made["structuredContent"] = self._fitting(structured, output_schema)
+        if structured is not None and (fitting := self._fitting(structured, output_schema)) is not None:
+            made["structuredContent"] = fitting
         blocks = result.get("content")
         made["content"] = [self._block(block) for block in blocks] if isinstance(blocks, list) else []
         return made
@@ -115,27 +115,34 @@ class Placebo:
     def _fitting(self, structured: Any, schema: Mapping[str, Any] | None) -> Any:
         """Scramble structured content; what the schema does not allow becomes a value that it does.
 
-        That is another choice where it lists some, a number within its bounds, and else the value as it was.
+        That is another choice where it lists some, a number within its bounds, and else the value as it was. `None` if
+        only a whole mapping or list as it was would do.
         """
         made = self._value(structured, "")
         # What was not valid before need not become valid.
         if schema is None or _errors(structured, schema) != []:
             return made
         for _ in range(_ROUNDS):
-            errors = _errors(made, schema)
+            errors = _errors(made, schema, structured)
             if not errors:
                 return made
             for path, error in errors:
                 original = _at(structured, path)
                 value = self._allowed(original, path, error)
+                if value is original and isinstance(value, dict | list) and error.validator != "const":
+                    continue
                 made = _put(made, path, deepcopy(value))
                 if path and not isinstance(value, dict | list):
                     self._chosen[_key(path), json.dumps(original)] = value  # its text says the same
-        return structured
+        return None
 
     def _allowed(self, original: Any, path: Sequence[str | int], error: Any) -> Any:
         seen = self._chosen.get((_key(path), json.dumps(original, default=str))) if path else None
-        for part in (error, *(error.context or ())):
+        parts = (error, *(error.context or ()))
+        consts = [part.validator_value for part in parts if part.validator == "const"]
+        if len(consts) > 1 and seen is None:
+            return self.words.pick(original, consts)
+        for part in parts:
             if part.validator == "enum" and seen is None:
                 return self.words.pick(original, part.validator_value)
             bounds = part.schema if isinstance(part.schema, dict) else {}
@@ -149,8 +156,11 @@ def _key(path: Sequence[str | int]) -> str:
     return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
-def _errors(value: Any, schema: Mapping[str, Any]) -> list[tuple[list[str | int], Any]] | None:
-    """Return what the schema refuses, each with its path; `None` if the schema cannot be used."""
+def _errors(value: Any, schema: Mapping[str, Any], original: Any = None) -> list[tuple[list[str | int], Any]] | None:
+    """Return what the schema refuses, each with its path; `None` if the schema cannot be used.
+
+    With the `original` of the value, they are as near to single values as the schema's alternatives allow.
+    """
     from jsonschema import validators  # takes 0.1 s to import, and few runs have a placebo
     from referencing import Registry
 
@@ -158,10 +168,25 @@ def _errors(value: Any, schema: Mapping[str, Any]) -> list[tuple[list[str | int]
     try:
         kind.check_schema(dict(schema))
         # With a registry of its own it does not fetch what the schema refers to elsewhere.
-        found = list(kind(schema, registry=Registry()).iter_errors(value))
+        validator = kind(schema, registry=Registry())
+        found = list(validator.iter_errors(value))
+        if original is not None:
+            found = [part for error in found for part in _parts(error, original, validator)]
     except Exception:  # noqa: BLE001 - a schema that is none, in any way that one can be wrong
         return None
     return [(list(error.absolute_path), error) for error in found]
+
+
+def _parts(error: Any, original: Any, validator: Any) -> Iterator[Any]:
+    """Yield the error; of a mapping or list that fits no alternative, those of the first that its original fits."""
+    there = _at(original, error.absolute_path)
+    if not isinstance(there, dict | list) or not error.context:
+        yield error
+    else:
+        fits = [validator.evolve(schema=each).is_valid(there) for each in error.validator_value].index(True)
+        for part in error.context:
+            if part.relative_schema_path[0] == fits:
+                yield from _parts(part, original, validator)
 
 
 def _at(value: Any, path: Sequence[str | int]) -> Any:
