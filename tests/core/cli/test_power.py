@@ -125,13 +125,23 @@ def test_the_scatter_is_that_of_the_arms_that_are_planned(notes: Project) -> Non
     assert (True, "baseline") == (both["sd"] > one["sd"], alone["condition"])
 
 
-def planned(notes: Project, *, repetitions: int) -> PowerPlan:
-    """Plan as if the pilot's differences varied by 0.09, of which 0.04 in each arm's two repetitions."""
+def planned(notes: Project, *, repetitions: int, baseline: float = 1) -> PowerPlan:
+    """Plan as if the pilot's differences varied by 0.09, of which 0.04 in each arm's repetitions.
+
+    There were two of each question, of which the baseline kept this share.
+    """
     pilot = Pilot.of(open_run("latest"))
     summary = attrs.evolve(
         pilot.summary,
         effects=tuple(attrs.evolve(each, stderr=math.sqrt(0.09 / each.n)) for each in pilot.summary.effects if each.n),
-        arms=tuple(attrs.evolve(arm, repetitions=Repetitions(8, 0.2)) for arm in pilot.summary.arms),
+        arms=tuple(
+            attrs.evolve(
+                arm,
+                scored=round(arm.scored * baseline) if arm.condition == "baseline" else arm.scored,
+                repetitions=Repetitions(8, 0.2),
+            )
+            for arm in pilot.summary.arms
+        ),
     )
     evaluation = load(notes.root / "eval.yaml")
     evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, num_repetitions=repetitions))
@@ -161,6 +171,16 @@ def test_repetitions_reduce_their_own_share_of_the_variance(notes: Project, repe
         for each in decisive.designs
         if each.expense.tokens == min(e.expense.tokens or 0.0 for e in decisive.designs)
     ]
+
+
+def test_repetitions_that_one_arm_lost_count_in_that_arm_alone(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", "-q")
+
+    found = planned(notes, repetitions=2, baseline=3 / 4).metrics[0]
+
+    # By 16 scores of one arm and 12 of the other, of 8 questions each.
+    variance = 0.09 - 0.04 / 2 - 0.04 / 1.5 + 0.08 / 2
+    assert pytest.approx((variance, 0.04 / variance)) == ((found.sd or 0.0) ** 2, found.repetition_share)
 
 
 @pytest.mark.parametrize(

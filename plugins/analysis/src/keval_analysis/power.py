@@ -369,15 +369,16 @@ def _scatter(pilot: Pilot, effect: Effect, times: int) -> tuple[float, float | N
     """
     arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.arms if arm.scorer == effect.scorer}
     graded = next((e.repetitions for e in pilot.manifest.scorers if e.scorer == effect.scorer), 1)
-    ours, theirs = (arms[end] for end in _ends(effect))
-    had = (ours.scored + ours.neutral * (pilot.summary.neutral == "count")) / (ours.n * graded)
-    total = (effect.stderr or 0.0) ** 2 * effect.n
+    total = between = (effect.stderr or 0.0) ** 2 * effect.n
     within = 0.0
-    for arm in (ours, theirs):
+    for arm in (arms[end] for end in _ends(effect)):
         if arm.repetitions is None or arm.repetitions.sd is None:
             return math.sqrt(total), None
+        # Failures may have left one arm fewer repetitions than the other.
+        had = (arm.scored + arm.neutral * (pilot.summary.neutral == "count")) / (arm.n * graded)
         within += arm.repetitions.sd**2
-    between = max(0.0, total - within / had)
+        between -= arm.repetitions.sd**2 / had
+    between = max(0.0, between)
     variance = between + within / times
     return math.sqrt(variance), within / times / variance if variance else None
 
