@@ -12,6 +12,7 @@ from keval.errors import OutageError
 from keval.execute.models.gate import EndpointGate, RequestScope
 from keval.execute.models.load import EndpointLoad
 from keval.records.models import ModelRequest, ModelResponse
+from keval.seams.distribution import Ending
 
 
 def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_the_next_probe() -> None:
@@ -30,6 +31,23 @@ def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_t
 
     # The first probe is due after a second.
     assert asyncio.run(asked()) < 0.9
+
+
+def test_an_endpoint_that_is_asked_anew_is_given_up_after_three_refusals_in_a_row_again() -> None:
+    async def given_up() -> list[bool]:
+        load = EndpointLoad("some", Retry())
+        await _ended(load, "answered", "0")
+        first = [await _ended(load, "rejected", asker) for asker in "123"]
+        load.reopen()
+        return [*first, *[await _ended(load, "rejected", asker) for asker in "456"]]
+
+    assert [False, False, True] * 2 == asyncio.run(given_up())
+
+
+async def _ended(load: EndpointLoad, ending: Ending, asker: str) -> bool:
+    """Let a request be admitted and end so, and return whether the endpoint was given up."""
+    await load.admit()
+    return (await load.leave(ending, asker, "HTTP 403: no access")).given_up is not None
 
 
 def _asking(number: int) -> RequestScope:

@@ -139,6 +139,7 @@ class EndpointLoad:
         self.given_up = self._down_since = self._busy_since = None
         self._unreachable, self._probe_wait = 0, _FIRST_PROBE_WAIT
         self._refused.clear()
+        self._rejected.clear()
         self._tell()
 
     @property
