@@ -206,8 +206,8 @@ def _earlier(item: Any) -> Iterator[Message]:
 
 _TEXTS = ("contains", "not_contains", "regex", "tool_called")
 _KEYS = tuple(attrs.fields_dict(Expectation))
-_LONGEST_PATTERN = 10_000
-"""Compiling a pattern cannot be interrupted, as matching can."""
+_LONGEST_PATTERN, _LARGEST_PATTERN = 10_000, 1_000_000
+"""Characters, with and without repetitions: compiling cannot be interrupted, as matching can, and takes memory."""
 
 
 def expectations_of(value: Any) -> tuple[Expectation, ...]:
@@ -257,6 +257,14 @@ def _check_pattern(pattern: str) -> None:
 
     if len(pattern) > _LONGEST_PATTERN:
         raise ValueError(f"a pattern of 'expect.regex' has {len(pattern)} characters, more than {_LONGEST_PATTERN}")
+    # A part is compiled as often as it must occur at least, and counts after groups multiply. With (?x), space and
+    # comments may stand before a count and in it.
+    size = single = 1.0
+    for before, told in regex.findall(r"(?<=((?s:.)))\{(?=((?:[0-9\s\x1c-\x1f]|#.*\n)+))", pattern):
+        count = float("0" + regex.sub(r"#.*|[^0-9]", "", told))
+        size, single = (size * max(count, 1), single) if before.strip() in ")" else (size, max(count, single))
+    if len(pattern) * size * single > _LARGEST_PATTERN:
+        raise ValueError(f"'expect.regex' has {pattern!r:.100}, which repeats too much for memory; use smaller counts")
     try:
         regex.compile(pattern)
     except (regex.error, ValueError, OverflowError, RecursionError) as error:

@@ -151,6 +151,17 @@ def test_what_cannot_be_known_is_undecided(project: Project, monkeypatch: pytest
         ({"not_contains": ["a", ""]}, "'expect.not_contains' is a text or a list of texts, none of them empty, got ''"),
         ({"tool_called": []}, "'expect.tool_called' is an empty list"),
         ({"regex": "a("}, "'expect.regex' has 'a(', which is no regular expression: missing )"),
+        # Each takes some 50 MB if it is compiled.
+        *[
+            ({"regex": pattern}, "which repeats too much for memory; use smaller counts")
+            for pattern in (
+                ".{200000}",
+                "(a{400}){400}",
+                "(?x)(a{400}) {4#\n00}",
+                "[{]a{1{200000,}",
+                "(a{20}){10000}|b{1,2}",
+            )
+        ],
         ({"max_seconds": 0}, "'expect.max_seconds' is a number above 0, got 0"),
         ({"max_seconds": "5"}, "'expect.max_seconds' is a number above 0, got '5'"),
         ({"conditions": ["baseline"]}, "'expect' expects nothing; add one of contains"),
@@ -168,6 +179,14 @@ def test_a_mistake_is_told_with_its_line(project: Project, expect: Any, problem:
     assert 2 == outcome.code
     assert outcome.stderr.startswith(f"error: {project.root / 'questions.jsonl'}:2: ")
     assert problem in outcome.stderr
+
+
+def test_a_pattern_may_have_many_counts(project: Project) -> None:
+    uuid = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+    patterns = [f"{uuid}|{uuid}", ".{0,500000}", "(?:a{0,900}){0,900}", "^.{2000,}$"]
+    project.write(eval_yaml=CONFIG, questions_jsonl=records({"id": "q", "expect": {"regex": patterns}}))
+
+    assert 0 == project.keval("validate", "eval.yaml").code
 
 
 def test_a_condition_that_a_flag_leaves_out_may_be_named(project: Project) -> None:
