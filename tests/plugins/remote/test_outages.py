@@ -21,6 +21,7 @@ from keval.errors import OutageError
 from keval.plugin import hookimpl
 from keval_remote.lease import HeldError, Lease
 from keval_remote.objects import Objects, UnreachableError
+from keval_remote.remote import Remote
 from tests.conftest import Project
 from tests.plugins.remote.conftest import CONFIG, eventually, questions
 
@@ -156,6 +157,31 @@ def test_a_run_that_cannot_begin_there_asks_no_agent(url: str, project: Project)
 
     assert (2, 0) == (outcome.code, len([*project.root.glob("cache/*/*/*/manifest.json")]))
     assert "ConnectionError: nobody answers; check the network, the credentials and the rights" in outcome.stderr
+
+
+def test_what_could_not_be_looked_at_is_looked_at_again_at_once(
+    url: str, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = keval.evaluate("eval.yaml", results=url).path
+    fsspec.filesystem("flaky").pipe_file(f"{url}/shared/{path.name}/blobs/0a", b"large")
+    monkeypatch.setenv("KEVAL_CACHE", str(project.root / "another"))
+    monkeypatch.setattr("keval_remote.remote._FRESH", 600.0)
+    remote = Remote()
+    run = remote.folder(url) / "shared" / path.name
+    looks: dict[str, Callable[[], object]] = {
+        "manifest.json": lambda: remote.find(run.parent.parent),
+        "trials.jsonl": lambda: remote.fetch(run),
+        "blobs/0a": lambda: remote.fetch(run, "blobs/0a"),
+    }
+
+    for file, look in looks.items():
+        Flaky.is_down = True
+        with pytest.raises(UnreachableError):
+            look()
+        Flaky.is_down = False
+        look()
+
+        assert (run / file).is_file(), file
 
 
 def test_a_writer_that_lost_its_lease_stops(url: str, project: Project) -> None:

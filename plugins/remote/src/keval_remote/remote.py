@@ -75,8 +75,9 @@ class Remote:
 
     def find(self, results: Path, run: str = "") -> None:
         """Bring manifests and summaries of runs here, and set copies of runs aside that are gone. Raises RunError."""
-        if self._is_fresh(results / run):
-            return
+        self._look(results / run, lambda: self._find(results, run))
+
+    def _find(self, results: Path, run: str) -> None:
         objects = self._at(results)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             evaluations = [name for name, entry in objects.list().items() if entry.is_folder]
@@ -102,10 +103,8 @@ class Remote:
             return self._lacks(copy)
         if file.startswith("blobs/"):
             self._fetch_blob(copy, file)
-        elif not self._is_fresh(run / file):
-            with copy.locked():
-                if not copy.state.is_newer:
-                    copy.fetch_some(file) if file else copy.fetch()
+        else:
+            self._look(run / file, lambda: self._fetch(copy, file))
         return False
 
     @contextmanager
@@ -212,14 +211,28 @@ class Remote:
             with copy.locked():
                 copy.fetch_some(*_LISTED)
 
+    def _fetch(self, copy: RunCopy, file: str) -> None:
+        with copy.locked():
+            if not copy.state.is_newer:
+                copy.fetch_some(file) if file else copy.fetch()
+
     def _fetch_blob(self, copy: RunCopy, file: str) -> None:
         """Bring a blob, if there is one; all that there are were listed once."""
         name = file.removeprefix("blobs/")
-        if name not in self._blobs.setdefault(copy.run, set()) and not self._is_fresh(copy.run / "blobs"):
-            self._blobs[copy.run] = {*copy.objects.list("blobs")}
+        if name not in self._blobs.setdefault(copy.run, set()):
+            self._look(copy.run / "blobs", lambda: self._blobs.update({copy.run: {*copy.objects.list("blobs")}}))
         if name in self._blobs[copy.run]:
             with copy.locked():
                 copy.fetch_blob(file)
+
+    def _look(self, path: Path, look: Callable[[], None]) -> None:
+        """Look at something unless that was done a moment ago; what fails was not done."""
+        if not self._is_fresh(path):
+            try:
+                look()
+            except BaseException:
+                self._looked.pop(path, None)
+                raise
 
     def _is_fresh(self, path: Path) -> bool:
         """Return whether something was looked at a moment ago; else note that it is looked at now."""
