@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acp.exceptions import RequestError
 
+from keval_acp import client
 from keval_acp.client import Terminals
 from tests.processes import children
 
@@ -57,3 +59,21 @@ def test_a_command_that_is_killed_can_still_be_read_and_one_that_is_released_can
         return terminals.output(name), children() - before
 
     assert ("one\n", set()) == asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_terminals_that_are_asked_for_at_once_are_each_counted(
+    terminals: Terminals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_MOST_AT_ONCE", 2)
+
+    async def scenario() -> tuple[list[Any], set[str]]:
+        before = children()
+        creating = (terminals.create("sleep 3600", None, {}, tmp_path, None) for _ in range(3))
+        made = await asyncio.gather(*creating, return_exceptions=True)
+        await terminals.close()
+        return made, children() - before
+
+    (*names, refused), left = asyncio.run(asyncio.wait_for(scenario(), 30))
+
+    assert ["terminal-1", "terminal-2"] == names
+    assert ("terminals", set()) == (refused.kind, left)

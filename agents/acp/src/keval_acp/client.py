@@ -226,6 +226,7 @@ class Terminals:
     _terminals: dict[str, Terminal] = attrs.field(factory=dict, init=False)
     _outputs: dict[str, str] = attrs.field(factory=dict, init=False)
     _limits: list[TrialError | None] = attrs.field(factory=list, init=False)
+    _creating: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def create(
         self, command: str, args: Sequence[str] | None, env: Mapping[str, str], cwd: Path, limit: int | None
@@ -235,26 +236,28 @@ class Terminals:
         Raises:
             TrialError: it cannot be started, or there are too many.
         """
-        if len(self._terminals) >= _MOST_AT_ONCE or len(self._terminals) + len(self._outputs) >= _MOST:
-            told = f"an agent may have {_MOST_AT_ONCE} terminals at once, and {_MOST:,} in a trial; release some"
-            raise TrialError(told, kind="terminals")
-        # One pipe has both outputs, in the order in which they were written.
-        script = ('exec "$@" 2>&1', "sh", command, *args) if args else (f"exec 2>&1\n{command}",)
-        name = f"terminal-{len(self._terminals) + len(self._outputs) + 1}"
-        process = Process(
-            name=command,
-            command=("/bin/sh", "-c", *script),
-            env=self.env,
-            cwd=cwd,
-            confinement=self.confinement,
-            inside=env,
-        )
-        stack = AsyncExitStack()
-        await stack.enter_async_context(running(process, TranscriptBuilder()))
-        # The protocol has no way to write to a terminal, and a program that reads must not wait for ever.
-        process.stdin.close()
-        self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else min(limit, _MOST_BYTES), stack)
-        return name
+        # Requests that come at once are counted, and get their ids, one after the other.
+        async with self._creating:
+            if len(self._terminals) >= _MOST_AT_ONCE or len(self._terminals) + len(self._outputs) >= _MOST:
+                told = f"an agent may have {_MOST_AT_ONCE} terminals at once, and {_MOST:,} in a trial; release some"
+                raise TrialError(told, kind="terminals")
+            # One pipe has both outputs, in the order in which they were written.
+            script = ('exec "$@" 2>&1', "sh", command, *args) if args else (f"exec 2>&1\n{command}",)
+            name = f"terminal-{len(self._terminals) + len(self._outputs) + 1}"
+            process = Process(
+                name=command,
+                command=("/bin/sh", "-c", *script),
+                env=self.env,
+                cwd=cwd,
+                confinement=self.confinement,
+                inside=env,
+            )
+            stack = AsyncExitStack()
+            await stack.enter_async_context(running(process, TranscriptBuilder()))
+            # The protocol has no way to write to a terminal, and a program that reads must not wait for ever.
+            process.stdin.close()
+            self._terminals[name] = Terminal(process, _MOST_BYTES if limit is None else min(limit, _MOST_BYTES), stack)
+            return name
 
     def get(self, id: str) -> Terminal:
         """Return a terminal. Raises RequestError: there is none, or it was released."""
