@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,6 +22,7 @@ from playwright.sync_api import Page, expect
 
 from keval import Run
 from keval_viewer.app import Serving
+from keval_viewer.live import Following, Seen
 from keval_viewer.page import run_url
 from tests import viewing
 from tests.conftest import ON_PATH, Project
@@ -102,6 +106,30 @@ def test_a_page_that_shows_a_run_as_running_is_told_that_it_has_ended(served: Se
         events = [event for event, _, _ in sent(response)]
 
     assert ["ended"] == events
+
+
+def test_a_page_has_all_parts_of_a_drawing_or_none(copied: Path) -> None:
+    halfway, goes_on = threading.Event(), threading.Event()
+
+    class Slow(UserDict[str, str]):
+        def __iter__(self) -> Iterator[str]:
+            yield "arms"
+            halfway.set()
+            assert goes_on.wait(10)
+            yield "progress"
+
+    def draw(seen: Seen) -> Slow:
+        return Slow(arms="two", progress="all")
+
+    async def looked_at() -> list[Mapping[str, str]]:
+        following, run = Following(), Run(copied)
+        waiting = asyncio.create_task(following.first(run, draw, 10))
+        await asyncio.to_thread(halfway.wait, 10)
+        early = await following.first(run, draw, 0)
+        goes_on.set()
+        return [early, await waiting]
+
+    assert [{}, {"arms": "two", "progress": "all"}] == asyncio.run(looked_at())
 
 
 @contextmanager

@@ -134,10 +134,10 @@ class _Followed:
         except RunError as error:
             # While a run is resumed or removed, its files are not of one piece.
             drawn = {"problem": str(error)}
-        for name, html in drawn.items():
-            if self.parts.get(name, (0, None))[1] != html:
-                self.version += 1
-                self.parts[name] = (self.version, html)
+        news = [(name, html) for name, html in drawn.items() if self.parts.get(name, (0, None))[1] != html]
+        # At once, as this is a thread of its own, and the event loop may be reading the parts.
+        self.parts = {**self.parts, **{name: (at, html) for at, (name, html) in enumerate(news, self.version + 1)}}
+        self.version += len(news)
         return is_running
 
     def _seen(self, *, is_last: bool) -> Seen:
