@@ -31,15 +31,21 @@ def test_a_command_has_its_arguments_its_folder_and_both_environments(terminals:
     assert (0, f"fine blue\n{tmp_path}\n") == asyncio.run(scenario())
 
 
-def test_output_is_cut_at_its_beginning_between_characters(terminals: Terminals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "limit", "expected"),
+    [("printf 'ab\\303\\266\\303\\266'", 3, "ö"), ("printf '\\200\\200\\200\\200\\200\\200'", 4, "\ufffd")],
+)
+def test_output_is_cut_at_its_beginning_between_characters(
+    terminals: Terminals, tmp_path: Path, command: str, limit: int, expected: str
+) -> None:
     async def scenario() -> tuple[str, bool]:
-        name = await terminals.create("printf 'ab\\303\\266\\303\\266'", None, {}, tmp_path, 3)
+        name = await terminals.create(command, None, {}, tmp_path, limit)
         await terminals.get(name).wait()
         terminal = terminals.get(name)
         await terminals.close()
         return terminal.output, terminal.truncated
 
-    assert ("ö", True) == asyncio.run(scenario())
+    assert (expected, True) == asyncio.run(scenario())
 
 
 def test_a_command_that_is_killed_can_still_be_read_and_one_that_is_released_cannot(

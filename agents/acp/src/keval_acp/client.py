@@ -191,8 +191,8 @@ class Terminal:
     def output(self) -> str:
         """What it wrote; a character that the limit cuts is left out."""
         written = bytes(self._written)
-        while self.truncated and written and written[0] & 0xC0 == 0x80:
-            written = written[1:]
+        if self.truncated:  # a character has at most three bytes after its first
+            written = written[:3].lstrip(bytes(range(0x80, 0xC0))) + written[3:]
         # An incremental decoder leaves out a character of which only the beginning was written so far.
         return codecs.getincrementaldecoder("utf-8")("replace").decode(written)
 
