@@ -52,7 +52,7 @@ def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
 
 def find_run(run: str, root: Path) -> Run:
     """Find a run as `open_run` does, without reading it. Raises RunError."""
-    if "://" in run:
+    if "://" in run and run.rstrip("/").count("/") > 3:  # in a bucket at least
         results, evaluation, run = run.rstrip("/").rsplit("/", 2)
         root = results_folder(results)
         fetch_run(root / evaluation / run)
