@@ -55,6 +55,27 @@ def checks_of(run: Any, sample: str) -> dict[str, Any]:
     return {each.name: (each.kind, each.passed, each.reason) for each in trial.transcript.end_state.checks}
 
 
+NAMED = """
+dataset: {path: questions.yaml}
+agents: {solver: {type: checks/solution}}
+workspace: {}
+verify:
+  - {name: mail to a@b.c, file: {path: out.md}}
+"""
+
+
+def test_a_check_with_any_sign_in_its_name_can_be_asked_for(project: Project) -> None:
+    project.write("eval.yaml", NAMED)
+    project.keval("run", "eval.yaml", "--sample-id", "easy")
+
+    whole, alone = (
+        project.keval("show", "latest", "--worst", f"{vendor}mail to a@b.c", "--json").data
+        for vendor in ("verify/", "")
+    )
+
+    assert ("verify/mail to a@b.c", 1, whole) == (whole["metric"], whole["scored"], alone)
+
+
 def test_checks_are_scored_in_a_run_and_answered_from_its_recording(project: Project) -> None:
     outcomes, runs = [], []
     for arguments in (["--record"], ["--replay", "latest"]):

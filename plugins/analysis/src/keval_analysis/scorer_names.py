@@ -16,9 +16,16 @@ def named_scorers(scorers: Sequence[S], name: str) -> list[S]:
 
     The vendor may be left out. Raises RunError: there is no such metric, or several by that name.
     """
-    wanted, _, judge = name.partition("@")
     metrics = dict.fromkeys(entry.metric for entry in scorers)
-    found = [wanted] if wanted in metrics else [metric for metric in metrics if metric.rpartition("/")[2] == wanted]
+
+    def called(wanted: str) -> list[str]:
+        return [wanted] if wanted in metrics else [metric for metric in metrics if metric.rpartition("/")[2] == wanted]
+
+    wanted, at, judge = name.rpartition("@")
+    # A check may have any sign in its name.
+    if not at or called(name):
+        wanted, judge = name, ""
+    found = called(wanted)
     if len(found) > 1:
         raise RunError(f"{wanted!r} is the name of {len(found)} metrics; choose one of {', '.join(found)}")
     if not found:
