@@ -102,15 +102,15 @@ class RunWriter:
     def write_blobs(self, blobs: Iterable[Blob]) -> None:
         """Write content to `blobs/`, each under its SHA-256. Raises RunError."""
         folder = self.path / "blobs"
-        # A run may come from anybody, and `mkdir` is content with a link to a folder elsewhere.
-        folder.mkdir(exist_ok=True)
-        if folder.is_symlink():
-            raise RunError(f"{folder} is a link, by which nothing is written; put a folder in its place")
-        for blob in blobs:
-            if not (folder / blob.sha256).exists():
-                with replacing(folder / blob.sha256, sync_name=False) as file:
-                    file.write(blob.content)
         with explained(folder):
+            # A run may come from anybody, and `mkdir` is content with a link to a folder elsewhere.
+            folder.mkdir(exist_ok=True)
+            if folder.is_symlink():
+                raise RunError(f"{folder} is a link, by which nothing is written; put a folder in its place")
+            for blob in blobs:
+                if not (folder / blob.sha256).exists():
+                    with replacing(folder / blob.sha256, sync_name=False) as file:
+                        file.write(blob.content)
             sync_folder(folder)
 
     def _write(self, name: str, content: bytes) -> None:

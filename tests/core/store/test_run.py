@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from keval import RunError, open_run
 from keval.store.serialization import from_plain, to_plain
+from keval.store.writer import RunWriter
 from keval_analysis.comparison import arms_of, compare_arms
 from keval_analysis.findings.summary import Summary
 from keval_analysis.follow import Follower
@@ -366,6 +367,13 @@ def test_a_pipe_in_the_place_of_a_file_that_is_appended_to_is_refused(
     outcome = notes.spawn("resume", "latest", *flags, timeout=20)
 
     assert (2, True) == (outcome.code, f"{name} cannot be written: not a regular file" in outcome.stderr)
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "blobs").touch()
+
+    with pytest.raises(RunError, match="blobs cannot be written: File exists; what was written before is kept"):
+        RunWriter(tmp_path).write_blobs([])
 
 
 def test_a_score_that_is_too_large_for_its_square_is_damage(notes: Project) -> None:
