@@ -247,6 +247,10 @@ class Load(Protocol):
         """Note how a request of `asker` ended that was admitted, and what the endpoint said."""
         ...
 
+    async def deny(self, message: str) -> str:
+        """Give the endpoint up, as it said within a stream that it refuses until somebody acts; return why."""
+        ...
+
     @property
     def counts_tokens(self) -> bool:
         """Whether `spent` is to be told the tokens of each reply."""

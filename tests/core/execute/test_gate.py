@@ -44,6 +44,20 @@ def test_an_endpoint_that_is_asked_anew_is_given_up_after_three_refusals_in_a_ro
     assert [False, False, True] * 2 == asyncio.run(given_up())
 
 
+def test_a_stream_that_tells_of_a_refusal_waits_for_no_place_and_ends_who_waits_for_one() -> None:
+    async def told() -> list[str]:
+        load = EndpointLoad("some", Retry(), limit=1)
+        gate = EndpointGate(load, load.retry, random.Random(0))
+        await load.admit()
+        waiting = asyncio.create_task(load.admit())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(1):
+            found = await asyncio.gather(gate.deny("no credit"), waiting, return_exceptions=True)
+        return [str(each) for each in found]
+
+    assert ["the endpoint of some at an unknown address refuses to answer: no credit"] * 2 == asyncio.run(told())
+
+
 async def _ended(load: EndpointLoad, ending: Ending, asker: str) -> bool:
     """Let a request be admitted and end so, and return whether the endpoint was given up."""
     await load.admit()

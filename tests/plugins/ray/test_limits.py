@@ -115,6 +115,18 @@ def test_an_endpoint_that_was_given_up_is_so_for_every_worker() -> None:
         asyncio.run(asked())
 
 
+def test_an_endpoint_that_refuses_within_a_stream_is_given_up_for_every_worker() -> None:
+    async def asked() -> str:
+        one, two = (each.load(ENDPOINT) for each in workers(Limiter(RunLimits())))
+        why = await one.deny("no credit")
+        with pytest.raises(OutageError) as raised:
+            await two.admit()
+        assert why == str(raised.value)
+        return why
+
+    assert asyncio.run(asked()).endswith("refuses to answer: no credit")
+
+
 CONFIG = """
 dataset: {path: questions.jsonl}
 agents: {AGENT}

@@ -202,7 +202,7 @@ class ModelExchange:
 
         async def deny(who: Asker, refused: str) -> None:
             try:
-                await gate.deny(refused, who.label)
+                await gate.deny(refused)
             except OutageError as error:
                 self._give_up(who, error, gate)
 

@@ -207,7 +207,7 @@ class Gate(Protocol):
         """Send a request, again where that can help, and return the last response."""
         ...
 
-    async def deny(self, refused: str, asker: str) -> None:
+    async def deny(self, refused: str) -> None:
         """Be told of a refusal within a stream. Raises OutageError."""
         ...
 
@@ -265,11 +265,10 @@ class EndpointGate:
             with scope.stopwatch.paused():
                 await asyncio.sleep(wait)
 
-    async def deny(self, refused: str, asker: str) -> None:
+    async def deny(self, refused: str) -> None:
         """Give the endpoint up that refuses within a stream until somebody acts. Raises OutageError."""
-        probe = await self.load.admit()  # the request itself has left when its stream began
-        standing = await self.load.leave("denied", asker, refused, probe=probe)
-        raise OutageError(standing.given_up or refused)
+        # Not by an admission: the request itself has left when its stream began.
+        raise OutageError(await self.load.deny(refused))
 
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up."""

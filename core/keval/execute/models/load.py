@@ -110,7 +110,7 @@ class EndpointLoad:
             self._note_trouble(message)
         self._throttled += ending == "throttled"
         if ending == "denied" or (ending == "rejected" and self._rejects_all(asker)):
-            given_up = self._give_up(f"at {self.address} refuses to answer: {message}")
+            given_up = await self.deny(message)
         # One that is too busy, or whose answer nobody can use, is up.
         elif ending in ("answered", "unusable", "throttled"):
             self._recovered()
@@ -123,6 +123,11 @@ class EndpointLoad:
         self._free.set()
         # one record that all share, as nearly every request ends so
         return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
+
+    async def deny(self, message: str) -> str:
+        """Give the endpoint up, which refuses until somebody acts, and return why; see `Load`."""
+        self._free.set()
+        return self._give_up(f"at {self.address} refuses to answer: {message}")
 
     @property
     def counts_tokens(self) -> bool:

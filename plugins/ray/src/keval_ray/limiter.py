@@ -55,6 +55,10 @@ class Limiter:
         self._requests[worker][endpoint, probe] -= 1
         return await self._load(endpoint).leave(ending, f"{worker} {asker}", message, probe=probe)
 
+    async def deny(self, endpoint: Where, message: str) -> str:
+        """Give an endpoint up, and return why; see `keval.seams.distribution.Load`."""
+        return await self._load(endpoint).deny(message)
+
     async def take(self, worker: str, name: str, most: int) -> None:
         """Wait for a place of this name."""
         # By hand, as another call of the actor, `give`, ends the block.
@@ -164,6 +168,11 @@ class RemoteLoad:
             return Standing()
         standing: Standing = await told
         return standing
+
+    async def deny(self, message: str) -> str:
+        """Give the endpoint up for all workers, and return why."""
+        why: str = await self.limiter.deny.remote(self.endpoint, message)
+        return why
 
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up."""

@@ -264,7 +264,7 @@ class PlayedGate:
             scope.requests.refused(refusal)
         return outcome
 
-    async def deny(self, refused: str, asker: str) -> None:
+    async def deny(self, refused: str) -> None:
         """Do nothing: what was recorded after it is played."""
 
     def reopen(self) -> None:
