@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keval_remote.copies import Part, Parts, RunCopy, whole_name
-from keval_remote.objects import Entry, Objects
+from keval_remote.objects import Entry, Objects, UnreachableError
 
 FIRST, SECOND, THIRD = Part(1, 0, 0, 10), Part(1, 0, 10, 25), Part(1, 0, 25, 30)
 AGAIN, AND_ON = Part(2, 0, 0, 7), Part(2, 0, 7, 9)
@@ -76,6 +78,29 @@ def test_a_file_that_is_settled_between_two_listings_is_there(tmp_path: Path, mo
     layouts = RunCopy(tmp_path / "here", objects).layouts()
 
     assert {"trials.jsonl": 10} == {name: layout.size for name, layout in layouts.items()}
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "removed"])
+def test_a_file_that_is_there_and_cannot_be_brought_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    objects = Objects.at(f"file://{tmp_path}/run")
+    objects.write("trials.jsonl", b"0123456789")
+
+    def fail(self: Objects, path: str, to: Path) -> None:
+        if not is_there:
+            self.remove([path])
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Objects, "download", fail)
+    monkeypatch.setattr("keval_remote.copies.time.sleep", lambda seconds: None)
+    (tmp_path / "here").mkdir()
+    told: Any = pytest.raises(UnreachableError, match=r"/run/trials\.jsonl changes .* while it is read; try it again")
+
+    with told if is_there else nullcontext():
+        RunCopy(tmp_path / "here", objects).fetch()
+
+    assert not (tmp_path / "here" / "trials.jsonl").exists()
 
 
 def test_scores_are_not_brought_before_their_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

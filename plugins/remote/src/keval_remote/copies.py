@@ -25,7 +25,7 @@ from filelock import FileLock
 from keval.files import replacing
 from keval.store.serialization import dump
 from keval_remote.lease import newest
-from keval_remote.objects import Entry, Objects
+from keval_remote.objects import Entry, Objects, UnreachableError
 
 LEASE = ".lease"
 RECORDING = "recording"
@@ -166,14 +166,16 @@ class RunCopy:
             self._download(name, self.run / name)
 
     def _bring(self, name: str, layout: Layout, copied: Copied | None) -> Copied:
-        """Bring a file, or what is new of it, and return what was brought."""
+        """Bring a file, or what is new of it, and return what was brought. Raises UnreachableError."""
         for _ in range(_TRIES):
             try:
                 return self._bring_once(name, layout, copied)
             except FileNotFoundError:  # the run was settled since it was listed
                 time.sleep(0.1)
-                layout = self.layouts(name.rpartition("/")[0]).get(name, layout)
-        return Copied("", 0, 0)
+                layout = self.layouts(name.rpartition("/")[0]).get(name, Layout(None, Parts()))
+        if layout.size:
+            raise UnreachableError(f"{self.objects.url}/{name} changes again and again while it is read; try it again")
+        return Copied("", 0, 0)  # it was removed
 
     def _bring_once(self, name: str, layout: Layout, copied: Copied | None) -> Copied:
         path, base, parts = self.run / name, layout.base, layout.parts.parts
