@@ -53,6 +53,17 @@ def test_what_exists_decides_what_a_part_is(written: str, meant: tuple[str | Non
     assert meant == (gate.function, gate.agent, gate.condition, gate.metric, gate.judge)
 
 
+@pytest.mark.parametrize("name", ["verify/count >= 3", "verify/exit = 0", "verify/a<b"])
+@pytest.mark.parametrize("op", [">=", "<"])
+def test_a_check_may_have_a_comparison_in_its_name(name: str, op: str) -> None:
+    names = attrs.evolve(NAMES, scorers={(name, None): Scale()})
+
+    mean, end = parse(f"{name} {op} 0.8", names), parse(f"low(with_docs/{name}){op}+0.5", names)
+
+    assert ("mean", name, op, 0.8) == (mean.function, mean.metric, mean.op, mean.threshold)
+    assert ("low", "with_docs", name, 0.5) == (end.function, end.condition, end.metric, end.threshold)
+
+
 def test_a_vendor_is_meant_where_its_name_is_no_condition() -> None:
     names = attrs.evolve(NAMES, conditions=("baseline", "with_docs"))
 

@@ -76,6 +76,15 @@ def test_a_check_with_any_sign_in_its_name_can_be_asked_for(project: Project) ->
     assert ("verify/mail to a@b.c", 1, whole) == (whole["metric"], whole["scored"], alone)
 
 
+def test_a_check_with_a_comparison_in_its_name_has_gates(project: Project) -> None:
+    conditions = "conditions: {without: {}, with: {}}\ngates: [with/verify/a > b > +0]\n"
+    project.write("eval.yaml", NAMED.replace("mail to a@b.c", "a > b") + conditions)
+
+    told = project.keval("validate", "eval.yaml")
+
+    assert (0, True) == (told.code, "'low(with/verify/a > b) > +0' is held by an effect that is sure" in told.stderr)
+
+
 def test_checks_are_scored_in_a_run_and_answered_from_its_recording(project: Project) -> None:
     outcomes, runs = [], []
     for arguments in (["--record"], ["--replay", "latest"]):

@@ -118,7 +118,8 @@ def parse(text: str, names: Names) -> Gate:
     """Read a gate. Raises ValueError: what is wrong with it, and what to write."""
     # A gate of a YAML file may be folded over lines.
     written = " ".join(text.split())
-    found = _OPERATOR.search(written)
+    # A check may have such a sign in its name, before the one that compares.
+    found = next(reversed([*_OPERATOR.finditer(written)]), None)
     if found is None:
         raise ValueError(
             f"the gate {written!r} has no comparison; write a metric, one of >=, <=, > and <, and a number, {_EXAMPLE}"
@@ -327,7 +328,7 @@ def _gate_notices(written: Sequence[tuple[str, str]], names: Names) -> Iterator[
             least = 0.0 if scale is None or math.isinf(scale.least) else scale.least
             if gate.is_effect and gate.function == "mean" and (wanted == 0 or 0 < wanted < least):
                 end = attrs.evolve(gate, function="low" if rises else "high")
-                subject = gate.written[: gate.written.index(gate.op)].strip()
+                subject = gate.written[: gate.written.rindex(gate.op)].strip()
                 often = "holds it in half of the runs" if gate.threshold == 0 else "may hold it"
                 yield Problem(
                     place,
