@@ -17,7 +17,7 @@ from keval.plugin import CrewOrder, CrewWatcher
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
 from keval_ray.crew import Assigned, RayCrew
-from keval_ray.worker import RunTask
+from keval_ray.worker import RunTask, Usage, _usage
 
 
 @attrs.define(eq=False)
@@ -168,3 +168,12 @@ def test_a_cluster_that_answers_late_holds_nothing_up(monkeypatch: pytest.Monkey
 
     with pytest.raises(RuntimeError, match="went on: True"):
         asyncio.run(looked())
+
+
+@pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_memory_is_counted_in_bytes_on_every_system(monkeypatch: pytest.MonkeyPatch, platform: str, unit: int) -> None:
+    used = SimpleNamespace(ru_utime=1.0, ru_stime=0.5, ru_maxrss=7)
+    monkeypatch.setattr("keval_ray.worker.resource.getrusage", lambda whose: used)
+    monkeypatch.setattr("keval_ray.worker.sys.platform", platform)
+
+    assert Usage(3.0, 7 * unit) == _usage()

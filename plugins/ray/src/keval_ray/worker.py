@@ -225,5 +225,5 @@ class _Redacting:
 def _usage() -> Usage:
     own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-    # Linux counts memory in KiB (getrusage(2)).
-    return Usage(round(seconds, 3), own.ru_maxrss * 1024)
+    # Linux counts memory in KiB, macOS in bytes (getrusage(2)).
+    return Usage(round(seconds, 3), own.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
