@@ -137,18 +137,23 @@ class TrialError(KevalError):
         self.retry_after = retry_after
 
 
+# What the SDKs of OpenAI and Anthropic repeat by themselves, too, and 425. What a server does not implement (501) or
+# which HTTP it speaks (505) stays the same; 529 is Anthropic's for an overload, 520 to 527 are Cloudflare's.
+TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, *range(500, 600)} - {501, 505})
+"""The HTTP statuses of a model's endpoint after which the same request may succeed later."""
+
+
 class ModelError(TrialError):
     """The model's endpoint refused, failed or timed out.
 
-    Pass the HTTP status where there is one; 408, 409, 429 and everything from 500 on is retryable, as is an error
-    without a status (the connection failed).
+    Pass the HTTP status where there is one; those in `TRANSIENT_STATUSES` are retryable (408, 409, 425, 429, and from
+    500 on all but 501 and 505), as is an error without a status (the connection failed).
     """
 
     stage: Stage = "model"
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        # the statuses that the SDKs of OpenAI and Anthropic repeat by themselves, too
-        transient = status is None or status in {408, 409, 429} or status >= 500
+        transient = status is None or status in TRANSIENT_STATUSES
         kind = "connection" if status is None else "rate_limit" if status == 429 else f"http_{status}"
         super().__init__(message, kind=kind, retryable=transient, retry_after=retry_after)
         self.status = status

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from keval.config.evaluation import Retry
-from keval.errors import OutageError
+from keval.errors import ModelError, OutageError
 from keval.execute.models.gate import EndpointGate, RequestScope
 from keval.execute.models.load import EndpointLoad
 from keval.records.models import ModelRequest, ModelResponse
@@ -56,6 +56,26 @@ def test_a_stream_that_tells_of_a_refusal_waits_for_no_place_and_ends_who_waits_
         return [str(each) for each in found]
 
     assert ["the endpoint of some at an unknown address refuses to answer: no credit"] * 2 == asyncio.run(told())
+
+
+@pytest.mark.parametrize("status", [400, 408, 409, 418, 425, 429, 499, 500, 501, 503, 505, 520, 529, 600])
+def test_a_status_is_repeated_below_the_agent_where_the_trial_would_be_attempted_again(status: int) -> None:
+    responses = [ModelResponse.of(status, {}, b"not now"), ModelResponse.of(200, {}, b"{}")]
+
+    retryable = ModelError("not now", status=status).retryable
+
+    assert (200 if retryable else status) == asyncio.run(_asked(responses)).status
+
+
+async def _asked(responses: list[ModelResponse]) -> ModelResponse:
+    """Return the response to a request that the gate sends, of which each gets the next one of these."""
+
+    async def send(request: ModelRequest) -> ModelResponse:
+        return responses.pop(0)
+
+    retry = Retry(initial_backoff_seconds=0)
+    gate = EndpointGate(EndpointLoad("some", retry), retry, random.Random(0))
+    return await gate.ask(ModelRequest("some", "openai-chat", "POST", "/chat/completions", {}, b""), send, _asking(0))
 
 
 async def _ended(load: EndpointLoad, ending: Ending, asker: str) -> bool:

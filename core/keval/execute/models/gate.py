@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
+from keval.errors import TRANSIENT_STATUSES, MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import RetryPolicy, Stopwatch
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
@@ -23,8 +23,6 @@ from keval.seams.use_meter import UseMeter
 if TYPE_CHECKING:  # only what is refused needs it
     from keval.execute.models.denials import Refused
 
-# Anthropic's API answers with 529 when it is overloaded.
-_REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
 _EVENTS = "text/event-stream"
 
@@ -99,7 +97,7 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
     """
     try:
         response = await send(request)
-        if response.status in _REPEATED:
+        if response.status in TRANSIENT_STATUSES:
             return Failed.refused(response, await response.read())
         # Read for every request, as a response that breaks off can be asked for again until it is passed on.
         first = await _begun(response)
