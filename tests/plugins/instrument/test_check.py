@@ -164,6 +164,18 @@ def test_samples_that_tell_nothing_are_named(project: Project) -> None:
     assert 1 == sum("every arm gets the best value" in defect["problem"] for defect in examined["defects"])
 
 
+def test_questions_without_a_word_are_copies_only_if_their_signs_are_the_same(project: Project) -> None:
+    signs = ("☀️?", "🌧️?", "🌧️?")
+    write(project, *(question(number, question=each, source="sky") for number, each in enumerate(signs, 1)))
+
+    outcome = project.keval("check", "eval.yaml", "--only", "samples", "--samples", "1", "--json")
+    (examined,) = outcome.data["examined"]
+
+    told = [(each["sample"], each["problem"]) for each in examined["defects"] if "asks" in each["problem"]]
+    assert ["q3"] == [sample for sample, _ in told]
+    assert told[0][1].startswith("asks the same as 'q2'")
+
+
 @pytest.mark.parametrize(
     ("bound", "met", "told"),
     [

@@ -139,7 +139,8 @@ class _Text:
 
 def _normal(text: str) -> str:
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    return " ".join(re.findall(r"\w+", plain.casefold()))
+    # Where there are only other signs, such as emoji, they are what is asked.
+    return " ".join(re.findall(r"\w+", plain.casefold())) or text.strip()
 
 
 def _copies(texts: Mapping[str, _Text]) -> list[tuple[str, str]]:
@@ -153,7 +154,7 @@ def _copies(texts: Mapping[str, _Text]) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for sample, text in texts.items():
         rarest = sorted(text.words, key=lambda word: (count[word], word))
-        # A question without any word is found by its text.
+        # All questions without any text are alike.
         for word in rarest[: len(rarest) - ceil(_ALIKE * len(rarest)) + 1] or [text.asked]:
             pairs = ((other, sample) for other in seen[word] if texts[other].is_like(text))
             found.update(dict.fromkeys(pairs))
