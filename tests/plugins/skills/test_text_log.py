@@ -11,7 +11,7 @@ import pytest
 
 from keval.plugin import GivenText
 from keval_skills.changes import scrambled
-from keval_skills.text_log import FollowedTexts
+from keval_skills.text_log import FollowedTexts, SoughtText
 from tests.plugins.skills.folders import PDF_BODY
 
 TABLES = """
@@ -187,3 +187,17 @@ def test_a_text_that_two_skills_share_in_part_tells_neither() -> None:
     log.saw(json.dumps(chat("read", {}, common + "Letters have a greeting.\n")).encode(), 1, 1.0)
 
     assert [("pdf", False), ("docx", True)] == [(each.name, each.read) for each in log.texts()]
+
+
+@pytest.mark.parametrize("body", ["填写表格之前先数一数行数。", "先数 行数", "🦜🦜"])
+def test_a_request_without_a_text_in_another_script_is_not_parsed(body: str) -> None:
+    sought = SoughtText.of(PDF, body)
+    within = [
+        json.dumps(chat("read", {}, text), ensure_ascii=ascii_only).encode()
+        for ascii_only in (True, False)
+        for text in (body, json.dumps({"content": body}))
+    ]
+    without = json.dumps(chat("read", {}, "列 1"), ensure_ascii=False).encode()
+
+    assert [True] * 4 == [sought.may_be_in(request) for request in within]
+    assert not sought.may_be_in(without)

@@ -17,6 +17,8 @@ _LONGEST_LINE = 200
 """Characters of a line that are looked for, as tools cut long lines off."""
 _SAFE = re.compile(r"[A-Za-z0-9 .,;:()_-]+")
 """What every way of writing JSON leaves as it is."""
+_UNESCAPED = re.compile(r"[A-Za-z0-9 .,;:()_\-\x80-\ud7ff\ue000-\U0010ffff]+")
+"""What is as it is in JSON that has no escape of a code point."""
 _CONVERSATIONS = ("messages", "input", "contents")
 """Under which a request has what was said: OpenAI Chat and Anthropic, OpenAI Responses, Gemini."""
 
@@ -26,13 +28,14 @@ class SoughtText:
     """A text that is looked for: in one string of a request, at least half of its longest lines.
 
     Between lines there may be anything, such as their numbers. `lines` are JSON-escaped in the second place of each
-    pair, for tools that return JSON in a text, and `safe` has a piece of each that no escape changes. Of a text whose
-    lines other texts have, too, the `name` has to be in the string.
+    pair, for tools that return JSON in a text, and `safe` has two pieces of each: one that no escape changes, and one
+    that none but that of a code point does. Of a text whose lines other texts have, too, the `name` has to be in the
+    string.
     """
 
     given: GivenText
     lines: tuple[tuple[str, str], ...]
-    safe: tuple[bytes, ...]
+    safe: tuple[tuple[bytes, bytes], ...]
     named: bool = False
 
     @classmethod
@@ -43,17 +46,19 @@ class SoughtText:
         distinct = [line for line in own if line not in others]
         longest = sorted(distinct or own, key=len, reverse=True)[:_MOST_LINES]
         lines = [line[:_LONGEST_LINE] for line in longest]
-        safe = (max(_SAFE.findall(line), key=len, default="") for line in lines)
+        safe = ([max(each.findall(line), key=len, default="") for each in (_SAFE, _UNESCAPED)] for line in lines)
         return cls(
             given,
             tuple((line, json.dumps(line)[1:-1]) for line in lines),
-            tuple(piece.encode() for piece in safe),
+            tuple((piece.encode(), unescaped.encode()) for piece, unescaped in safe),
             named=bool(own and not distinct),
         )
 
     def may_be_in(self, request: bytes) -> bool:
         """Return whether a request has enough of the text to be looked at more closely."""
-        return self._is_enough(piece in request for piece in self.safe)
+        # A line in Chinese has hardly anything that is never escaped; most requests escape nothing of it.
+        has_escapes = b"\\u" in request
+        return self._is_enough((piece if has_escapes else unescaped) in request for piece, unescaped in self.safe)
 
     def is_in(self, string: str) -> bool:
         """Return whether a string has the text."""
