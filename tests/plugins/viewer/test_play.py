@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from keval import open_run
+from keval_viewer.play import Edit, Play
+from keval_viewer.play_page.session import PlaySession
 from tests import hostile
 from tests.conftest import Project
 from tests.playing import Player, play_served, playing
@@ -135,6 +138,29 @@ def test_an_edit_is_shown_as_a_difference_and_the_conversation_asked_again(playe
     assert "bye:\n    system_prompt: Goodbye" in yaml
     assert 2 == len([*Path("results").rglob("manifest.json")])
     assert "Hello one" in player.page("/play/questions/1/q1")
+
+
+def test_an_edit_asks_the_whole_conversation_again_though_a_column_is_asked_again_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+
+    async def play() -> list[tuple[str, list[str]]]:
+        async with asyncio.timeout(10), Play.open("talkers.yaml") as play, PlaySession.of(play) as session:
+            for text in ("one", "two", "three"):
+                await play.ask(text)
+            session.switch("column", "weak/only", on=False)
+            await session.edit(Edit(condition="only", system_prompt="Goodbye"), again=True)
+            await session.ask_again("weak/only")
+            async for _ in play.feed.read(0):
+                if len(play.questions) == 3 and not play.is_answering:
+                    break
+            return [(question.text, [answer.column for answer in question.answers]) for question in play.questions]
+
+    assert [("one", ["steady/only", "weak/only"]), ("two", ["steady/only"]), ("three", ["steady/only"])] == (
+        asyncio.run(play())
+    )
 
 
 def test_a_question_is_kept_as_a_sample_beside_the_config_and_nowhere_else(player: Player) -> None:

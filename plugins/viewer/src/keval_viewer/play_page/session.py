@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
 import attrs
@@ -51,6 +51,8 @@ class PlaySession:
     past: list[Past] = attrs.field(factory=list, init=False)
     originals: dict[str, EditableCondition] = attrs.field(init=False)
     _settling: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    # What an edit asks again, each when the question before it is answered.
+    _following: list[QuestionInput] = attrs.field(factory=list, init=False)
     _acting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _standings: tuple[object, Table] | None = attrs.field(default=None, init=False)
 
@@ -125,6 +127,7 @@ class PlaySession:
         """Ask all columns that are on. Raises what `Play.begin` does."""
         async with self._acting:
             await self.play.begin(asked)
+            self._following = []
             self._settle()
 
     async def ask_again(self, column: str) -> None:
@@ -157,7 +160,7 @@ class PlaySession:
         """Change what is compared; with `again`, ask the present conversation again. Raises what `Play.edit` does."""
         async with self._acting:
             play = self.play
-            asked = self.present
+            asked = [*map(_asked, self.present), *self._following]
             before = Past(play.run, play.columns, ())
             # Before the questions are read, so that answers in flight are kept with what they came to.
             await play.stop()
@@ -167,26 +170,29 @@ class PlaySession:
             await play.edit(edit)
             if ended.questions:
                 self.past.append(ended)
+            self._following = []
             if again and asked:
-                first, *others = map(_asked, asked)
-                await play.begin(first)
-                self._settle(others)  # they follow when it is answered
+                await play.begin(asked[0])
+                self._following = asked[1:]
+                self._settle()
 
-    def _settle(self, then: Iterable[QuestionInput] = ()) -> None:
+    def _settle(self) -> None:
         """Wait in the background until all is answered and scored, for what may go wrong; then ask what follows."""
         if self._settling is not None:
             # This ends the wait alone; columns go on answering.
             self._settling.cancel()
-        self._settling = asyncio.create_task(self._settled([*then]))
+        self._settling = asyncio.create_task(self._settled())
 
-    async def _settled(self, then: Iterable[QuestionInput]) -> None:
+    async def _settled(self) -> None:
         try:
             await self.play.settle()
-            for asked in then:
-                await self.play.begin(asked)
+            while self._following:
+                async with self._acting:  # or else a column may be asked again at the same time
+                    if self._following and not self.play.is_answering:
+                        await self.play.begin(self._following.pop(0))
                 await self.play.settle()
         except KevalError as error:
-            self.problem = str(error)
+            self.problem, self._following = str(error), []
 
     # What is sent.
 
