@@ -7,14 +7,13 @@ longer text. Paths, models, names and numbers are not, nor is a default that is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
 from keval.config.variables import VARIABLE, texts, variable
 from keval.errors import Problem, suggestion
-from keval.records.models import Endpoint
 from keval.redaction import SHORTEST, Redactor
 
 # `max_tokens` counts and `author` names a person, so neither is a secret.
@@ -39,11 +38,6 @@ def learn_config(redactor: Redactor, evaluation: Evaluation) -> None:
     """Let a redactor know the secrets of an evaluation's config."""
     found = secret_variables(evaluation.source.data)
     redactor.learn((f"${{{name}}}", variable(name) or "") for name in dict.fromkeys(name for _, name in found))
-
-
-def learn_endpoints(redactor: Redactor, endpoints: Iterable[Endpoint]) -> None:
-    """Let a redactor know the keys of models, too."""
-    redactor.learn((f"the key of {endpoint.model}", endpoint.api_key) for endpoint in endpoints)
 
 
 def secret_variables(data: Any) -> Iterator[tuple[KeyPath, str]]:

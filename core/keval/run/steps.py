@@ -13,13 +13,12 @@ from typing import Any
 import attrs
 
 from keval.config.evaluation import Budget, failure_limit
-from keval.config.secrets import learn_endpoints
 from keval.errors import RunError
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import RunDescriber, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
 from keval.execute.local import Local
-from keval.execute.models.exchange import endpoints_by_model, endpoints_of
+from keval.execute.models.exchange import endpoints_by_model
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.plan.plan import Plan
@@ -298,13 +297,11 @@ def _describer(
     before: Manifest | None,
     judge_repetitions: int | None = None,
 ) -> RunDescriber:
-    """Settle what is scored and how often, let the redactor know the keys of all endpoints, and describe both.
+    """Settle what is scored and how often, and describe both.
 
     `agents` are their characteristics, by label. Judges grade so often, or else as in the manifest `before`.
     """
-    plan, ready, execution = start.plan, up.ready, start.plan.evaluation.execution
-    planned, scorers = [item.plugin for item in plan.askers], plan.scorers
-    learn_endpoints(start.redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
+    plan, ready, scorers, execution = start.plan, up.ready, start.plan.scorers, start.plan.evaluation.execution
     spec = ScoringSpec(
         scorer_digests(scorers, ready.endpoints, execution.seed),
         scorers.repetitions(judge_repetitions or execution.judge_repetitions, None if judge_repetitions else before),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import pytest
 
+from keval.records.models import Endpoint
+from keval_doubles.agents import Paid
 from tests.canaries import forms, leaks
 from tests.conftest import Project
 
@@ -92,6 +95,22 @@ def test_an_agent_is_asked_what_the_dataset_says(project: Project) -> None:
     assert (0, "[secret]") == (outcome.code, trial["output"])
     # The sample's line, and that of the trial, which repeats the question.
     assert "replaced by [secret] in 2 lines" in outcome.stderr
+
+
+def test_a_key_that_an_agent_has_of_its_own_is_not_written_with_the_samples(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(agent: Paid) -> None:
+        agent.model = attrs.evolve(agent.model, endpoint=Endpoint("m", {}, "sk-canary-1"))
+
+    monkeypatch.setattr(Paid, "prepare", prepare, raising=False)
+    config = CONFIG.replace("${CANARY}", "x").replace("scripted: {}", "paid: {type: double/paid, model: simulated/m}")
+    project.write(eval_yaml=config, questions_jsonl='{"id": "a", "question": "Is it sk-canary-1?"}\n')
+
+    outcome = project.keval("run", "eval.yaml", "-q")
+
+    assert 0 == outcome.code, outcome.stderr
+    assert ["Is it [secret]?"] == [sample["question"] for sample in project.lines("samples.jsonl")]
 
 
 def test_what_is_attached_is_kept_without_secrets_under_the_digest_of_what_is_kept(project: Project) -> None:

@@ -12,12 +12,11 @@ from typing import Any, Literal
 import attrs
 
 from keval.config.evaluation import Evaluation, Execution, size
-from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError, TrialError
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, server_proxy
 from keval.execute.limits import RunLimits
-from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, resolve_models
+from keval.execute.models.exchange import MakeGate, ModelExchange, ModelField, all_of, lead, learn_keys, resolve_models
 from keval.plan.build import hook_plugins
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, ScoringPlan
 from keval.records.models import Asker, Endpoint, Model
@@ -108,7 +107,7 @@ async def preflight(
     by_arm = {arm.label: begin(opened(arm)) for arm in plan.arms}
     await all_of([middleware, resolved, *workspaces, *by_arm.values()])
     exchange, endpoints = middleware.result(), resolved.result()
-    learn_endpoints(redactor, endpoints.values())
+    learn_keys(redactor, endpoints.values(), [item.plugin for item in plan.askers])
     contexts = _named({label: found.result() for label, found in by_arm.items()})
     most = size(execution.max_reply_bytes)
     models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope, most=most)
@@ -116,6 +115,7 @@ async def preflight(
     if refused := [*_servers_refused(plan, agents, contexts)]:
         raise PreflightError(refused)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
+    learn_keys(redactor, (), agents.values(), judges.values())
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
 
@@ -148,9 +148,11 @@ async def begin_judges(
     resolved = asyncio.ensure_future(resolve_models(judges, execution, scope))
     await all_of([middleware, resolved])
     exchange, endpoints = middleware.result(), resolved.result()
-    learn_endpoints(redactor, endpoints.values())
+    learn_keys(redactor, endpoints.values(), [item.plugin for item in plan.askers])
     models = await lead((), judges, endpoints, exchange, scope, most=size(execution.max_reply_bytes))
-    return Ready({}, await _begin("judge", judges, models, scope), {}, endpoints, exchange, hooks)
+    begun = await _begin("judge", judges, models, scope)
+    learn_keys(redactor, (), begun.values())
+    return Ready({}, begun, {}, endpoints, exchange, hooks)
 
 
 async def _begin_middleware(

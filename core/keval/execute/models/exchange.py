@@ -25,6 +25,7 @@ from keval.execute.models.gate import EndpointGate, Failed, Gate, RequestScope
 from keval.plan.plan import ResolvedPlugin, models_of
 from keval.records.models import ASKER_HEADER, Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.usage import BYTES_PER_TOKEN, Usage
+from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.distribution import Limits
 from keval.seams.finish_reason import FinishReason
@@ -306,13 +307,14 @@ def endpoints_by_model(askers: Iterable[ResolvedPlugin], endpoints: Mapping[str,
     return {str(model): model.endpoint or endpoints[str(model)] for model in models}
 
 
-def endpoints_of(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
-    """Return every endpoint that a run asks, by the plugins and by what providers found.
+def learn_keys(redactor: Redactor, endpoints: Iterable[Endpoint], *plugins: Iterable[object]) -> None:
+    """Let a redactor know the keys of models: of the endpoints that providers found, and of those that plugins have.
 
     Behind a proxy a plugin has another key than the one that it was constructed with.
     """
     models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
-    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
+    found = (*endpoints, *(model.endpoint for model in models if model.endpoint is not None))
+    redactor.learn((f"the key of {endpoint.model}", endpoint.api_key) for endpoint in found)
 
 
 ModelField: TypeAlias = tuple[Asker, str]

@@ -12,14 +12,13 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval.config.load import rebuild, rebuild_scoring
-from keval.config.secrets import learn_config, learn_endpoints
+from keval.config.secrets import learn_config
 from keval.dataset.read import NO_DATASET
 from keval.dataset.samples import Samples
 from keval.errors import PreflightError
 from keval.execute.bringup.description import check_tool_listings
 from keval.execute.bringup.preflight import Ready, begin_judges, preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
-from keval.execute.models.exchange import endpoints_of
 from keval.execute.packing import TrialPacker
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import hook_plugins, make_plan, make_scoring_plan
@@ -73,8 +72,6 @@ async def open_worker(
             check_tool_listings(manifest, ready)
         else:
             ready = await begin_judges(plan, scope, redact, hooks, traffic=traffic, limits=limits)
-        planned = [item.plugin for item in plan.askers]
-        learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
         worker = CrewWorker(manifest, plan, ready, redact)
         # The budget of judgements is held where they are asked for.
         with Grader.of(
