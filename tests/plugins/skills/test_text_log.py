@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -201,3 +202,18 @@ def test_a_request_without_a_text_in_another_script_is_not_parsed(body: str) -> 
 
     assert [True] * 4 == [sought.may_be_in(request) for request in within]
     assert not sought.may_be_in(without)
+
+
+def test_a_long_conversation_takes_memory_by_its_length() -> None:
+    request = anthropic("read", {"path": "pdf"}, PDF_BODY)
+    uses = [{"type": "tool_use", "id": f"u{number}", "name": "shell", "input": {}} for number in range(1_000)]
+    request["messages"].insert(1, {"role": "assistant", "content": uses})
+    written, log = json.dumps(request).encode(), follow((PDF, PDF_BODY))
+
+    tracemalloc.start()
+    log.saw(written, 1, 1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [("read", True)] == [(each.by, each.read) for each in log.texts()]
+    assert peak < 50 * len(written), f"{peak:,} bytes for a request of {len(written):,}"

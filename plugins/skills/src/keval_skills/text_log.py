@@ -124,11 +124,12 @@ class _Call:
 
 @attrs.frozen
 class _Said:
-    """A string of a request: the call whose result it is in, and the calls before it."""
+    """A string of a request: the call whose result it is in, the calls of the request, and how many were before it."""
 
     text: str
     result_of: _Call | None
-    before: tuple[_Call, ...]
+    calls: Sequence[_Call]
+    before: int
 
     def tool_for(self, given: GivenText) -> str | None:
         """Return the tool that brought a text into the conversation.
@@ -140,8 +141,9 @@ class _Said:
             return self.result_of.tool
         if given.kind == "instructions" or not self.before:
             return None
-        naming = [call for call in self.before if plain_name(given) in call.arguments]
-        return (naming or self.before)[-1].tool
+        before = self.calls[: self.before]
+        naming = [call for call in before if plain_name(given) in call.arguments]
+        return (naming or before)[-1].tool
 
 
 def _strings(request: Any) -> Iterator[_Said]:
@@ -163,7 +165,7 @@ class _Walk:
 
     def through(self, node: Any, result_of: _Call | None = None) -> Iterator[_Said]:
         if isinstance(node, str):
-            yield _Said(node, result_of, tuple(self.calls))
+            yield _Said(node, result_of, self.calls, len(self.calls))
         elif isinstance(node, list):
             for each in node:
                 yield from self.through(each, result_of)
