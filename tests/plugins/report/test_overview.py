@@ -29,11 +29,13 @@ from keval_analysis.findings.effects import (
     VarianceComponents,
 )
 from keval_analysis.findings.summary import (
+    Agreement,
     ArmScore,
     ArmTrials,
     Cost,
     GateResult,
     GivenUp,
+    JudgeSpread,
     JudgingTotal,
     ScorerScale,
     Summary,
@@ -43,6 +45,7 @@ from keval_report.cautions import cautions
 from keval_report.claims import Level
 from keval_report.contrasts import all_blocks
 from keval_report.gates import gate_rows
+from keval_report.reviews import judging_lines
 from keval_report.sentences import findings
 from keval_report.terminal.overview import print_report
 from keval_report.terminal.tables import print_tables
@@ -379,3 +382,34 @@ def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ()
     assert isinstance(file, io.StringIO)
     rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("  Δ")]
     assert [["+0.52", "n=12"], ["+0.08", "n=12"]] == [row[2:] for row in rows]
+
+
+def test_the_wide_tables_have_as_many_columns_as_fit_beside_wide_labels() -> None:
+    wide = {"ada": "试" * 16, "bob": "验" * 16}
+    found = summary()
+    renamed = {
+        name: tuple(
+            attrs.evolve(each, agent=wide[each.agent])
+            for each in getattr(found, name)
+            if name == "trials" or each.metric.startswith("acme/")
+        )
+        for name in ("trials", "arms", "effects")
+    }
+    console = Console(width=70, file=io.StringIO())
+
+    print_tables(attrs.evolve(found, **renamed), console)
+
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    labels = [f"{agent} {condition} " for agent in wide.values() for condition in ("baseline", "docs")]
+    assert {5} == {file.getvalue().count(label) for label in labels}
+
+
+def test_figures_of_judges_stand_below_each_other_beside_wide_names() -> None:
+    spread = (JudgeSpread("rater", 20, 0.1, None),)
+    agreement = tuple(Agreement(name, ("rater", "other"), 20, 0.9, None, (), spread) for name in ("tone", "语气语气"))
+
+    shown = [*judging_lines(summary(agreement=agreement))]
+
+    columns = [cell_len(line[: line.index(begin)]) for begin in ("0.90", "rater") for line in shown if begin in line]
+    assert [12] * 4 == columns

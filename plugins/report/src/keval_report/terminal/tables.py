@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,7 +30,7 @@ def print_tables(summary: Summary, console: Console) -> None:
     """Print all means, effects, uses of tools and grades of a run as tables, and what their figures are."""
     scorers = list(dict.fromkeys(entry.scorer for entry in summary.arms))
     arms = [(entry.agent, entry.condition) for entry in summary.trials]
-    first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
+    first = max(cell_len(f"{agent} {condition}") for agent, condition in arms) + 4
     columns = max(1, (console.width - first - 2) // (_CELL + 1))
     for _, group in groupby(scorers, key=_whose):
         shared = list(group)
