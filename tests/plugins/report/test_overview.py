@@ -387,7 +387,7 @@ def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ()
 def test_the_wide_tables_have_as_many_columns_as_fit_beside_wide_labels() -> None:
     wide = {"ada": "试" * 16, "bob": "验" * 16}
     found = summary()
-    renamed = {
+    renamed: dict[str, Any] = {
         name: tuple(
             attrs.evolve(each, agent=wide[each.agent])
             for each in getattr(found, name)
