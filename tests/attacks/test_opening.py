@@ -7,6 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from keval_programs.tree import Tree
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     *("agents/acp", "agents/claude-code", "agents/command", "plugins/checks", "plugins/programs"),
@@ -100,3 +104,16 @@ def test_files_that_an_agent_had_are_opened_by_one_module() -> None:
                     found[module].add(getattr(inner, "name", "(module)"))
 
     assert {module: {*functions} for module, functions in ALLOWED.items()} == {**found}
+
+
+@pytest.mark.parametrize("by_descriptor", [True, False], ids=["elsewhere", "on Windows"])
+def test_a_file_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_descriptor: bool
+) -> None:
+    monkeypatch.setattr("keval_programs.tree._BY_DESCRIPTOR", by_descriptor)
+    (tmp_path / "a.txt").write_bytes(b"12345")
+
+    with Tree.at(tmp_path) as tree:
+        assert tree.read("a.txt", 5) == b"12345"
+        with pytest.raises(OSError, match="it has more than 4 bytes"):
+            tree.read("a.txt", 4)

@@ -236,11 +236,13 @@ class Tree:
         Raises OSError: it cannot be read, is no file, or has more than `most` bytes. Raises LedOutError.
         """
         if not _BY_DESCRIPTOR:
-            return Path(self.path or "", path).read_bytes()
-        with self.followed(path) as entry:
-            if entry.kind:
-                raise OSError(errno.EINVAL, f"it is a {entry.kind}", path)
-            content = entry.content(most)
+            file = Path(self.path or "", path)
+            content = file.read_bytes() if file.stat().st_size <= most else None
+        else:
+            with self.followed(path) as entry:
+                if entry.kind:
+                    raise OSError(errno.EINVAL, f"it is a {entry.kind}", path)
+                content = entry.content(most)
         if content is None:
             raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", path)
         return content
