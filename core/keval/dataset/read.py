@@ -68,6 +68,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
     try:
         # `open_input` also keeps a pipe, which readers would wait for, from them.
         with open_input(file.path) as content:
+            written = file.path.stat().st_mtime_ns
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         for record in reader.read(request):
             if isinstance(record, Problem):
@@ -96,6 +97,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
                 positions.append(record.position)
             else:
                 samples.append(sample)
+        if file.path.stat().st_mtime_ns != written:  # so that the digest may be that of other samples
+            problems.append(Problem(str(file.path), "the file has changed while it was read; start again"))
     except (OSError, UnicodeDecodeError) as error:
         problem = f"the dataset cannot be read: {error}; see dataset.path"
         raise ConfigError([Problem(str(file.path), problem)]) from error

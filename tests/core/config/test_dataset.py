@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import os
 import sys
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +120,24 @@ def test_a_file_that_changes_after_it_was_checked_is_told(tmp_path: Path) -> Non
 
     with pytest.raises(ConfigError, match="has changed since it was checked"):
         samples[0]
+
+
+def test_a_file_that_changes_between_its_digest_and_its_samples_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "q.jsonl"
+    digest = hashlib.file_digest
+
+    def edited(*args: Any) -> Any:
+        found = digest(*args)
+        path.write_text('{"q": "Another?"}\n', encoding="utf-8")
+        os.utime(path, (1, 1))  # clocks of file systems may not tell it from the first
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", edited)
+
+    with pytest.raises(ConfigError, match="the file has changed while it was read; start again"):
+        read(path, '{"q": "One?"}\n')
 
 
 def test_samples_are_a_sequence(tmp_path: Path) -> None:
