@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
@@ -65,6 +66,47 @@ def test_a_status_is_repeated_below_the_agent_where_the_trial_would_be_attempted
     retryable = ModelError("not now", status=status).retryable
 
     assert (200 if retryable else status) == asyncio.run(_asked(responses)).status
+
+
+def test_a_stream_can_be_asked_for_again_until_its_first_event_is_whole() -> None:
+    def broken() -> Iterator[bytes]:
+        yield b": OPENROUTER PROCESSING\n\n"
+        yield b'data: {"choi'
+        raise ConnectionError("it broke off")
+
+    event = [b": OPENROUTER PROCESSING\n\n", b'data: {"choi', b'ces": []}\n\n', b"data: [DONE]\n\n"]
+
+    async def read() -> bytes:
+        return await (await _asked([_stream(broken()), _stream(event)])).read()
+
+    assert b"".join(event) == asyncio.run(read())
+
+
+def test_an_error_that_begins_a_stream_is_seen_after_a_comment_and_in_pieces() -> None:
+    event = [b": OPENROUTER PROCESSING\n\n", b'data: {"error": {"code"', b': 401, "message": "no key"}}\n', b"\n"]
+
+    with pytest.raises(OutageError, match="HTTP 401: no key"):
+        asyncio.run(_asked([_stream(event)]))
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
+@pytest.mark.parametrize("begin", [b"data: {}\n\n", b": " + 20_000 * b"x"])
+def test_a_stream_is_passed_on_when_its_first_event_is_there_or_is_too_long_for_an_error(
+    begin: bytes, kind: str
+) -> None:
+    def begun() -> Iterator[bytes]:
+        yield begin
+        raise AssertionError("it was read further")
+
+    assert 200 == asyncio.run(_asked([_stream(begun(), kind)])).status
+
+
+def _stream(chunks: Iterable[bytes], kind: str = "text/event-stream") -> ModelResponse:
+    async def arriving() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return ModelResponse(200, {"content-type": kind}, arriving())
 
 
 async def _asked(responses: list[ModelResponse]) -> ModelResponse:

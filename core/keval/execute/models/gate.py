@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # only what is refused needs it
     from keval.execute.models.denials import Refused
 
 _LONGEST_MESSAGE = 500
+_LONGEST_FIRST = 20_000
 _EVENTS = "text/event-stream"
 
 
@@ -127,26 +128,23 @@ async def _begun(response: ModelResponse) -> bytes:
 
     That is all of it, or the first event of a stream.
     """
-    if not response.headers.get("content-type", "").startswith(_EVENTS):
+    if not response.headers.get("content-type", "").lower().startswith(_EVENTS):
         return await response.read()
     following = aiter(response.chunks)
-    # not by anext(), which raises if a stream ends before its first chunk
-    first = [chunk async for chunk in _first(following)]
+    first = b""
+    async for chunk in following:
+        first += chunk
+        # Comments may come before the first event, and that in pieces; one that is longer is no error.
+        if len(first) > _LONGEST_FIRST or b"\n" in first.partition(b"data:")[2]:
+            break
 
     async def whole() -> AsyncIterator[bytes]:
-        for chunk in first:
-            yield chunk
+        yield first
         async for chunk in following:
             yield chunk
 
     response.chunks = whole()
-    return b"".join(first)
-
-
-async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        yield chunk
-        return
+    return first
 
 
 def _examined(response: ModelResponse, body: bytes) -> tuple[str | None, Failed | None]:
