@@ -189,6 +189,10 @@ class TranscriptBuilder:
         if self._meter is not None:
             self._meter.replied(spent)
 
+    def model_used(self, usage: Usage) -> None:
+        """Report tokens of the latest model call that were not yet known when it was reported."""
+        self._told.usage = (self._told.usage or Usage()) + usage
+
     def leave_calls_to_tap(self, servers: Iterable[McpServer]) -> None:
         """Say that the agent does not report its calls to these servers, so that those that their taps record count.
 

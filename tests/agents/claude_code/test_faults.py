@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keval import Sample
-from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TrialError
+from keval import Sample, Usage
+from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TranscriptBuilder, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from keval_loopback.serving import serve
+from keval_programs import TrialFolder
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
 
@@ -155,7 +157,7 @@ def test_claude_code_asks_again_for_an_answer_that_is_empty(play: Any) -> None:
 @pytest.mark.parametrize("parallel", [1, 3])
 def test_a_trial_that_wants_too_many_model_calls_fails(play: Any, toolbox: Any, parallel: int) -> None:
     def again(request: ChatRequest) -> ChatReply:
-        return ChatReply(calls=(ADD,) * parallel)
+        return ChatReply(calls=(ADD,) * parallel, usage=Usage(10, 5, 0))
 
     outcome = play(again, toolbox.server(), max_turns=3)
 
@@ -166,6 +168,26 @@ def test_a_trial_that_wants_too_many_model_calls_fails(play: Any, toolbox: Any, 
         outcome.transcript.model_calls,
         len(outcome.transcript.tool_calls),
     )
+    assert Usage(30, 15, 0) == outcome.transcript.usage
+
+
+def test_what_a_message_took_that_broke_off_after_a_call_is_unknown(tmp_path: Path) -> None:
+    from claude_agent_sdk import AssistantMessage, StreamEvent, ToolUseBlock
+
+    from keval_claude_code.servers import Servers
+    from keval_claude_code.watch import Watch
+
+    builder = TranscriptBuilder()
+    watch = Watch(builder, Servers((), TrialFolder(tmp_path, tmp_path), frozenset({"Bash"})))
+    begun = {"type": "message_start", "message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}
+
+    with suppress(TrialError), builder.turn("How?"):
+        watch.see(StreamEvent(uuid="u", session_id="s", event=begun))
+        watch.see(AssistantMessage(content=[ToolUseBlock(id="1", name="Bash", input={})], model="m"))
+        watch.end_turn()
+
+    transcript = builder.transcript()
+    assert (Usage(10, None, 0), 1) == (transcript.usage, transcript.model_calls)
 
 
 def test_every_turn_has_its_own_model_calls(play: Any, toolbox: Any) -> None:

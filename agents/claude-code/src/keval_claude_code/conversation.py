@@ -80,8 +80,11 @@ class ClaudeConversation:
             TrialError: a server does not come up or is lost, the model fails or never answers, or the process ends.
         """
         with self._watch.builder.turn(text):
-            await self._client.query(text)
-            await _follow(self._client, self._watch, self._max_turns)
+            try:
+                await self._client.query(text)
+                await _follow(self._client, self._watch, self._max_turns)
+            finally:
+                self._watch.end_turn()
 
 
 async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None:

@@ -96,6 +96,14 @@ class Watch:
             told = "the model's reply ended in the middle"
             raise TrialError(told, stage="model", kind="bad_reply", retryable=True)
 
+    def end_turn(self) -> None:
+        """Report the output of a message that no model call followed; that of one that broke off is unknown."""
+        if self._is_open and self._counted is not None:
+            self._owed = attrs.evolve(_NOTHING, output_tokens=None, reasoning_tokens=None)
+        if self._owed != _NOTHING:
+            self.builder.model_used(self._owed)
+            self._owed = _NOTHING
+
     def _streamed(self, text: str) -> None:
         if self.streams:
             self.builder.streamed(text)
@@ -105,8 +113,8 @@ class Watch:
             case TextBlock(text=text):
                 self._texts.append(text)
             case ToolUseBlock(id=id, name=name, input=arguments):
-                # The call may be answered before its message ends: the request counts now, and its output with the next
-                # (`_owed`).
+                # The call may be answered before its message ends: the request counts now, and its output (`_owed`)
+                # with the next, or at the end of the turn.
                 self._count(
                     read_usage(
                         "anthropic",
