@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -199,6 +200,22 @@ def test_the_price_of_a_trial_is_a_limit_too(project: Project) -> None:
     trial = attacked(project, AGENTS["openai"], "{cost: 0.25}", vendor, config=CONFIG + prices)
 
     assert ("limit", 3) == (trial["failure"]["kind"], len(vendor.asked))
+    assert "limit of $0.25: it used $0.30" in trial["failure"]["message"]
+
+
+def test_what_a_replay_asks_live_costs_what_it_costs_now(project: Project) -> None:
+    vendor = Vendor(usage=("100000", "0"), calls=lambda number: int(number != 2), arguments='{"a": 2, "b": 3}')
+    config = CONFIG.replace("AGENT", AGENTS["openai"]).replace("LIMITS", "{}")
+    project.write(eval_yaml=config + "prices: {openai/m: {input: 0, output: 0}}\n", questions_jsonl=QUESTION)
+    with serving(vendor) as environ:
+        recorded = project.keval("run", "eval.yaml", "--record", env=environ)
+    run = shutil.move(project.run_directory(), project.root / "recorded")
+    flags = ("--replay", str(run), "--replay-misses", "live")
+    agent, prices = AGENTS["openai"].replace("/m", "/n"), "prices: {openai/n: {input: 1, output: 1}}\n"
+
+    trial = attacked(project, agent, "{cost: 0.25}", vendor, config=CONFIG + prices, flags=flags)
+
+    assert (0, 3) == (recorded.code, trial["transcript"]["model_calls"]), recorded.stderr
     assert "limit of $0.25: it used $0.30" in trial["failure"]["message"]
 
 

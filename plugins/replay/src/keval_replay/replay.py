@@ -56,7 +56,7 @@ async def replay_run(replay: Replay, plan: Plan, root: Path, options: RunOptions
     """Replay a recorded run by a plan of its samples, score it and write its summary.
 
     Trials that were not recorded are left out, or run live with those that ask for what the recording does not have.
-    Prices are those of the recorded run, and budgets are not applied.
+    Prices are those of the recorded run, unless misses are asked live, and budgets are not applied.
 
     Raises PreflightError, RunError: the run's directory cannot be written, the recording is damaged, or what is to be
     run live cannot be; and StoppedError when the run was asked to stop while trials were run.
@@ -141,12 +141,16 @@ def _shared(before: Any, now: Any) -> Any:
 
 @attrs.define(eq=False)
 class LiveSide:
-    """The models and servers of a replay, which are brought up at the first miss. It counts what was asked of them."""
+    """The models and servers of a replay, which are brought up at the first miss. It counts what was asked of them.
+
+    `rates` are those of the new run, which are known before its first trial.
+    """
 
     plan: Plan
     recording: Recording
     scope: ResourceScope
     redactor: Redactor
+    rates: Rates = attrs.field(factory=Rates, init=False)
     trials: int = attrs.field(default=0, init=False)
     judgements: int = attrs.field(default=0, init=False)
     _worker: PlanWorker | None = attrs.field(default=None, init=False)
@@ -176,7 +180,7 @@ class LiveSide:
                 except PreflightError as error:
                     told = "requests that are not in the recording cannot be made live either"
                     raise RunError("\n  ".join([f"{told}:", *error.problems])) from error
-                self._worker = PlanWorker(self.plan, ready, rates=Rates.of(self.recording.manifest))
+                self._worker = PlanWorker(self.plan, ready, rates=self.rates)
             return self._worker
 
 
@@ -213,6 +217,8 @@ def replaying_backend(recording: Recording, live: LiveSide | None = None) -> Run
     """Return what runs and scores the trials of a replay; `live` is asked what the recording does not have."""
 
     def worker(plan: Plan, ready: Ready, rates: Rates) -> Worker:
+        if live is not None:
+            live.rates = rates
         return ReplayingWorker(PlanWorker(plan, ready, _at_once, rates=rates), recording, live)
 
     def judge(runner: JudgeRunner) -> TrialJudge:
