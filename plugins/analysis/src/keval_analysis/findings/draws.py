@@ -73,7 +73,7 @@ def read_draw(line: bytes) -> Draw:
 
 def questions_digest(trials: Iterable[TrialKey]) -> str:
     """Return the digest of the questions that trials asked."""
-    return hashlib.sha256(repr(sorted({key.sample for key in trials})).encode("utf-8", "replace")).hexdigest()[:12]
+    return hashlib.sha256(repr(sorted({key.sample for key in trials})).encode()).hexdigest()[:12]
 
 
 def drawn_arms(draws: Sequence[Draw], reviews: Iterable[Review]) -> Iterator[DrawnArm]:
