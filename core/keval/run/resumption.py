@@ -225,8 +225,7 @@ class Resumption:
         self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples, redact: Redactor
     ) -> tuple[Samples, tuple[str, ...]]:
         """Return the samples that the run does not have, and what changed since it began, one line each."""
-        had = frozen.positions
-        found = had if samples.ids == frozen.ids else samples.positions
+        had, found = frozen.positions, samples.positions
         changed = [*changes(before, now, extended=self.extended)]
         changed += [f"sample {name}: it is missing now" for name in had if name not in found]
         # With one digest, a dataset has the same samples.
