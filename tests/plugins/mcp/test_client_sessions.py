@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
+import pytest
+from mcp import MCPError
 
 from keval import Sample
 from keval.plugin import McpServer
 from keval_mcp import Http
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.agent_session import Talk
 from keval_mcp.tap.http import ClientSessions
 from tests.contexts import started
 
@@ -52,3 +59,17 @@ def test_a_client_that_listens_while_it_ends_its_session_ends_its_visit_once(
 
     assert [200, 200, 200, 404] == asyncio.run(run())
     assert ["begun", "ended"] == visits
+
+
+def test_a_session_in_which_the_server_asked_too_late_is_forgotten() -> None:
+    async def run() -> weakref.ref[Talk]:
+        talk = Talk(cast(Passage, SimpleNamespace(agents=[])), lambda message, about: None)
+        await talk.close()
+        with pytest.raises(MCPError, match="has ended its session"):
+            await talk.ask("ping", {})
+        return weakref.ref(talk)
+
+    talk = asyncio.run(run())
+    gc.collect()
+
+    assert talk() is None

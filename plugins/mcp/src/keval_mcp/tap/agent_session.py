@@ -33,10 +33,14 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
 
 # MCP has no code for this; it is that of the Language Server Protocol (RequestCancelled).
 _CANCELLED = MCPError(-32800, "Request cancelled")
-_ENDED = MCPError(types.CONNECTION_CLOSED, "the agent has ended its session")
 
 Deliver: TypeAlias = Callable[[Mapping[str, Any], int | str | None], object]
 """Takes a message to the agent, and the id of the agent's request that it concerns; `None` if it concerns none."""
+
+
+def _ended() -> MCPError:
+    # Anew for each: one that is raised keeps the frames that it went through.
+    return MCPError(types.CONNECTION_CLOSED, "the agent has ended its session")
 
 
 @attrs.define(eq=False)
@@ -72,7 +76,7 @@ class Talk:
             self.passage.agents.remove(self)
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(_ENDED)
+                asked.set_exception(_ended())
         requests = [*self._requests.values()]
         for request in requests:
             request.cancel()
@@ -81,7 +85,7 @@ class Talk:
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the agent. What asks is taken to be its latest request. Raises MCPError when the agent refuses."""
         if self._closed:
-            raise _ENDED
+            raise _ended()
         number, about = next(self._numbers), self._latest()
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
