@@ -240,8 +240,7 @@ class _ReplayingJudge:
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[list[ScoreOutcome], Judgement]:
         label, keep = self.played.label, self.played.keep
-        played = attrs.evolve(self.played, keep=None)
-        verdicts, judgement = await played.judge_trial(trial, rubrics, repetition)
+        verdicts, judgement = await self.played.judge_trial(trial, rubrics, repetition)
         if not any(verdict.failure is not None and verdict.failure.kind == REPLAY_MISS for verdict in verdicts):
             if keep is not None:
                 frame = FrameKey("judge", trial=trial.id, judge=label, repetition=repetition)
@@ -251,7 +250,7 @@ class _ReplayingJudge:
         ready = (await self.live.worker()).ready
         self.live.judgements += 1
         # The played judge waits for nothing between attempts, which a live endpoint would not bear.
-        retry_policy = RetryPolicy(played.execution.retry, asyncio.sleep, played.retry_policy.rng)
+        retry_policy = RetryPolicy(self.played.execution.retry, asyncio.sleep, self.played.retry_policy.rng)
         live = attrs.evolve(self.played, judge=ready.judges[label], exchange=ready.exchange, retry_policy=retry_policy)
         return await live.judge_trial(trial, rubrics, repetition)
 
