@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ from keval.execute.models.gate import RequestScope
 from keval.plugin import Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
 from keval.records.cassettes import ModelTraffic, Traffic
 from keval.records.models import ASKER_HEADER, Asker
+from keval.records.usage import Usage
 from keval.redaction import Redactor
 from keval.seams.request_log import RequestLog
 from keval_replay.recorder import Recorder
@@ -144,6 +145,36 @@ def test_only_where_a_proxy_counts_replies_a_failed_request_is_noted(fails: str,
     assert ([None if fails == "without an answer" else 400] if metered else []) == [
         error.status for error in requests.faults if isinstance(error, ModelError)
     ]
+
+
+def test_what_breaks_a_redirect_off_is_no_failure_of_a_later_request() -> None:
+    requests = NotedRequests()
+
+    async def too_large() -> AsyncIterator[bytes]:
+        yield b"data: {}\n\n"
+        raise TrialError("too large", kind="reply_too_large")
+
+    redirect = ModelResponse(302, {"content-type": "text/event-stream"}, too_large())
+    responses = [redirect, ModelResponse.of(200, {}, b"{}")]
+
+    async def send(request: ModelRequest) -> ModelResponse:
+        return responses.pop(0)
+
+    async def scenario() -> None:
+        exchange = ModelExchange(retry=ONCE)
+        route = exchange.route(ROUTE, REAL, metered=True)
+        assert route.meter is not None
+        async with exchange.request_scope(TRIAL, RequestScope(requests=requests)) as told:
+            # the same object, as another one may have its identity later
+            request = ModelRequest("m", "openai-chat", "POST", "/chat/completions", told, b"")
+            with pytest.raises(TrialError, match="too large"):
+                await (await route.exchange(request, send)).read()
+            await route.exchange(request, send)
+            route.meter(request, Usage(1, 1), None)
+
+    asyncio.run(scenario())
+
+    assert [] == requests.faults
 
 
 def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial() -> None:

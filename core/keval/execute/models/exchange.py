@@ -170,7 +170,7 @@ class ModelExchange:
                 last = _reporting(send, scope, scope.traffic or self.traffic)
                 sending = _chain(self.middleware, leave if metered else last)
                 response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
-                answered = response.status < 400
+                answered = response.status < 300  # as the proxy has it, which meters no redirect
             except OutageError as error:
                 self._give_up(who, error, gate)
                 raise
