@@ -228,6 +228,8 @@ def test_a_total_has_what_was_given_up_and_what_judges_used() -> None:
     found = [decided(each, summary)[0].value for each in ("total(usd) <= 9", "total(tokens) <= 9", "a:tokens <= 9")]
 
     assert [1.25, 3100, 100] == found
+    # A mean has neither.
+    assert 0.025 == decided("a:usd <= 9", summary)[0].value
 
 
 def test_shares_are_told_with_their_counts() -> None:

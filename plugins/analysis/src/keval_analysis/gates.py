@@ -417,7 +417,9 @@ def of_expense(metric: str, function: Function, arm: ArmTrials, summary: Summary
     if not answered:
         return Figure(lacks="no trial was answered")
     used = _of_trials(metric, arm)
-    return Figure(None if used.unknown else used.known / answered, lacks=used.gap(metric))
+    # The cost of trials has that of attempts that were given up, and their tokens have not.
+    given_up = (arm.given_up.cost.usd or 0.0) if metric == "usd" else 0.0
+    return Figure(None if used.unknown else (used.known - given_up) / answered, lacks=used.gap(metric))
 
 
 def total(metric: str, arms: Iterable[ArmTrials], summary: Summary) -> Figure:
