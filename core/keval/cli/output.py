@@ -43,8 +43,11 @@ class _Guarded(io.RawIOBase):
         try:
             return os.write(self._descriptor, view)
         except BlockingIOError:
-            # Somebody who shares the terminal made it non-blocking. After 0 `BufferedWriter` tries again; after `None`,
-            # which the protocol has for this, it would raise and lose what is left.
+            # Somebody who shares the terminal made it non-blocking. After 0 `BufferedWriter` tries again at once; after
+            # `None`, which the protocol has for this, it would raise and lose what is left.
+            import select  # few commands need it
+
+            select.select((), (self._descriptor,), ())
             return 0
         except OSError as error:
             self._gone = True

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from keval.cli.output import _Guarded
 from tests.conftest import Project
 
 CONFIG = """
@@ -60,6 +64,34 @@ def test_a_reader_that_has_gone_ends_the_command_quietly(project: Project) -> No
         os.close(writing)
 
     assert (141, "") == outcome
+
+
+def test_a_reader_that_is_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    write, text = os.write, b"x" * 300_000
+    tries: list[int] = []
+
+    def counted(file: int, data: bytes) -> int:
+        tries.append(file)
+        return write(file, data)
+
+    def read() -> bytes:
+        time.sleep(0.1)
+        with os.fdopen(reading, "rb") as file:
+            return file.read()
+
+    monkeypatch.setattr(os, "write", counted)
+    with ThreadPoolExecutor() as threads:
+        found = threads.submit(read)
+        try:
+            with io.BufferedWriter(_Guarded(writing, needed=True)) as stream:
+                stream.write(text)
+        finally:
+            os.close(writing)
+
+    assert text == found.result()
+    assert len(tries) < 1000  # and not as often as a core can
 
 
 def test_names_beyond_what_a_file_system_takes(project: Project) -> None:
