@@ -87,6 +87,8 @@ KNOWN_KEYS = (
     *("workspace", "verify", "solution"),
 )
 """Keys of a record that have a meaning, besides those of the question and the golden answer."""
+NAMES_QUESTION_KEY = "(dataset.question_key names the key)"
+"""The end of the error of a record that has nothing under the key of the question."""
 _ROLES: dict[str, Literal["user", "assistant"]] = {
     "user": "user",
     "user_message": "user",
@@ -110,7 +112,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         raise ValueError(f"the question under {file.question_key!r} is no text, or an empty one")
     if not isinstance(question, str):
         hint = suggestion(file.question_key, record) or f"; the record has {', '.join(map(repr, record)) or 'nothing'}"
-        raise ValueError(f"no question under {file.question_key!r}{hint} (dataset.question_key names the key)")
+        raise ValueError(f"no question under {file.question_key!r}{hint} {NAMES_QUESTION_KEY}")
     answers = _answers(record.get(file.answer_key))
     if not isinstance(record.get("accepted", True), bool):
         raise ValueError(f"'accepted' is true or false, got {record['accepted']!r}")

@@ -10,6 +10,7 @@ import attrs
 
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
+from keval.dataset.samples import NAMES_QUESTION_KEY
 from keval.errors import ConfigError, Problem
 from keval.records.trial import PLACEHOLDER
 from keval_start.workplace import Workplace
@@ -40,7 +41,7 @@ def read_questions(path: Path, workplace: Workplace, question_key: str | None, a
         samples = read_dataset(DatasetFile(path, **given)).samples
     except ConfigError as error:
         first = error.problems[0]
-        if "(dataset.question_key names the key)" in first.message:  # that many lines lack the same
+        if first.message.endswith(NAMES_QUESTION_KEY):  # that many lines lack the same
             raise ConfigError([Problem(first.place, f"{first.message}: give it by --question-key KEY")]) from error
         raise
     answered = sum(sample.answer is not None for sample in samples)
