@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import Sharing
+from keval.plugin import ServerLostError, ServerSpec, Sharing
 from keval.records.servers import ToolListing
 from keval_mcp import Http, Stdio
+from keval_mcp.server.connection import ServerConnection, Starter
 from keval_mcp.server.upstream import Upstream
 from tests.contexts import started
 
@@ -184,3 +185,27 @@ def test_no_more_servers_start_at_a_time_than_there_are_cores(
     asyncio.run(run())
 
     assert (5, 2) == (len(seen), max(seen))
+
+
+def test_no_server_waits_for_another_one_that_is_down(lasting_http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    down = ServerSpec(name="down", transport="http", url="http://127.0.0.1:9/mcp", startup_timeout=600)
+    up = ServerSpec(name="up", transport="http", url=lasting_http)
+    connect, tried = Upstream.connect, asyncio.Event()
+
+    async def tell(server: Any, *rest: Any) -> Upstream:
+        if server is up:
+            return await connect(server, *rest)
+        tried.set()
+        raise ServerLostError("it is down")
+
+    async def run() -> bool:
+        monkeypatch.setattr(Upstream, "connect", tell)
+        starter = Starter(asyncio.Semaphore(1))
+        waiting = asyncio.create_task(starter.started(down, ServerConnection(down)).__aenter__())
+        async with asyncio.timeout(10):
+            await tried.wait()
+            async with starter.started(up, ServerConnection(up)) as connection:
+                waiting.cancel()
+                return (await connection.upstream()).alive
+
+    assert asyncio.run(run())

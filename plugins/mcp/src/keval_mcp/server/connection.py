@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -172,17 +172,20 @@ class Starter:
             ServerLostError: it does not come up, or has other tools.
         """
         async with connection_to(server, first) as connection:
-            async with self.cores:
-                await self.reach(connection)
+            await self.reach(connection, self.cores)
             yield connection
 
-    async def reach(self, connection: ServerConnection) -> None:
-        """Wait for a live session. A server that somebody else starts again has `startup_timeout` for it, but once."""
+    async def reach(self, connection: ServerConnection, slots: asyncio.Semaphore | None = None) -> None:
+        """Wait for a live session. A server that somebody else starts again has `startup_timeout` for it, but once.
+
+        One of `slots` is held while it is tried, and none between two tries.
+        """
         server, loop = connection.server, asyncio.get_running_loop()
         until = loop.time() + server.startup_timeout
         while True:
             try:
-                await connection.upstream()
+                async with slots or nullcontext():
+                    await connection.upstream()
             except ServerLostError:
                 # Only a server that keval does not start itself may be starting again by now.
                 if server.url is None or server.url in self._gone:
