@@ -112,7 +112,7 @@ def _bounds(validator: Any) -> dict[str, Any]:
 
 def _type(wanted: Any) -> dict[str, Any]:
     origin, args = get_origin(wanted), get_args(wanted)
-    plain = {str: "string", Path: "string", bool: "boolean", int: "integer", float: "number"}
+    plain = {bool: "boolean", int: "integer", float: "number"}
     if wanted in (str, Path):
         return {"type": "string"}
     if wanted in plain:
