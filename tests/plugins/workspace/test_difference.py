@@ -8,12 +8,14 @@ import stat
 import subprocess
 import tempfile
 import time
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from keval_workspace.difference import Version, difference
 from keval_workspace.folder import Folder
 from tests.plugins.workspace.attempts import attempt
 
@@ -92,3 +94,18 @@ def test_texts_with_too_many_equal_lines_are_told_in_a_moment() -> None:
 
     assert time.process_time() - began < 5
     assert "@@ -1,40002 +1,40002 @@\n head\n 0\n-1\n" in end.diff
+
+
+def test_only_lines_between_the_equal_ends_of_two_texts_are_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"{number}\n".encode() for number in range(100)]
+    old, new = (Version(0o100644, b"".join(each)) for each in (lines, [*lines[:40], b"more\n", *lines[40:]]))
+    indexed, index = list[int](), SequenceMatcher.set_seq2
+
+    def counted(self: SequenceMatcher[str], b: str) -> None:
+        indexed.append(len(b))
+        index(self, b)
+
+    monkeypatch.setattr(SequenceMatcher, "set_seq2", counted)
+
+    assert difference("a", old, new).endswith("@@ -38,6 +38,7 @@\n 37\n 38\n 39\n+more\n 40\n 41\n 42\n")
+    assert 1 == sum(indexed)

@@ -104,8 +104,8 @@ class _Matcher(SequenceMatcher[str]):
     """Finds equal lines in a bounded time: where too many are equal, only what both texts begin and end with."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        super().__init__()  # given texts, it would build an index of all their lines
         self._old, self._new = old, new
-        super().__init__(None, old, new)
 
     # `get_grouped_opcodes` builds on these blocks, and asks for nothing else.
     def get_matching_blocks(self) -> list[Match]:
