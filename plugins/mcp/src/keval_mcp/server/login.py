@@ -13,7 +13,7 @@ import socket
 import time
 import webbrowser
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing, suppress
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
@@ -383,18 +383,20 @@ class Browser:
         await process.wait()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        target = (await reader.readline()).decode("latin-1").split(" ")[1:2]
-        url = target[0] if target else ""
-        given = _parameters(url)
-        known = urlsplit(url).path == _PATH and given.get("state") == self._state
-        status, said = (b"200 OK", _DONE) if known else (b"403 Forbidden", _REFUSED)
-        writer.write(_HEAD % (status, len(said)) + said)
-        await writer.drain()
-        writer.close()
-        if known and self._back is not None and not self._back.done():
-            self._back.set_result(
-                AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
-            )
+        # Any program on this machine may come: one that says nothing, writes no line or no URL, or hangs up.
+        with closing(writer), suppress(OSError, ValueError):
+            async with asyncio.timeout(SECONDS):
+                target = (await reader.readline()).decode("latin-1").split(" ")[1:2]
+            url = target[0] if target else ""
+            given = _parameters(url)
+            known = urlsplit(url).path == _PATH and given.get("state") == self._state
+            status, said = (b"200 OK", _DONE) if known else (b"403 Forbidden", _REFUSED)
+            writer.write(_HEAD % (status, len(said)) + said)
+            await writer.drain()
+            if known and self._back is not None and not self._back.done():
+                self._back.set_result(
+                    AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
+                )
 
 
 def _parameters(url: str) -> dict[str, str]:
