@@ -108,7 +108,12 @@ class RunError(KevalError):
 
 
 class OutageError(RunError):
-    """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here."""
+    """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here.
+
+    A message with `RESUME` says how the run goes on.
+    """
+
+    RESUME = "; the remaining trials were not run; `keval resume latest` continues"
 
 
 class TrialError(KevalError):

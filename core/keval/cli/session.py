@@ -70,7 +70,7 @@ def carry_out(
         with progress:
             return run_to_end(work, Interruption(stop, grace, last_words if stop else None, progress.beat))
     except OutageError as error:
-        if progress.finished and "keval resume" not in str(error):
+        if progress.finished and OutageError.RESUME not in str(error):
             kept = f"finished trials are in {progress.directory}"
             raise OutageError(f"{error}; {kept}, which `keval resume {progress.directory}` continues then") from error
         raise

@@ -1,14 +1,18 @@
-"""A Ctrl-C that comes between two phases of a run."""
+"""What is told of a run that ends early: a Ctrl-C between two phases, and an outage."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
+from keval.cli.display import display
 from keval.cli.interruption import Interruption
+from keval.cli.session import carry_out
+from keval.errors import OutageError
 from keval.execute.admission import Stop
 
 
@@ -26,3 +30,23 @@ def test_a_ctrl_c_as_the_last_trial_ends_interrupts_what_follows(capsys: pytest.
 
     with pytest.raises(KeyboardInterrupt):
         Interruption(stop, 10.0).run(work())
+
+
+@pytest.mark.parametrize(
+    ("outage", "told"),
+    [
+        ("it is down" + OutageError.RESUME, ""),
+        ("'keval resume' is down", "; finished trials are in x, which `keval resume x` continues then"),
+    ],
+)
+def test_an_outage_tells_once_how_to_go_on(outage: str, told: str) -> None:
+    progress = display().progress(2, quiet=True)
+    progress.directory, progress.finished = Path("x"), 1
+
+    async def work() -> None:
+        raise OutageError(outage)
+
+    with pytest.raises(OutageError) as caught:
+        carry_out(work(), progress, str)
+
+    assert outage + told == str(caught.value)
