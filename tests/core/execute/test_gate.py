@@ -53,8 +53,7 @@ def test_a_stream_that_tells_of_a_refusal_waits_for_no_place_and_ends_who_waits_
         waiting = asyncio.create_task(load.admit())
         await asyncio.sleep(0)
         async with asyncio.timeout(1):
-            found = await asyncio.gather(gate.deny("no credit"), waiting, return_exceptions=True)
-        return [str(each) for each in found]
+            return [str(each) for each in await asyncio.gather(gate.deny("no credit"), waiting, return_exceptions=True)]
 
     assert ["the endpoint of some at an unknown address refuses to answer: no credit"] * 2 == asyncio.run(told())
 

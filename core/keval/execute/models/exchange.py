@@ -202,10 +202,8 @@ class ModelExchange:
                 scope.requests.failed(error)
 
         async def deny(who: Asker, refused: str) -> None:
-            try:
-                await gate.deny(refused)
-            except OutageError as error:
-                self._give_up(who, error, gate)
+            if (why := await gate.deny(refused)) is not None:
+                self._give_up(who, OutageError(why), gate)
 
         def meter(request: ModelRequest, usage: Usage, finish: FinishReason | None) -> None:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)

@@ -203,8 +203,8 @@ class Gate(Protocol):
         """Send a request, again where that can help, and return the last response."""
         ...
 
-    async def deny(self, refused: str) -> None:
-        """Be told of a refusal within a stream. Raises OutageError."""
+    async def deny(self, refused: str) -> str | None:
+        """Be told of a refusal within a stream, and return why the endpoint is given up, if it is."""
         ...
 
     def reopen(self) -> None:
@@ -261,10 +261,10 @@ class EndpointGate:
             with scope.stopwatch.paused():
                 await asyncio.sleep(wait)
 
-    async def deny(self, refused: str) -> None:
-        """Give the endpoint up that refuses within a stream until somebody acts. Raises OutageError."""
+    async def deny(self, refused: str) -> str | None:
+        """Give the endpoint up that refuses within a stream until somebody acts, and return why."""
         # Not by an admission: the request itself has left when its stream began.
-        raise OutageError(await self.load.deny(refused))
+        return await self.load.deny(refused)
 
     def reopen(self) -> None:
         """Let requests through again, if the endpoint was given up."""
