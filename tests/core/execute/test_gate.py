@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator
 
@@ -86,6 +87,35 @@ def test_an_error_that_begins_a_stream_is_seen_after_a_comment_and_in_pieces() -
 
     with pytest.raises(OutageError, match="HTTP 401: no key"):
         asyncio.run(_asked([_stream(event)]))
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, True),
+        ({"code": 503, "message": "no instance"}, True),
+        ({"code": "server_error", "message": "sorry"}, True),
+        ({"code": 400, "message": "too long"}, False),
+        ({"code": "content_filter", "type": "invalid_request_error", "message": "no"}, False),
+        ("in words", False),
+    ],
+)
+def test_an_error_that_passes_is_repeated_with_status_200_too(error: object, again: bool, streams: bool) -> None:
+    failed = json.dumps({"type": "error", "error": error}).encode()
+    first = _stream([b"event: error\ndata: " + failed + b"\n\n"]) if streams else ModelResponse.of(200, {}, failed)
+    second = ModelResponse.of(200, {}, b"{}")
+
+    assert (second if again else first) is asyncio.run(_asked([first, second]))
+
+
+def test_an_error_with_status_200_that_does_not_pass_reaches_the_agent_whole() -> None:
+    event = b'data: {"error": {"code": 503, "message": "no instance"}}\n\n'
+
+    async def read() -> bytes:
+        return await (await _asked([_stream([event, b"data: [DONE]\n\n"]) for _ in range(5)])).read()
+
+    assert event + b"data: [DONE]\n\n" == asyncio.run(read())
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])

@@ -73,10 +73,12 @@ def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     failed = reply.get("response") if reply.get("type") == "response.failed" else reply
     failed = failed if isinstance(failed, dict) else {}
     error = reply if is_event else failed.get("error", failed.get("base_resp"))
-    code = error.get("code", error.get("status_code")) if isinstance(error, dict) else None
-    # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well. A code in words counts as 500, as that
-    # says nothing of the cause.
-    return None if not error or code == 0 else (orjson.dumps(reply), code if type(code) is int else 500)
+    told = error if isinstance(error, dict) else {}
+    code, words = told.get("code", told.get("status_code")), _table()["words"]
+    # Other words stay with 200, so that only what is known to pass is repeated.
+    status = code if type(code) is int else words.get(str(code), words.get(str(told.get("type")), 200))
+    # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well.
+    return None if not error or code == 0 else (orjson.dumps(reply), status)
 
 
 def unreadable(kind: str, body: bytes) -> str | None:

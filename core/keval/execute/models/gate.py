@@ -117,8 +117,8 @@ async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
         return Failed.broken(error)
     except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
         return Failed.broken(error)
-    # A refusal that may concern this request alone is passed on as it came.
-    if refusal is not None and refusal.is_final:
+    # A refusal that may concern this request alone is passed on as it came; one with status 200 may say that it passes.
+    if refusal is not None and (refusal.is_final or refusal.status in TRANSIENT_STATUSES):
         return refusal
     return response if problem is None else Failed(response.status, problem, response=response)
 
