@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keval.plugin import Intervention, InterventionError
-from keval.records.interventions import Describe, FixedResult
+from keval.records.interventions import Describe, FixedResult, RecordedResults, ResultChange
 from keval_mcp.changes import Changes
 from keval_mcp.server.session import Listing
 
@@ -78,7 +79,11 @@ def test_a_tool_whose_results_have_no_data_declares_none(results: Any) -> None:
     changes = offered(Intervention(results=results))
 
     assert ["outputSchema" in tool for tool in changes.listing.tools] == [False, False]
-    assert "outputSchema" in offered(Intervention(results="scrambled")).listing.tools[0]
+
+
+@pytest.mark.parametrize("results", ["scrambled", "shuffled", RecordedResults(Path("run"))])
+def test_a_tool_whose_results_keep_their_data_declares_it(results: ResultChange) -> None:
+    assert "outputSchema" in offered(Intervention(results=results)).listing.tools[0]
 
 
 def test_an_alias_is_for_the_name_alone() -> None:

@@ -135,10 +135,8 @@ class _Offering:
             if words.description is not None:
                 tool["description"] = words.description
             tool["inputSchema"] = self._with_words((number, "describe", name), tool["inputSchema"], words.parameters)
-        # These keep the structure of the results; `change.recorded` is the change itself where results are recorded
-        # ones.
-        if change.results not in (None, "scrambled", "shuffled", change.recorded):
-            # A result without structured content would break the schema.
+        # Results of these kinds have no structured content, which would break the schema.
+        if change.results == "empty" or isinstance(change.results, FixedResult):
             tool.pop("outputSchema", None)
         return tool
 
