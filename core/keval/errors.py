@@ -32,6 +32,8 @@ FailureKind = Literal[
 A plugin may have others. A status of HTTP is `http_` and its number, and an error that nobody explains has the name of
 its class. Some adapters pass on a vendor's word.
 """
+HINT = "; did you mean "
+"""How a suggestion begins that names what may be meant."""
 
 
 class KevalError(Exception):
@@ -198,5 +200,5 @@ def suggestion(name: str, known: Iterable[Any], listed: str = "") -> str:
 
     names = [str(each) for each in known]
     if near := get_close_matches(name, names, n=1, cutoff=0.6):
-        return f"; did you mean {near[0]!r}?"
+        return f"{HINT}{near[0]!r}?"
     return f"; {listed}: {', '.join(names) or 'none'}" if listed else ""

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from keval.errors import FieldError
+from keval.records.servers import ToolListing
+from keval_mcp.derived_contexts import _unmatched_by_all
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
@@ -67,3 +70,10 @@ def test_what_does_not_fit_the_server_is_told_at_its_place(project: Project, cha
     assert sorted(f"eval.yaml:5:{each}" for each in expected) == sorted(
         line.removeprefix("error:").strip() for line in told.splitlines()
     )
+
+
+def test_of_a_name_that_no_server_has_the_error_with_a_hint_is_told() -> None:
+    told = ["no tool 'did you mean'; tools: search", "no tool 'did you mean'; did you mean 'did_you_mean'?"]
+    listings = [ToolListing(f"server {each}", (), unmatched=(FieldError((0, "tools", 0), each),)) for each in told]
+
+    assert [told[1]] == [error.message for error in _unmatched_by_all(listings)]

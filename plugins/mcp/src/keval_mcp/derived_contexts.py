@@ -10,7 +10,7 @@ import attrs
 from keval.config.evaluation import PluginSpec
 from keval.config.source import Source
 from keval.config.structure import structure
-from keval.errors import FieldError, InterventionError, PluginError, PreflightError, suggestion
+from keval.errors import HINT, FieldError, InterventionError, PluginError, PreflightError, suggestion
 from keval.plan.construct import Constructor
 from keval.plan.plan import ResolvedPlugin
 from keval.records.interventions import Intervention
@@ -172,4 +172,4 @@ def _unmatched_by_all(tool_listings: Collection[ToolListing]) -> Iterator[FieldE
         found.setdefault(error.path, []).append(error)
     for errors in found.values():
         if len(errors) == len(tool_listings):
-            yield next((error for error in errors if "did you mean" in error.message), errors[0])
+            yield next((error for error in errors if HINT in error.message), errors[0])
