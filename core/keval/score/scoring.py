@@ -146,11 +146,13 @@ class Grader:
         runs.
         """
         retry_policy = RetryPolicy(execution.retry, asyncio.sleep, random.Random(execution.seed))
-        with _threads(scorers.metrics) as threads:
-            runners = [
-                JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)
-                for label, judge in judges.items()
-            ]
+        runners = [
+            JudgeRunner(label, judge, counterpart, execution, retry_policy, exchange, run_budget, keep)
+            for label, judge in judges.items()
+        ]
+        # It starts none before a metric that blocks is called.
+        threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric")
+        try:
             yield cls(
                 {runner.label: judging(runner) for runner in runners},
                 scorers.rubrics,
@@ -158,6 +160,8 @@ class Grader:
                 lacks,
                 [_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
             )
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)  # one that was late may never return
 
     async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
         """Make the scores that a trial lacks; see `TrialGrader`."""
@@ -200,23 +204,10 @@ class Grader:
         return lines
 
 
-@contextmanager
-def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor | None]:
-    """Yield threads for metrics that block, or `None` if there are none."""
-    if not any(has_flag(item.plugin, "blocks") for item in metrics):
-        yield None
-        return
-    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric")
-    try:
-        yield threads
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)  # one that was late may never return
-
-
 class _Measure:
     """One metric, called in the event loop, or in a thread if it blocks."""
 
-    def __init__(self, item: ResolvedPlugin, seconds: float, threads: ThreadPoolExecutor | None) -> None:
+    def __init__(self, item: ResolvedPlugin, seconds: float, threads: ThreadPoolExecutor) -> None:
         self.label = item.label
         self._metric: Metric = item.plugin
         self._scale = getattr(item.plugin, "scale", Scale())
@@ -229,8 +220,13 @@ class _Measure:
 
     async def verdict(self, trial: Trial) -> ScoreOutcome:
         if self._threads is not None:
-            loop, threads = asyncio.get_running_loop(), self._threads
-            return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
+            call = self._threads.submit(self._metric.score, trial)
+            outcome = await self._awaited(lambda: asyncio.wrap_future(call))
+            if not call.cancelled():
+                return outcome
+            # Not its own slowness: a call that is late keeps its thread, as nothing can end it.
+            told = f"no thread was free within {self._seconds:g} s: calls of metrics that block hold all {_THREADS}"
+            return unscored(TrialError(told, stage="score", kind="timeout"))
         if not self.is_immediate:
             return await self._awaited(lambda: self._later(trial))
         began = time.monotonic()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 
 import pytest
 
 from keval import Scale
 from keval.records.scores import named_band
+from keval.score import scoring
+from keval_doubles.metrics import Meets
 from tests.conftest import Project, scale_of
 
 CONFIG = """
@@ -51,6 +54,23 @@ def test_a_score_too_large_to_be_squared_is_told_where_its_scale_ends(project: P
 
     (message,) = outcome.data["arms"][0]["failure_messages"].values()
     assert message.endswith(" is outside the scale 0 to 1e+100")
+
+
+def test_a_call_that_got_no_thread_is_not_told_as_slow(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = CONFIG.replace("double/length", "crowd/meets")
+    project.write(eval_yaml=f"{config}execution: {{timeout_seconds: 0.2}}", questions_jsonl=QUESTIONS)
+    end = threading.Event()
+    monkeypatch.setattr(scoring, "_THREADS", 1)
+    monkeypatch.setattr(Meets, "score", lambda self, trial: end.wait())
+
+    try:
+        project.keval("run", "eval.yaml")
+    finally:
+        end.set()
+
+    told = [score["failure"]["message"] for score in project.lines("scores.jsonl")]
+    without = "no thread was free within 0.2 s: calls of metrics that block hold all 1"
+    assert sorted(["no score within 0.2 s", without]) == sorted(told)
 
 
 def test_neutral_scores_are_shown_and_left_out_of_means(project: Project) -> None:
