@@ -19,6 +19,7 @@ from keval_analysis.findings.summary import Summary
 from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.observations import Observations, numbered
 from keval_analysis.stats.summarise import Summariser
+from keval_analysis.stats.variance import apart
 
 ArmKey: TypeAlias = tuple[str, str]
 """The labels of an agent and a condition."""
@@ -164,15 +165,14 @@ def _values(
             ):
                 if (place := places.get(sample)) is not None:
                     means[place] = mean
-                    before = sums.get(place, (0, 0.0, 0.0))
-                    sums[place] = (before[0] + count, before[1] + count * mean, before[2] + squares)
+                    n, total, square = sums.get(place, (0, 0.0, 0.0))
+                    square += squares + (apart(n, total / n, count, mean) if n else 0.0)
+                    sums[place] = (n + count, total + count * mean, square)
             if means:
                 values.setdefault((agent, condition), {})[entry.scorer] = means
     return values, {
         scorer: {
-            question: math.sqrt(max(0.0, squares - total**2 / count) / (count - 1))
-            for question, (count, total, squares) in sums.items()
-            if count > 1
+            question: math.sqrt(squares / (count - 1)) for question, (count, _, squares) in sums.items() if count > 1
         }
         for scorer, sums in pooled.items()
     }

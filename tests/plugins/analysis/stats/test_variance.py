@@ -12,15 +12,17 @@ from keval_analysis.stats.variance import Components, Graded, advice, variance_c
 
 def graded(scores: FloatArray, kept: NDArray[np.bool_]) -> Graded:
     """What one arm is given: an array of questions by repetitions by gradings, and which of them there are."""
-    m, sums = kept.sum(axis=2), (scores * kept).sum(axis=2)
+    m, mask = kept.sum(axis=2), kept.astype(float)
     asked = m.sum(axis=1) > 0
+    trial = (scores * mask).sum(axis=2) / np.maximum(m, 1)
+    question = (trial * m).sum(axis=1) / np.maximum(m.sum(axis=1), 1)
     return Graded(
         trials=(m > 0).sum(axis=1)[asked].tolist(),
         gradings=m.sum(axis=1)[asked].tolist(),
         gradings_squared=(m**2).sum(axis=1)[asked].tolist(),
-        sums=sums.sum(axis=1)[asked].tolist(),
-        squares=(scores**2 * kept).sum(axis=(1, 2))[asked].tolist(),
-        between=(sums**2 / np.maximum(m, 1)).sum(axis=1)[asked].tolist(),
+        sums=(scores * mask).sum(axis=(1, 2))[asked].tolist(),
+        within=((scores - trial[:, :, None]) ** 2 * mask).sum(axis=(1, 2))[asked].tolist(),
+        between=((trial - question[:, None]) ** 2 * m).sum(axis=1)[asked].tolist(),
     )
 
 

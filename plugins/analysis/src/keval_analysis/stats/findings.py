@@ -413,14 +413,9 @@ def _deviation(values: SampleValues) -> float | None:
     count = sum(values.counts)
     if count < 2:
         return None
-    sums = [*map(mul, values.means, values.counts)]
-    mean = math.fsum(sums) / count
-    # Sample by sample, as scores far from 0 would lose digits in sums of squares.
-    squares = (
-        square - 2 * mean * total + mean**2 * n
-        for square, total, n in zip(values.squares, sums, values.counts, strict=True)
-    )
-    return math.sqrt(max(0.0, math.fsum(squares)) / (count - 1))
+    mean = math.fsum(map(mul, values.means, values.counts)) / count
+    between = (n * (each - mean) ** 2 for n, each in zip(values.counts, values.means, strict=True))
+    return math.sqrt((math.fsum(values.squares) + math.fsum(between)) / (count - 1))
 
 
 _DUST = 1e-9
@@ -435,8 +430,7 @@ def repetitions(entry: ScorerEntry, values: SampleValues) -> Repetitions | None:
     counts, passed = ([*compress(each, again)] for each in (values.counts, values.passed))
     if not counts:
         return None
-    means, squares = (compress(each, again) for each in (values.means, values.squares))
-    sd = pooled_sd(counts, [*map(mul, means, counts)], [*squares])
+    sd = pooled_sd(counts, [*compress(values.squares, again)])
     if entry.pass_threshold is None:
         return Repetitions(len(counts), sd)
     ks = range(1, min(max(counts), _MOST) + 1)

@@ -78,5 +78,8 @@ class JudgeAgreement:
         graded = [levels for levels in known if len(levels) > 1]
         if not graded:
             return 0, None, "no answer was graded twice"
-        squares = [math.fsum(level * level for level in levels) for levels in graded]
-        return len(graded), pooled_sd([*map(len, graded)], [*map(math.fsum, graded)], squares), None
+        means = [math.fsum(levels) / len(levels) for levels in graded]
+        squares = [
+            math.fsum((level - mean) ** 2 for level in levels) for levels, mean in zip(graded, means, strict=True)
+        ]
+        return len(graded), pooled_sd([*map(len, graded)], squares), None

@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import compress
-from operator import add, mul, truediv
+from operator import add, truediv
 from sys import intern
 
 import attrs
@@ -19,14 +19,15 @@ import attrs
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale, ScoreLine
 from keval_analysis.failure_tally import FailureTally
-from keval_analysis.stats.variance import Graded
+from keval_analysis.stats.variance import Graded, apart
 
 
 @attrs.define
 class Sums:
-    """Counts, sums and sums of squares of values in numbered slots, such as those of one sample each.
+    """Counts and sums of values in numbered slots, such as those of one sample each.
 
-    `squares` and `passed` are there when they are needed: a second value in a slot, and a value that passes.
+    `squares` are the sums of squares of values less the mean of their slot. They and `passed` are there when they are
+    needed: a second value in a slot, and a value that passes.
     """
 
     counts: array[int] = attrs.field(factory=lambda: array("I"))
@@ -43,13 +44,12 @@ class Sums:
                     each.extend([0.0] * lacking)
             if self.passed is not None:
                 self.passed.extend([0] * lacking)
-        if self.counts[slot] and self.squares is None:
-            # Every slot has one value at most so far, whose square is that of its sum.
-            self.squares = array("d", map(mul, self.sums, self.sums))
+        if count := self.counts[slot]:
+            if self.squares is None:
+                self.squares = array("d", bytes(8 * len(self.counts)))
+            self.squares[slot] += apart(count, self.sums[slot] / count, 1, value)
         self.counts[slot] += 1
         self.sums[slot] += value
-        if self.squares is not None:
-            self.squares[slot] += value * value
         if passed:
             if self.passed is None:
                 # Zeros; an unsigned int has 4 bytes wherever CPython runs.
@@ -95,8 +95,8 @@ class SampleValues:
 
     @property
     def squares(self) -> array[float]:
-        """The sum of the squares of each sample's values."""
-        return array("d", map(mul, self.sums, self.sums)) if self._squares is None else self._squares
+        """The sum of the squares of each sample's values less their mean."""
+        return array("d", bytes(8 * len(self.counts))) if self._squares is None else self._squares
 
     @property
     def passed(self) -> array[int]:
@@ -116,8 +116,8 @@ class SampleValues:
     @property
     def graded(self) -> Graded:
         """The gradings behind the values."""
-        squares = self.squares
-        return self._graded or Graded(self.counts, self.counts, self.counts, self.sums, squares, squares)
+        none = array("d", bytes(8 * len(self.counts)))
+        return self._graded or Graded(self.counts, self.counts, self.counts, self.sums, none, self.squares)
 
 
 def with_worst(found: SampleValues, lost: Mapping[int, int], scale: Scale) -> SampleValues:
@@ -132,7 +132,7 @@ def with_worst(found: SampleValues, lost: Mapping[int, int], scale: Scale) -> Sa
         more = lost.get(sample, 0)
         sums.counts.append(count + more)
         sums.sums.append(total + more * worst)
-        squares.append(square + more * worst * worst)
+        squares.append(square + (apart(count, total / count, more, worst) if count else 0.0))
         passes.append(passed)
     sums.squares, sums.passed = squares, passes
     # The slots are places in `kept`, and not numbers of samples.
@@ -227,7 +227,8 @@ class Cell:
             m, total, square = of_trial
             trials.add(sample, total / m, passed=self._passes(total / m))
             sums = graded.setdefault(sample, [0, 0, 0.0, 0.0, 0.0])
-            sums[:] = map(add, sums, (m, m * m, total, square, total * total / m))
+            between = apart(sums[0], sums[2] / sums[0], m, total / m) if sums[0] else 0.0
+            sums[:] = map(add, sums, (m, m * m, total, square, between))
         found = trials.values()
         columns = [*zip(*(graded[sample] for sample in found.samples), strict=True)] or [()] * 5
         return attrs.evolve(found, graded=Graded(found.counts, *columns))

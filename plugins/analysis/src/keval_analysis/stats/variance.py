@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import add, mul, sub, truediv
+from collections.abc import Callable, Iterable, Sequence
+from operator import mul, sub, truediv
 
 import attrs
 
@@ -51,17 +50,22 @@ def _mean(n: Sequence[int], c: Sequence[int], least: int, of: Callable[[int, int
     return math.fsum(of(*each) * count for each, count in alike.items()) / samples if samples else None
 
 
-def pooled_sd(n: Sequence[int], sums: Sequence[float], squares: Sequence[float]) -> float | None:
-    """Return the standard deviation of scores about their own sample's mean, from sums of scores and their squares.
+def pooled_sd(n: Sequence[int], squares: Sequence[float]) -> float | None:
+    """Return the standard deviation of scores about their own sample's mean, from sums of the squares of these.
 
     `None` if no sample has two scores.
     """
-    repeated = [each for each in zip(n, sums, squares, strict=True) if each[0] > 1]
-    freedom = sum(many - 1 for many, _, _ in repeated)
-    if not freedom:
-        return None
-    within = math.fsum(square - total**2 / many for many, total, square in repeated)
-    return math.sqrt(max(0.0, within) / freedom)
+    freedom = sum(n) - len(n)
+    return math.sqrt(math.fsum(squares) / freedom) if freedom else None
+
+
+def apart(n: float, mean: float, m: float, other: float) -> float:
+    """Return by how much sums of squares about the mean grow where n values with a mean are joined by m others.
+
+    Sums of the squares themselves would lose the digits of scores far from 0. Source: Chan, Golub and LeVeque,
+    Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), 242-247.
+    """
+    return (mean - other) ** 2 * n * m / (n + m)
 
 
 @attrs.frozen
@@ -81,31 +85,16 @@ class Graded:
     """The gradings of one arm, with one entry per sample; a metric grades each trial once.
 
     `trials` is how many trials a sample has. `gradings` is the sum over these of m, how often each was graded, and
-    `gradings_squared` that of m². `sums` and `squares` are the sums of all gradings and of their squares, and `between`
-    is the sum over trials of the squared sum of its gradings over m.
+    `gradings_squared` that of m². `sums` are the sums of all gradings. `within` is the sum of squares of gradings less
+    the mean of their trial, and `between` that of these means, m times each, less the mean of the sample.
     """
 
     trials: Sequence[int]
     gradings: Sequence[int]
     gradings_squared: Sequence[int]
     sums: Sequence[float]
-    squares: Sequence[float]
+    within: Sequence[float]
     between: Sequence[float]
-
-    def centred(self, center: float) -> Graded:
-        """Return the sums as of gradings less a number. Scores far from 0 would lose digits in sums of squares."""
-        taken = array("d", (center * (center * many - 2 * total) for many, total in self._pairs()))
-        # A metric grades each trial once: both sums are then one array, which is shifted once.
-        squares, alike = array("d", map(add, self.squares, taken)), self.between is self.squares
-        return attrs.evolve(
-            self,
-            sums=array("d", (total - center * many for many, total in self._pairs())),
-            squares=squares,
-            between=squares if alike else array("d", map(add, self.between, taken)),
-        )
-
-    def _pairs(self) -> Iterator[tuple[int, float]]:
-        return zip(self.gradings, self.sums, strict=True)
 
 
 def variance_components(arms: Sequence[Graded]) -> Components:
@@ -119,8 +108,11 @@ def variance_components(arms: Sequence[Graded]) -> Components:
         return Components(None, None, None)
     many = [sum(arm.gradings) for arm in arms]
     center = math.fsum(math.fsum(arm.sums) for arm in arms) / sum(many)
-    # Variances stay the same, and sums of squares keep their digits.
-    arms = [arm.centred(center) for arm in arms]
+    # Variances stay the same, and the squares of sums keep their digits.
+    arms = [
+        attrs.evolve(arm, sums=[total - center * n for total, n in zip(arm.sums, arm.gradings, strict=True)])
+        for arm in arms
+    ]
 
     def total(of: Callable[[Graded], Iterable[float]]) -> float:
         return math.fsum(math.fsum(of(arm)) for arm in arms)
@@ -130,16 +122,15 @@ def variance_components(arms: Sequence[Graded]) -> Components:
 
     trials, questions, groups = total(lambda arm: arm.trials), sum(len(arm.trials) for arm in arms), len(arms)
     gradings = sum(many)
-    by_trial = total(lambda arm: arm.between)
     by_question = total(lambda arm: map(truediv, map(mul, arm.sums, arm.sums), arm.gradings))
     by_arm = over_arms(lambda arm: math.fsum(arm.sums) ** 2)
     in_question = total(lambda arm: map(truediv, arm.gradings_squared, arm.gradings))
     in_arm = over_arms(lambda arm: sum(arm.gradings_squared))
     of_questions = over_arms(lambda arm: sum(map(mul, arm.gradings, arm.gradings)))
 
-    judging = _ratio(total(lambda arm: arm.squares) - by_trial, gradings - trials)
+    judging = _ratio(total(lambda arm: arm.within), gradings - trials)
     rest = (trials - questions) * (judging or 0.0)
-    repetition = _ratio(by_trial - by_question - rest, gradings - in_question if trials > questions else 0.0)
+    repetition = _ratio(total(lambda arm: arm.between) - rest, gradings - in_question if trials > questions else 0.0)
     rest = (questions - groups) * (judging or 0.0) + (in_question - in_arm) * (repetition or 0.0)
     question = _ratio(by_question - by_arm - rest, gradings - of_questions if questions > groups else 0.0)
     found = (None if part is None else max(0.0, part) for part in (question, repetition, judging))
