@@ -96,6 +96,17 @@ def test_texts_with_too_many_equal_lines_are_told_in_a_moment() -> None:
     assert "@@ -1,40002 +1,40002 @@\n head\n 0\n-1\n" in end.diff
 
 
+def test_texts_with_very_many_blocks_of_equal_lines_are_told_in_a_moment() -> None:
+    before, after = ("".join(f"{n % 52}\n{side}{n}\n" for n in range(4_000)) for side in "ab")
+    folder = Folder(files={"x": before})
+    began = time.process_time()
+
+    end = attempt(folder, lambda at: (at / "x").write_text(after))
+
+    assert time.process_time() - began < 5
+    assert "@@ -1,8000 +1,8000 @@\n 0\n-a0\n+b0\n 1\n-a1\n+b1\n 2\n" in end.diff
+
+
 def test_only_lines_between_the_equal_ends_of_two_texts_are_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{number}\n".encode() for number in range(100)]
     old, new = (Version(0o100644, b"".join(each)) for each in (lines, [*lines[:40], b"more\n", *lines[40:]]))

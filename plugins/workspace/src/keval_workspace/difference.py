@@ -13,6 +13,8 @@ _SNIFFED = 8000
 """Bytes in which a NUL says that a file is binary, as for Git (buffer_is_binary)."""
 _MOST_PAIRS = 1_000_000
 """Pairs of equal lines above which lines are not compared one by one, as that would take too long."""
+_MOST_STEPS = 10_000_000
+"""Lines and pairs of equal lines that are gone through for one file, which takes a second or two."""
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
 _ESCAPES["\r"] = "\\r"
@@ -101,11 +103,19 @@ def _range(start: int, stop: int) -> str:
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Finds equal lines in a bounded time: where too many are equal, only what both texts begin and end with."""
+    """Finds equal lines in a bounded time: where too many are equal, only what both texts begin and end with.
+
+    Where the search takes too long, what it has found by then stays, and all else is replaced.
+    """
+
+    # Of the base class, whose stub does not have them.
+    a: Sequence[str]
+    b2j: dict[str, list[int]]
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__()  # given texts, it would build an index of all their lines
         self._old, self._new = old, new
+        self._steps_left = _MOST_STEPS
 
     # `get_grouped_opcodes` builds on these blocks, and asks for nothing else.
     def get_matching_blocks(self) -> list[Match]:
@@ -116,11 +126,17 @@ class _Matcher(SequenceMatcher[str]):
         counts = Counter(new_middle)
         blocks = [Match(0, 0, head)] if head else []
         if sum(counts[line] for line in old_middle) <= _MOST_PAIRS:
-            found = SequenceMatcher(None, old_middle, new_middle).get_matching_blocks()[:-1]
+            self.set_seqs(old_middle, new_middle)
+            found = super().get_matching_blocks()[:-1]
             blocks += [Match(head + at, head + to, length) for at, to, length in found]
         if tail:
             blocks.append(Match(len(old) - tail, len(new) - tail, tail))
         return [*blocks, Match(len(old), len(new), 0)]
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        # It is called for each block that is found, and goes through the lines around it and their places again.
+        self._steps_left -= sum(1 + len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
+        return super().find_longest_match(alo, ahi, blo, bhi) if self._steps_left >= 0 else Match(alo, blo, 0)
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
