@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keval.seams import registry
+from keval.seams import registry, results
 from tests.conftest import Project
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
@@ -70,6 +70,21 @@ def test_a_workspace_plugin_that_cannot_be_imported_is_one_fault_among_the_findi
     outcome = project.keval("doctor")
 
     assert "FAULT  plugins   the workspace 'absent' of keval_doubles 1.0 does not import" in outcome.stdout
+    assert "sandbox   " in outcome.stdout
+
+
+def test_a_mirror_of_results_that_cannot_be_imported_is_one_fault_among_the_findings(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = registry.Component("keval.results", "remote", "keval_doubles.nowhere:Absent", "keval_doubles", "1.0")
+    found = registry.components
+    monkeypatch.setattr(registry, "components", lambda group: [absent] if group == absent.group else found(group))
+    results._mirror.cache_clear()  # of tests before
+    (project.root / results.MARKER).touch()
+
+    outcome = project.keval("doctor", "-o", ".")
+
+    assert "FAULT  results   the results mirror 'remote' of keval_doubles 1.0 does not import" in outcome.stdout
     assert "sandbox   " in outcome.stdout
 
 

@@ -99,11 +99,11 @@ def _clock(results: Path) -> Finding:
 
 def _mirrored(results: Path) -> Iterator[Finding]:
     """Write something where the results are mirrored, if they are."""
-    if mirror := mirror_of(results):
-        try:
+    try:
+        if mirror := mirror_of(results):
             yield Finding("results", True, f"{mirror.url(results)} {mirror.check(results)}")
-        except RunError as error:
-            yield Finding("results", False, str(error), "choose another URL with -o")
+    except (PluginError, RunError) as error:
+        yield Finding("results", False, str(error), "choose another URL with -o")
 
 
 def _nearest(path: Path) -> Path:
