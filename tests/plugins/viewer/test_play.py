@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keval import open_run
-from keval_viewer.play import Edit, Play
+from keval_viewer.play import Edit, Play, QuestionInput
 from keval_viewer.play_page.session import PlaySession
 from tests import hostile
 from tests.conftest import Project
@@ -161,6 +161,41 @@ def test_an_edit_asks_the_whole_conversation_again_though_a_column_is_asked_agai
     assert [("one", ["steady/only", "weak/only"]), ("two", ["steady/only"]), ("three", ["steady/only"])] == (
         asyncio.run(play())
     )
+
+
+@pytest.mark.parametrize("stopped_by", ["stop", "stop of the only column", "new"])
+def test_a_stop_also_ends_what_an_edit_was_to_ask_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped_by: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+
+    async def until_weak_hangs_alone(play: Play) -> None:
+        async for _ in play.feed.read(0):
+            if not play.columns[0].is_answering:
+                break
+
+    async def play() -> list[tuple[str, int]]:
+        async with asyncio.timeout(10), Play.open("talkers.yaml") as play, PlaySession.of(play) as session:
+            await session.ask(QuestionInput("hang"))
+            await until_weak_hangs_alone(play)
+            await session.stop("weak/only")
+            await play.ask("two")
+            session.switch("column", "steady/only", on=stopped_by != "stop of the only column")
+            await session.edit(Edit(condition="only", system_prompt="Goodbye"), again=True)
+            await until_weak_hangs_alone(play)
+            match stopped_by:
+                case "stop":
+                    await session.stop()
+                case "new":
+                    await session.new_conversation()
+                case _:
+                    await session.stop("weak/only")
+            assert session._settling is not None
+            await session._settling
+            return [(question.text, question.conversation) for question in play.questions]
+
+    assert [("hang", 1)] == asyncio.run(play())
 
 
 def test_a_question_is_kept_as_a_sample_beside_the_config_and_nowhere_else(player: Player) -> None:

@@ -164,9 +164,9 @@ async def _do(action: str, session: PlaySession, form: FormData) -> None:
         case "again":
             await session.ask_again(_field(form, "column"))
         case "stop":
-            await session.play.stop(_field(form, "column") or None)
+            await session.stop(_field(form, "column") or None)
         case "new":
-            await session.play.new_conversation()
+            await session.new_conversation()
         case "switch":
             kind, _, rest = _field(form, "switch").partition(" ")
             state, _, label = rest.partition(" ")

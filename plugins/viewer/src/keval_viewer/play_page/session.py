@@ -136,6 +136,19 @@ class PlaySession:
             await self.play.ask_again(column)
             self._settle()
 
+    async def stop(self, column: str | None = None) -> None:
+        """Stop the answers in flight and what was to follow, or one column's answer. Raises what `Play.stop` does."""
+        async with self._acting:
+            if column is None:
+                self._following = []
+            await self.play.stop(column)
+
+    async def new_conversation(self) -> None:
+        """Stop all, and let all columns forget what was said."""
+        async with self._acting:
+            self._following = []
+            await self.play.new_conversation()
+
     def switch(self, kind: str, label: str, *, on: bool) -> None:
         """Switch all columns of an agent or a condition on or off, or one column. Raises PlayError: there is none."""
         if kind == "column":
@@ -188,6 +201,9 @@ class PlaySession:
             await self.play.settle()
             while self._following:
                 async with self._acting:  # or else a column may be asked again at the same time
+                    on = [column.is_level for column in self.play.columns if column.is_on]
+                    if on and not any(on):  # what follows would begin a new conversation
+                        self._following = []
                     if self._following and not self.play.is_answering:
                         await self.play.begin(self._following.pop(0))
                 await self.play.settle()
