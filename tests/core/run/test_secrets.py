@@ -103,7 +103,7 @@ def test_a_key_that_an_agent_has_of_its_own_is_not_written_with_the_samples(
     async def prepare(agent: Paid) -> None:
         agent.model = attrs.evolve(agent.model, endpoint=Endpoint("m", {}, "sk-canary-1"))
 
-    monkeypatch.setattr(Paid, "prepare", prepare, raising=False)
+    monkeypatch.setattr(Paid, "prepare", prepare)
     config = CONFIG.replace("${CANARY}", "x").replace("scripted: {}", "paid: {type: double/paid, model: simulated/m}")
     project.write(eval_yaml=config, questions_jsonl='{"id": "a", "question": "Is it sk-canary-1?"}\n')
 
