@@ -146,7 +146,15 @@ def test_all_that_listens_is_walked_below() -> None:
     assert {*ALL, VISITED, ALONE} == {str(path.relative_to(ROOT)) for path in listening}
 
 
-@pytest.mark.parametrize("serving", [each for group in ALL.values() for each in group], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "serving",
+    [
+        pytest.param(each, marks=() if each is gateway_by_hand else pytest.mark.slow)
+        for group in ALL.values()
+        for each in group
+    ],
+    ids=lambda each: each.__name__,
+)
 def test_it_is_for_this_machine_and_who_knows_its_secret(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # the responder is one of the doubles
 

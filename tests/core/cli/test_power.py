@@ -46,7 +46,6 @@ def notes(project: Project) -> Project:
 
 def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -> None:
     found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
-    shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout
 
     length = {each["assumed"]: each for each in found["metrics"] if each["metric"] == "double/length"}
     # By G*Power 3.1, a two-sided paired t-test with d = 0.1 and 0.1/sqrt(0.2), alpha 0.05 and power 0.8.
@@ -66,6 +65,12 @@ def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -
         found["expense"]["trials"],
         found["needed"]["questions"],
     )
+
+
+@pytest.mark.slow
+def test_the_terminal_says_what_is_assumed_and_what_is_unknown(notes: Project) -> None:
+    shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout
+
     assert "unknown: characters: its scale is unbounded, so its scatter is unknown without a pilot." in shown
     assert "It is assumed here, not measured" in shown
 
@@ -74,7 +79,6 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     pilot = notes.keval("run", "eval.yaml", "--json").data
 
     found = notes.keval("power", "eval.yaml", "--effect", "0.05", "--pilot", "latest", "--json").data
-    shown = notes.keval("power", "eval.yaml", "--effect", "0.05", "--pilot", "latest").stdout
 
     scores = [
         line for line in notes.lines("scores.jsonl") if (line["metric"], line["repetition"]) == ("double/length", 1)
@@ -85,10 +89,7 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     assert stdev(differences) == pytest.approx(power["double/length"]["sd"])
     assert 8 == power["double/length"]["pilot_n"]
     # These answers are the same each time.
-    assert (0.0, True) == (
-        power["double/length"]["repetition_share"],
-        "Only more questions help with any metric." in shown,
-    )
+    assert 0.0 == power["double/length"]["repetition_share"]
     assert power["double/characters"]["sd"] is not None
     assert "the pilot has fewer than two questions" in power["double/neutral"]["reason"]
     asked, judged = (
@@ -96,6 +97,15 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     )
     assert (8, 32, asked + judged) == tuple(round(found["expense"][key]) for key in ("questions", "trials", "tokens"))
     assert (None, pilot["elapsed"]) == (found["expense"]["usd"], pytest.approx(found["expense"]["seconds"]))
+
+
+@pytest.mark.slow
+def test_the_terminal_says_what_a_pilot_tells(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", "-q")
+
+    shown = notes.keval("power", "eval.yaml", "--effect", "0.05", "--pilot", "latest").stdout
+
+    assert "Only more questions help with any metric." in shown
     assert "With 8 questions, the scatter is only known to ±52 %." in shown
 
 
