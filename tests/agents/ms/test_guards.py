@@ -233,6 +233,6 @@ def test_a_transport_that_breaks_below_the_sdk_is_a_lost_server(error: Exception
     server = McpServer("toolbox", "http", url="http://127.0.0.1:9/mcp")
 
     async def lost() -> ServerLostError | None:
-        return Session(server, HttpTool(server, lambda result: "", None)).loss(error)
+        return Session(server, HttpTool(server, lambda result: [], None)).loss(error)
 
     assert "was lost during a call" in str(asyncio.run(lost()))
