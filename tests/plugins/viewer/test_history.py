@@ -107,7 +107,9 @@ def test_without_finished_runs_there_is_nothing_to_show(tmp_path: Path) -> None:
     assert (200, True) == (page.status_code, "No finished runs under" in page.text)
 
 
+# `made` runs evaluations in this process, which cannot be done when the browser's event loop is there.
 @pytest.mark.slow
+@pytest.mark.usefixtures("made")
 @needs_chromium
 def test_text_of_others_is_shown_as_text(copied: Path, visit: Callable[..., Page]) -> None:
     text = (copied / "summary.json").read_text(encoding="utf-8")
