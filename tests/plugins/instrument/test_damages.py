@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from keval import Sample
 from keval_instrument import number_damage
@@ -111,6 +111,7 @@ than 12 files; | a | 5 | {"a": 1} Yes, No, can cannot never https://a.b/c 1. ```
         max_size=4,
     )
 )
+@example([">"])  # a marker with nothing after it
 def test_whatever_a_golden_answer_is_nothing_wrong_is_made_of_it(texts: list[str]) -> None:
     samples = [Sample(f"s{place}", f"Question {place}?", text) for place, text in enumerate(texts)]
 

@@ -105,7 +105,7 @@ def _sentences(text: str, start: int, end: int, number: int) -> Iterator[Part]:
     """Yield the sentences of a line; a row of a table is one."""
     marker = _MARKER.match(text, start, end)
     start = marker.end() if marker else start
-    if text[start] != "|":
+    if not text.startswith("|", start):
         for found in _END.finditer(text, start, end):
             said = text[start : found.start() + 1]
             if re.search(rf"[\w{HIDDEN}]", said) and not _ABBREVIATION.search(said):
