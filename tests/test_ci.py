@@ -1,4 +1,4 @@
-"""What `.ci/run` ends with. Every program that it starts is replaced by one that does nothing."""
+"""The exit code of `.ci/run`. The tools that it calls, such as uv and npm, are replaced by ones that do nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ esac
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with the script, with `examples/`, and with programs that do nothing."""
+    """A folder with the script, with `examples/`, and with tools that do nothing."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(SCRIPT, tmp_path / ".ci")
     (tmp_path / "examples").mkdir()
