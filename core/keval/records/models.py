@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -149,6 +149,28 @@ raises.
 """
 
 
+class Platform(Protocol):
+    """What a provider wants of a request beside its protocol, at the moment at which it is sent.
+
+    It stands below all middleware: what a run sees, keeps and plays is the protocol's own request, without a key.
+    """
+
+    def adapt(self, request: ModelRequest) -> ModelRequest:
+        """Return a request as the provider takes it, by another path or with other fields; or the same."""
+        ...
+
+    async def sign(self, request: ModelRequest, url: str) -> Mapping[str, str]:
+        """Return the headers that sign a request in, which is sent to this URL.
+
+        Raises ModelError: nothing can be signed with, as a token cannot be had.
+        """
+        ...
+
+    def tell_secrets(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
+        """Tell `learn` each secret, by a name and its value, before a request is signed with it."""
+        ...
+
+
 ASKER_HEADER = "x-keval-asker"
 """Has the key of the attempt that a request is of. Code in keval's process sends it; of programs the proxy sets it."""
 
@@ -180,7 +202,7 @@ class Endpoint:
     its requests through the middleware itself (see `keval.seams.interfaces.Flag`). A reply of more than
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
     With `attempt_keys` it is keval's proxy: `api_key` is for code in keval's own process, and a program is given the
-    key of its attempt by `Model.access`.
+    key of its attempt by `Model.access`. Where there is a `platform`, it signs requests in, and not `api_key`.
     """
 
     model: str
@@ -191,6 +213,7 @@ class Endpoint:
     exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
     max_reply_bytes: int | None = None
     attempt_keys: bool = False
+    platform: Platform | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -72,8 +72,8 @@ class MessagesChat:
         asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/v1/messages", body, *asked)
-        async with aclosing(self._client.stream("/v1/messages", {**body, "stream": True}, *asked)) as events:
-            return await whole_message(events, context.builder)
+        assemble = partial(whole_message, builder=context.builder)
+        return await self._client.stream("/v1/messages", {**body, "stream": True}, *asked, assemble)
 
     def takes(self, media: Media, *, error: bool) -> bool:
         return media.essence in _MEDIA and not error  # the API wants an error to be text

@@ -12,8 +12,9 @@ import orjson
 
 from keval import Transcript, Usage
 from keval.plugin import Context, TrialError
-from keval_clients import Reply as HttpReply, event_data
+from keval_clients import Reply as HttpReply
 from keval_http.caller import Caller
+from keval_http.events import event_data
 from keval_http.replies import Reply, bad_reply
 from keval_http.templates import JSON, json_problem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -102,8 +102,8 @@ class CompletionsChat:
         if not context.streams:
             return await self._client.post("/chat/completions", body, *asked)
         streaming = {**body, "stream": True, "stream_options": {"include_usage": True}}
-        async with aclosing(self._client.stream("/chat/completions", streaming, *asked)) as chunks:
-            return await whole_completion(chunks, context.builder)
+        assemble = partial(whole_completion, builder=context.builder)
+        return await self._client.stream("/chat/completions", streaming, *asked, assemble)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -106,8 +106,8 @@ class ResponsesChat:
         asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/responses", body, *asked)
-        async with aclosing(self._client.stream("/responses", {**body, "stream": True}, *asked)) as events:
-            return await whole_response(events, context.builder)
+        assemble = partial(whole_response, builder=context.builder)
+        return await self._client.stream("/responses", {**body, "stream": True}, *asked, assemble)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

@@ -313,6 +313,9 @@ def learn_keys(redactor: Redactor, endpoints: Iterable[Endpoint], *plugins: Iter
     models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
     found = (*endpoints, *(model.endpoint for model in models if model.endpoint is not None))
     redactor.learn((f"the key of {endpoint.model}", endpoint.api_key) for endpoint in found)
+    for endpoint in found:
+        if endpoint.platform is not None:
+            endpoint.platform.tell_secrets(redactor.learn)
 
 
 ModelField: TypeAlias = tuple[Asker, str]

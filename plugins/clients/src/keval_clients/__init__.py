@@ -1,7 +1,7 @@
-"""The model vendors' APIs for keval's own agents and judges: one client each, without hidden retries.
+"""The model vendors' SDKs for keval's own agents and judges, over one transport, and what reads their replies.
 
-`openai_client` and `anthropic_client` make one. They import aiohttp, which takes a tenth of a second; what reads
-replies does not.
+`openai_client` and `anthropic_client` make a client. They import the vendor's SDK, which takes half a second or more;
+what reads replies does not.
 """
 
 from keval import lazily
@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "keval_clients.anthropic": "anthropic_client",
         "keval_clients.bounds": "origin",
-        "keval_clients.client": "Client event_data",
+        "keval_clients.client": "Client",
         "keval_clients.http": "HttpClient Reply",
         "keval_clients.network": "Network check_headers check_key check_variables key_problems variable_problems",
         "keval_clients.openai": "openai_client",

@@ -1,14 +1,14 @@
-"""The model vendors' APIs for keval's own agents and judges: one client each, without hidden retries.
+"""The model vendors' SDKs for keval's own agents and judges, over one transport, and what reads their replies.
 
-`openai_client` and `anthropic_client` make one. They import aiohttp, which takes a tenth of a second; what reads
-replies does not.
+`openai_client` and `anthropic_client` make a client. They import the vendor's SDK, which takes half a second or more;
+what reads replies does not.
 """
 
 from keval_clients.anthropic import anthropic_client as anthropic_client
 from keval_clients.bounds import (
     origin as origin,
 )
-from keval_clients.client import Client as Client, event_data as event_data
+from keval_clients.client import Client as Client
 from keval_clients.http import HttpClient as HttpClient, Reply as Reply
 from keval_clients.network import (
     Network as Network,

@@ -1,14 +1,11 @@
-"""The client for Anthropic's API."""
+"""Anthropic's SDK, for its API and for whatever is compatible with it."""
 
 from __future__ import annotations
 
-from keval.records.models import Endpoint
-from keval_clients.client import Client
-from keval_clients.network import custom_headers
-from keval_clients.sender import Sender
+import anthropic
 
-_VERSION = {"anthropic-version": "2026-10-21"}
-"""The version of the API whose requests and replies keval's agent and judge write and read."""
+from keval.records.models import Endpoint
+from keval_clients.client import Client, http_client
 
 
 def anthropic_client(url: str, endpoint: Endpoint) -> Client:
@@ -16,6 +13,9 @@ def anthropic_client(url: str, endpoint: Endpoint) -> Client:
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
-    secrets = custom_headers("ANTHROPIC_CUSTOM_HEADERS") | {"authorization": f"Bearer {endpoint.api_key}"}
-    sender = Sender.to(url, secrets, endpoint.max_reply_bytes)
-    return Client(endpoint.model, sender, lambda path: "anthropic", endpoint.exchange, _VERSION)
+    http = http_client(url, endpoint, lambda path: "anthropic", "ANTHROPIC_CUSTOM_HEADERS")
+    # Whatever signs a request in is added when it is sent.
+    sdk = anthropic.AsyncAnthropic(
+        api_key="none", base_url=http.base_url, http_client=http, max_retries=0, timeout=None
+    )
+    return Client(endpoint.model, sdk, anthropic.AsyncStream)

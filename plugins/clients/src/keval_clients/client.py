@@ -1,43 +1,54 @@
-"""The client: one exchange after the other with a model's endpoint, through the middleware of the run."""
+"""The client: a vendor's SDK, asked for the bytes of replies, over keval's transport."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import attrs
+import httpx2
 import orjson
 
 from keval.errors import ModelError, TrialError
-from keval.records.models import Exchange, ModelRequest, ModelResponse, Next, Wire, retry_after_seconds
+from keval.records.models import Endpoint, Wire, retry_after_seconds
+from keval_clients.network import custom_headers
 from keval_clients.replies import RefusedError, no_reply, quoted, read_json, what_failed
 from keval_clients.sender import Sender
+from keval_clients.transport import ModelTransport
 
-_HEADERS = {"accept": "application/json", "content-type": "application/json", "user-agent": "keval"}
 _EVENTS = "text/event-stream"
-_DONE = b"[DONE]"
 
 _strictly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def http_client(
+    url: str, endpoint: Endpoint, wire: Callable[[str], Wire], custom: str, left_out: Sequence[str] = ()
+) -> httpx2.AsyncClient:
+    """Return what a vendor's SDK sends by; `custom` is the variable from which it reads more headers.
+
+    Raises PreflightError: the environment's variables for the network cannot be used.
+    """
+    left_out = (*left_out, *custom_headers(custom))
+    transport = ModelTransport(endpoint.model, Sender.to(url, endpoint), wire, endpoint.exchange, left_out)
+    return httpx2.AsyncClient(base_url=url.partition("?")[0], transport=transport, trust_env=False, timeout=None)
 
 
 @attrs.frozen(eq=False)
 class Client:
     """A client for one model.
 
-    `wire` tells the protocol of a request by its path below the base URL. A request passes through `exchange`, if there
-    is one, and is then sent by `sender`, with the key, which nobody else sees.
+    Requests and replies are written and read here: the SDK's own records of them cost more than all else of a judged
+    sample, and leave out what other vendors have.
 
     Each agent and each judge has one of its own, though they ask the same endpoint: to share one would make the closing
     of one depend on the other.
     """
 
     model: str
-    _sender: Sender
-    _wire: Callable[[str], Wire]
-    _exchange: Exchange | None = None
-    _headers: Mapping[str, str] = attrs.field(factory=dict)
+    _sdk: Any
+    _stream: Callable[..., Any]
 
     async def post(
         self,
@@ -55,45 +66,53 @@ class Client:
             ModelError: it failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
-        response = await self._ask(path, body, headers, requested, self._sender.send)
-        return _read(await _content(response))
+        return _read(await _arrived(await self._ask(path, body, headers, requested)))
 
     async def stream(
         self,
         path: str,
         body: Mapping[str, Any],
         headers: Mapping[str, str],
-        requested: Callable[[bytes], object] = lambda body: None,
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """Send a request for a reply that is streamed, and yield the object in each event as it arrives.
+        requested: Callable[[bytes], object],
+        assemble: Callable[[AsyncGenerator[dict[str, Any], None]], Awaitable[dict[str, Any]]],
+    ) -> dict[str, Any]:
+        """Send a request for a reply that is streamed, and return what `assemble` makes of its events.
 
-        The mark `[DONE]`, with which OpenAI's streams end, is left out. A stream that ends before the reply does is not
-        noticed here: only the protocol tells that. Close the iterator (`aclosing`) if you do not read it to its end.
+        An event that tells of an error is one like any other. The mark `[DONE]`, with which OpenAI's streams end, is
+        left out. A stream that ends before the reply does is not noticed here: only the protocol tells that. A reply
+        that is not streamed, as endpoints send that do not know how, is returned as it is.
 
-        Raises, also while it is read:
-            RefusedError: the endpoint refused.
-            ModelError: it failed or could not be reached, or the response broke off.
-            TrialError: kind `bad_reply`, it did not answer with events that are JSON objects; `reply_too_large`.
+        Raises as `post` does, and:
+            ModelError: the response broke off.
         """
-        async with AsyncExitStack() as opened:
-
-            async def send(request: ModelRequest) -> ModelResponse:
-                answer = await self._sender.send(request)
-                if isinstance(answer.chunks, AsyncGenerator):
-                    opened.push_async_callback(answer.chunks.aclose)
-                return answer
-
-            response = await self._ask(path, body, headers, requested, send)
-            if not response.headers.get("content-type", "").startswith(_EVENTS):
-                raise no_reply((await _content(response)).decode("utf-8", "replace"))
-            async for data in event_data(_arriving(response)):
-                if data == _DONE:
-                    return
-                yield _read(data)
+        response = await self._ask(path, body, headers, requested)
+        try:
+            if response.headers.get("content-type", "").startswith(_EVENTS):
+                async with aclosing(self._events(response)) as events:
+                    return await assemble(events)
+            return _read(await _arrived(response))
+        finally:
+            await response.aclose()
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
-        await self._sender.aclose()
+        await self._sdk.close()
+
+    async def _events(self, response: httpx2.Response) -> AsyncGenerator[dict[str, Any], None]:
+        try:
+            async for event in self._stream(cast_to=object, response=response, client=self._sdk):
+                yield _checked(event)
+        except TrialError:
+            raise
+        except ValueError as error:
+            raise no_reply(error) from error
+        except Exception as error:
+            # The SDKs raise errors that a stream tells, each with its vendor's object.
+            told = getattr(error, "body", None)
+            if told is None:  # of an iterator that middleware put in the body's place
+                raise _broken_off(error) from error
+            yield told if isinstance(told, dict) and "error" in told else {"error": told}
+            return
 
     async def _ask(
         self,
@@ -101,22 +120,28 @@ class Client:
         body: Mapping[str, Any],
         headers: Mapping[str, str],
         requested: Callable[[bytes], object],
-        send: Next,
-    ) -> ModelResponse:
-        """Send a request and return a response that is no refusal."""
+    ) -> httpx2.Response:
+        """Send a request and return a response that is no refusal, and may still have to be read."""
         content = _written(body)
         requested(content)
-        request = ModelRequest(
-            self.model, self._wire(path), "POST", path, {**_HEADERS, **self._headers, **headers}, content
-        )
         try:
-            response = await (send(request) if self._exchange is None else self._exchange(request, send))
+            response: httpx2.Response = await self._sdk.post(
+                path,
+                cast_to=httpx2.Response,
+                content=content,
+                options={"headers": headers},
+                stream=True,
+                stream_cls=self._stream,
+            )
         except TrialError:
             raise
         except Exception as error:  # the seam to the middleware
-            raise ModelError(quoted(what_failed(error)), status=502) from error
-        if response.status >= 400:
-            raise _refused(response, await _content(response))
+            if (refused := getattr(error, "response", None)) is not None:
+                raise _refused(refused) from error
+            cause = error.__cause__ or error  # Anthropic's SDK makes an error of its own of any other
+            if isinstance(cause, TrialError):
+                raise cause from None
+            raise ModelError(quoted(what_failed(cause)), status=502) from error  # type: ignore[arg-type]
         return response
 
 
@@ -130,37 +155,31 @@ def _written(body: Mapping[str, Any]) -> bytes:
     return _strictly(body).encode() if b"null" in content else content
 
 
-async def _content(response: ModelResponse) -> bytes:
+async def _arrived(response: httpx2.Response) -> bytes:
     try:
-        return await response.read()
+        return await response.aread()
     except TrialError:
         raise
     except Exception as error:  # of an iterator that middleware put in the body's place
         raise _broken_off(error) from error
+    finally:
+        await response.aclose()
 
 
-async def _arriving(response: ModelResponse) -> AsyncGenerator[bytes, None]:
-    try:
-        async for chunk in response.chunks:
-            yield chunk
-    except TrialError:
-        raise
-    except Exception as error:  # as in `_content`
-        raise _broken_off(error) from error
-
-
-def _refused(response: ModelResponse, content: bytes) -> RefusedError:
+def _refused(response: httpx2.Response) -> RefusedError:
     """Read a refusal, of which the vendors' APIs give `{"error": {"message": …}}`, and others anything."""
-    said, field = content.decode("utf-8", "replace").strip(), None
+    said, field = response.content.decode("utf-8", "replace").strip(), None
     try:
-        match read_json(content):
+        match read_json(response.content):
             case {"error": {"message": str(message), **others}}:
                 said, field = message, others.get("param")
     except ValueError:
         pass  # then it is told as it is
-    told = f"Error code: {response.status}" + (f" - {said}" if said else "")
+    told = f"Error code: {response.status_code}" + (f" - {said}" if said else "")
+    request = response.headers.get("x-request-id") or response.headers.get("request-id")
+    known = f" (request {request})" if request else ""
     wait = retry_after_seconds(response.headers.get("retry-after"))
-    return RefusedError(quoted(told), response.status, wait, field if isinstance(field, str) else None)
+    return RefusedError(quoted(told) + known, response.status_code, wait, field if isinstance(field, str) else None)
 
 
 def _broken_off(error: Exception) -> ModelError:
@@ -177,28 +196,15 @@ def _read(content: bytes) -> dict[str, Any]:
     return reply
 
 
-async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event of a stream (HTML Living Standard, section 9.2.6), without names and ids.
-
-    What follows the last whole event is left out, as the standard has it.
-    """
-    # A line is put together once, at its end: to add each chunk to what came before takes the square of a long line.
-    begun = bytearray()
-    data: list[bytes] = []
-    after_return = False
-    async for chunk in chunks:
-        if after_return and chunk.startswith(b"\n"):
-            chunk = chunk[1:]  # noqa: PLW2901 - the second half of a line's end
-        after_return = chunk.endswith(b"\r")
-        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        for ending in lines:
-            line = bytes(begun) + ending
-            begun.clear()
-            field, _, value = line.partition(b":")
-            if field == b"data":
-                data.append(value.removeprefix(b" "))
-            elif not line:
-                if told := b"\n".join(data):
-                    yield told
-                data = []
-        begun += rest
+def _checked(event: object) -> dict[str, Any]:
+    """Return an event that the SDK read, as `read_json` would have read it."""
+    try:
+        content = _strictly(event).encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        content = _strictly(event).encode("utf-8", "replace")
+        event = read_json(content)
+    except (ValueError, RecursionError) as error:
+        raise no_reply(event) from error
+    if not isinstance(event, dict):
+        raise no_reply(event)
+    return event

@@ -1,17 +1,14 @@
-"""The client for OpenAI's API, and for whatever is compatible with it."""
+"""OpenAI's SDK, for its API and for whatever is compatible with it."""
 
 from __future__ import annotations
 
-import os
+import openai
 
-from keval.errors import PreflightError
 from keval.records.models import Endpoint, Wire
-from keval_clients.client import Client
-from keval_clients.network import custom_headers, key_problems
-from keval_clients.sender import Sender
+from keval_clients.client import Client, http_client
 
-_ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
-"""The headers by which a request is charged to another account of a key's, with their environment variables."""
+_ACCOUNT = ("openai-organization", "openai-project")
+"""Headers that the SDK reads from the environment; the provider sends them where they belong."""
 
 
 def openai_client(url: str, endpoint: Endpoint) -> Client:
@@ -19,11 +16,10 @@ def openai_client(url: str, endpoint: Endpoint) -> Client:
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
-    if problems := [each for name in _ACCOUNT.values() for each in key_problems([name])]:
-        raise PreflightError(problems)
-    account = {header: os.environ[variable] for header, variable in _ACCOUNT.items() if os.environ.get(variable)}
-    secrets = custom_headers("OPENAI_CUSTOM_HEADERS") | account | {"authorization": f"Bearer {endpoint.api_key}"}
-    return Client(endpoint.model, Sender.to(url, secrets, endpoint.max_reply_bytes), _wire, endpoint.exchange)
+    http = http_client(url, endpoint, _wire, "OPENAI_CUSTOM_HEADERS", _ACCOUNT)
+    # Whatever signs a request in is added when it is sent.
+    sdk = openai.AsyncOpenAI(api_key="none", base_url=http.base_url, http_client=http, max_retries=0, timeout=None)
+    return Client(endpoint.model, sdk, openai.AsyncStream)
 
 
 def _wire(path: str) -> Wire:

@@ -1,15 +1,24 @@
-"""Sends a model request as it is, and returns the response."""
+"""Sends model requests as a provider takes them, signed in, and returns the responses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 
 import attrs
 from yarl import URL
 
 from keval.errors import ModelError
-from keval.records.models import ModelRequest, ModelResponse, request_headers, response_headers
+from keval.records.models import Endpoint, ModelRequest, ModelResponse, Wire, request_headers, response_headers
 from keval_clients.http import HttpClient
+
+_KEYS: Mapping[Wire, tuple[str, str]] = {
+    "openai-chat": ("authorization", "Bearer {}"),
+    "openai-responses": ("authorization", "Bearer {}"),
+    "anthropic": ("x-api-key", "{}"),
+    "gemini": ("x-goog-api-key", "{}"),
+}
+"""The header in which each protocol has a key."""
 
 
 def model_client(urls: Iterable[str]) -> HttpClient:
@@ -22,46 +31,70 @@ def model_client(urls: Iterable[str]) -> HttpClient:
 
 @attrs.frozen(eq=False)
 class Sender:
-    """Sends requests to one endpoint.
+    """Sends requests to an endpoint's base URL of one protocol, or of two that share one.
 
-    `secrets` are headers that each request gets and nobody else sees: the key, above all. A longer reply than
-    `max_reply_bytes`, unpacked, raises TrialError of kind `reply_too_large` and is read no further.
+    A longer reply than the endpoint's `max_reply_bytes`, unpacked, raises TrialError of kind `reply_too_large` and is
+    read no further.
     """
 
+    _endpoint: Endpoint
     _base: str
-    _secrets: Mapping[str, str] = attrs.field(repr=False)
-    _max_reply_bytes: int | None
+    _query: str
     _http: HttpClient
+    _path: str = ""
 
     @classmethod
-    def to(
-        cls, url: str, secrets: Mapping[str, str], max_reply_bytes: int | None = None, http: HttpClient | None = None
-    ) -> Sender:
+    def to(cls, url: str, endpoint: Endpoint, http: HttpClient | None = None) -> Sender:
         """Return a sender to a base URL, which shares `http` with others if that is given.
 
-        Raises PreflightError: the environment's variables cannot be used.
+        Every request gets the URL's query, if it has one. Raises PreflightError: the environment's variables cannot be
+        used.
         """
-        http = http or model_client([url])
-        return cls(str(URL(url).with_query(None)).rstrip("/"), secrets, max_reply_bytes, http)
+        address = URL(url)
+        base = str(address.with_query(None)).rstrip("/")
+        return cls(endpoint, base, address.raw_query_string, http or model_client([url]), address.raw_path.rstrip("/"))
 
-    async def send(self, request: ModelRequest, *, streams: bool = False) -> ModelResponse:
+    async def send(
+        self, request: ModelRequest, opened: AsyncExitStack | None = None, *, streams: bool = False
+    ) -> ModelResponse:
         """Send a request and read the whole reply; a stream of events, or all if it `streams`, passes as it arrives.
 
+        What passes so is closed with `opened`.
+
         Raises:
-            ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read.
+            ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read. Nothing can
+                sign the request in.
             TrialError: kind `reply_too_large`, or `redirected`.
         """
+        endpoint, platform = self._endpoint, self._endpoint.platform
+        if platform is not None:
+            request = platform.adapt(request)
+        url = self._base + request.path
+        if self._query:
+            url += ("&" if "?" in request.path else "?") + self._query
+        if platform is None:
+            name, form = _KEYS[request.wire]
+            signed: Mapping[str, str] = {name: form.format(endpoint.api_key)}
+        else:
+            signed = await platform.sign(request, url)
         reply = await self._http.ask(
             request.method,
-            self._base + request.path,
-            {**request_headers(request.headers.items()), **self._secrets},
+            url,
+            {**request_headers(request.headers.items()), **signed},
             request.body or None,
-            most=self._max_reply_bytes,
+            most=endpoint.max_reply_bytes,
         )
         headers = response_headers(reply.headers.items())
         if streams or headers.get("content-type", "").lower().startswith("text/event-stream"):
-            return ModelResponse(reply.status, headers, reply.pieces())
+            chunks = reply.pieces()
+            if opened is not None:
+                opened.push_async_callback(chunks.aclose)
+            return ModelResponse(reply.status, headers, chunks)
         return ModelResponse.of(reply.status, headers, await reply.read())
+
+    def below(self, path: str) -> str:
+        """Return a path, as it is sent, relative to the base URL."""
+        return path.removeprefix(self._path)
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""

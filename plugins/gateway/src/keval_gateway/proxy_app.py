@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
@@ -40,13 +40,6 @@ from keval_loopback.serving import disconnected
 
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""
-_KEY_HEADERS: Mapping[Wire, tuple[str, str]] = {
-    "openai-chat": ("authorization", "Bearer {}"),
-    "openai-responses": ("authorization", "Bearer {}"),
-    "anthropic": ("x-api-key", "{}"),
-    "gemini": ("x-goog-api-key", "{}"),
-}
-"""The header in which each protocol wants the key."""
 _JSON = {"content-type": "application/json"}
 _LONG = 1_000_000
 """Bytes of a body from which on it is read beside the event loop."""
@@ -68,7 +61,7 @@ class Way:
         """Return the endpoint to hand out, when the proxy is at `base`."""
         real, urls = self.route.endpoint, wire_urls(f"{base}/{self.path}")
         urls = {wire: urls[wire] for wire in real.urls}
-        return attrs.evolve(real, urls=urls, api_key=self.token, wants_trial=True, attempt_keys=True)
+        return attrs.evolve(real, urls=urls, api_key=self.token, wants_trial=True, attempt_keys=True, platform=None)
 
     @property
     def models(self) -> Mapping[str, ProxyRoute]:
@@ -160,7 +153,9 @@ class ProxyApp:
     async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send) -> None:
         async with AsyncExitStack() as opened:
             try:
-                response = await route.exchange(asked, partial(send_on, self.client, opened, route.endpoint))
+                there = route.endpoint
+                sender = Sender.to(there.urls[asked.wire], there, self.client)
+                response = await route.exchange(asked, partial(sender.send, opened=opened, streams=True))
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
                 response = _refusal(asked.wire, ModelFault(502, what_failed(error)))
@@ -214,19 +209,6 @@ async def _whole(send: Send, response: ModelResponse) -> None:
 
 def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
     return ModelResponse.of(fault.status, _JSON, orjson.dumps(PROTOCOLS[wire].fault(fault)))
-
-
-async def send_on(
-    client: HttpClient, opened: AsyncExitStack, endpoint: Endpoint, request: ModelRequest
-) -> ModelResponse:
-    """Send a request to an endpoint; its response is closed with `opened`. Raises as `Sender.send` does."""
-    name, form = _KEY_HEADERS[request.wire]
-    key = {name: form.format(endpoint.api_key)}
-    sender = Sender.to(endpoint.urls[request.wire], key, endpoint.max_reply_bytes, client)
-    response = await sender.send(request, streams=True)
-    if isinstance(response.chunks, AsyncGenerator):
-        opened.push_async_callback(response.chunks.aclose)
-    return response
 
 
 def read_reply(wire: Wire, body: bytes, *, whole: bool = True) -> tuple[Usage, FinishReason | None]:
