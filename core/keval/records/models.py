@@ -203,6 +203,7 @@ class Endpoint:
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
     With `attempt_keys` it is keval's proxy: `api_key` is for code in keval's own process, and a program is given the
     key of its attempt by `Model.access`. Where there is a `platform`, it signs requests in, and not `api_key`.
+    `login` says how, without a secret.
     """
 
     model: str
@@ -214,6 +215,7 @@ class Endpoint:
     max_reply_bytes: int | None = None
     attempt_keys: bool = False
     platform: Platform | None = attrs.field(default=None, eq=False, repr=False)
+    login: str = attrs.field(default="", eq=False)
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def project(folder: str) -> dict[str, Any]:
 
 def endpoint(name: str) -> Endpoint:
     async def opened() -> Endpoint:
-        async with PROVIDERS[name].open(["a/model"], 0) as endpoints:
+        async with PROVIDERS[name]().open(["a/model"], 0) as endpoints:
             return endpoints["a/model"]
 
     return asyncio.run(opened())
@@ -48,7 +48,7 @@ def test_table_and_entry_points_name_the_same_providers() -> None:
 def test_every_name_leads_to_its_provider(name: str) -> None:
     component = registry.find("keval.models", name)
 
-    assert PROVIDERS[ALIASES.get(name, name)] is registry.load(component)()
+    assert PROVIDERS[ALIASES.get(name, name)] is registry.load(component)
 
 
 def test_an_entry_point_of_another_name_is_no_provider() -> None:
@@ -59,13 +59,13 @@ def test_an_entry_point_of_another_name_is_no_provider() -> None:
 @pytest.mark.parametrize(
     "provider", [each for each in PROVIDERS.values() if not each.key_optional], ids=lambda each: each.vendor
 )
-def test_a_hosted_provider_names_the_variables_that_are_not_set(provider: HostedProvider) -> None:
+def test_a_hosted_provider_names_the_variables_that_are_not_set(provider: type[HostedProvider]) -> None:
     with pytest.raises(PreflightError) as raised:
         endpoint(provider.vendor)
 
     wanted = " or ".join(provider.key_variables)
     assert f"{wanted} is not set; {provider.vendor}/a/model needs it: export it" in raised.value.problems[-1]
-    assert all(url.startswith("https://") for url in provider.urls.values())
+    assert all(url.startswith("https://") for url in provider().urls.values())
 
 
 def test_azure_needs_the_base_url_too() -> None:
@@ -108,7 +108,7 @@ def test_a_base_url_is_taken_with_and_without_its_ending(
 @pytest.mark.parametrize(
     "provider", [each for each in PROVIDERS.values() if each.key_optional], ids=lambda each: each.vendor
 )
-def test_a_local_server_needs_no_key(provider: HostedProvider) -> None:
+def test_a_local_server_needs_no_key(provider: type[HostedProvider]) -> None:
     found = endpoint(provider.vendor)
 
     assert "none" == found.api_key

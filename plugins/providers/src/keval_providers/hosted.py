@@ -1,66 +1,136 @@
-"""Models behind a vendor's protocol: keys and base URLs from environment variables."""
+"""Models behind a vendor's protocol: keys, other ways of signing in, and base URLs from environment variables."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import ClassVar
 
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
-from keval_clients import key_problems, variable_problems
+from keval_clients import variable_problems
+from keval_providers.command import command_token
+from keval_providers.keys import Key, find_key
+from keval_providers.platform import Login, SignIn
+from keval_providers.tokens import RenewedToken
 
-_NO_KEY = "none"
-"""What is sent as the key to a server that wants none, as a request has one."""
+
+@attrs.frozen
+class Way:
+    """A way of signing in where no key is set.
+
+    `opens` is `module:function`. The module is imported when the way is tried; the function is given the provider, and
+    returns a `Login`, or `None` where there is nothing to sign in with. It raises PreflightError where there is
+    something that cannot be used. `needs` says to a user what would make the way one.
+    """
+
+    name: str
+    opens: str
+    needs: str
+
+    async def open(self, provider: HostedProvider) -> Login | None:
+        """Try the way. Raises PreflightError."""
+        module, _, function = self.opens.partition(":")
+        opens: Callable[[HostedProvider], Awaitable[Login | None]] = getattr(import_module(module), function)
+        return await opens(provider)
 
 
 @attrs.frozen
 class HostedProvider:
     """An API that speaks one or more vendors' protocols, with its key and base URL from environment variables.
 
+    Each provider is a class, whose fields are its options in a config: `command` prints a token, which is sent as a
+    bearer token, and goes before all other ways of signing in.
+
     `default_url` is the base URL if none of `url_variables` is set; `None` if every user has another one. `wires` has
     each protocol with what follows the base URL, from which `ending` is cut off first, as users write it with or
     without that. `families` are the beginnings of names that belong to the vendor. `key_optional` says that it may
-    serve without a key, as servers on one's own machine do.
+    serve without a key, as servers on one's own machine do. A key is sent as its protocol sends it, or in `key_header`;
+    what `token_variables` hold is sent as a bearer token. `ways` are tried, first to last, where none of that is set.
     """
 
-    vendor: str
-    key_variables: tuple[str, ...]
-    url_variables: tuple[str, ...]
-    default_url: str | None
-    wires: Mapping[Wire, str]
-    ending: str = ""
-    families: tuple[str, ...] = ()
-    key_optional: bool = False
+    vendor: ClassVar[str]
+    key_variables: ClassVar[tuple[str, ...]]
+    url_variables: ClassVar[tuple[str, ...]]
+    default_url: ClassVar[str | None]
+    wires: ClassVar[Mapping[Wire, str]]
+    ending: ClassVar[str] = ""
+    families: ClassVar[tuple[str, ...]] = ()
+    key_optional: ClassVar[bool] = False
+    key_header: ClassVar[str | None] = None
+    token_variables: ClassVar[tuple[str, ...]] = ()
+    ways: ClassVar[tuple[Way, ...]] = ()
+
+    command: tuple[str, ...] = ()
 
     @property
     def urls(self) -> dict[Wire, str]:
         """The base URL of each protocol, as the environment says now; empty if there is none."""
-        url = _first(self.url_variables) or self.default_url
+        url = next((os.environ[name] for name in self.url_variables if os.environ.get(name)), self.default_url)
         if url is None:
             return {}
         root = url.rstrip("/").removesuffix(self.ending)
         # Where nothing is cut off or added, the URL stays as the user wrote it.
         return {wire: f"{root}{path}" if path or self.ending else url for wire, path in self.wires.items()}
 
+    def urls_of(self, name: str) -> dict[Wire, str]:
+        """Return the base URL of each protocol for one model; they are the same for all, as a rule."""
+        return self.urls
+
     @asynccontextmanager
     async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
         """Yield an endpoint per model name; raises PreflightError naming each variable that is wrong or not set."""
-        urls, key = self.urls, _first(self.key_variables)
         used = ", ".join(f"{self.vendor}/{name}" for name in names)
-        problems = variable_problems() + key_problems(self.key_variables)
-        if not urls:
+        problems = variable_problems()
+        if not self.urls:
             problems.append(f"{' or '.join(self.url_variables)} is not set; {used} needs the base URL: export it")
-        if key is None and not self.key_optional:
-            wanted = " or ".join(self.key_variables)
-            state = "empty" if any(name in os.environ for name in self.key_variables) else "not set"
-            problems.append(f"{wanted} is {state}; {used} needs it: export it, or choose a simulated/ model")
+        try:
+            login = await self.login(used)
+            await login.prepare()
+        except PreflightError as error:
+            raise PreflightError([*problems, *error.problems]) from error
         if problems:
             raise PreflightError(problems)
-        yield {name: Endpoint(name, urls, key or _NO_KEY) for name in names}
+        yield {
+            name: Endpoint(name, self.urls_of(name), login.key, platform=login.platform, login=login.how)
+            for name in names
+        }
+
+    async def login(self, used: str) -> Login:
+        """Return the first way of signing in that there is; `used` names the models, for errors.
+
+        Raises PreflightError: there is none, or one is there and cannot be used.
+        """
+        if self.command:
+            return _bearer("the command", command_token(self.command))
+        variables = (*self.key_variables, *self.token_variables)
+        if (key := find_key(variables, ask_keyring=not self.key_optional)) is not None:
+            return self.with_key(key)
+        for way in self.ways:
+            if (login := await way.open(self)) is not None:
+                return login
+        if self.key_optional:
+            return Login("no key")
+        wanted = " or ".join(variables)
+        state = "empty" if any(name in os.environ for name in variables) else "not set"
+        others = "".join(f", or {way.needs}" for way in self.ways)
+        raise PreflightError(f"{wanted} is {state}; {used} needs it: export it{others}, or choose a simulated/ model")
+
+    def with_key(self, key: Key) -> Login:
+        """Return how one is signed in by a key or a token that was found."""
+        if key.variable in self.token_variables:
+            headers = {"authorization": f"Bearer {key.value}"}
+        elif self.key_header is not None:
+            headers = {self.key_header: key.value}
+        else:
+            return Login(f"the key in {key.where}", key.value)
+        platform = SignIn(headers, secrets=((key.where, key.value),))
+        noun = "token" if key.variable in self.token_variables else "key"
+        return Login(f"the {noun} in {key.where}", platform=platform)
 
 
-def _first(variables: Sequence[str]) -> str | None:
-    """Return the value of the first variable that is set."""
-    return next((os.environ[name] for name in variables if os.environ.get(name)), None)
+def _bearer(how: str, token: RenewedToken) -> Login:
+    return Login(how, platform=SignIn(token=token))

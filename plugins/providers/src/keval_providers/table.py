@@ -6,7 +6,7 @@ each vendor documents. A protocol stands here only if the vendor takes its key a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,24 @@ _OPENAI_AND_ANTHROPIC: Mapping[Wire, str] = {"openai-chat": "/v1", "openai-respo
 
 
 def _hosted(
-    vendor: str, url: str | None, keys: str = "", bases: str = "", wires: Mapping[Wire, str] = _CHAT, **rest: Any
-) -> HostedProvider:
+    vendor: str,
+    url: str | None,
+    keys: str = "",
+    bases: str = "",
+    wires: Mapping[Wire, str] = _CHAT,
+    *,
+    kind: type[HostedProvider] = HostedProvider,
+    **rest: Any,
+) -> type[HostedProvider]:
     """Return a provider; where no variables are named, they are those that are called after it."""
-    variables = (keys or f"{vendor.upper()}_API_KEY").split(), (bases or f"{vendor.upper()}_API_BASE").split()
-    return HostedProvider(vendor, tuple(variables[0]), tuple(variables[1]), url, wires, **rest)
+    named = {
+        "vendor": vendor,
+        "key_variables": tuple((keys or f"{vendor.upper()}_API_KEY").split()),
+        "url_variables": tuple((bases or f"{vendor.upper()}_API_BASE").split()),
+        "default_url": url,
+        "wires": wires,
+    }
+    return type(vendor, (kind,), {"__doc__": kind.__doc__, "__module__": __name__, **named, **rest})
 
 
 _server = partial(_hosted, wires=_OPENAI_AND_ANTHROPIC, ending="/v1", key_optional=True)
@@ -122,11 +135,11 @@ ALIASES = {
 }
 """Other names that users type, with the provider that each stands for."""
 
-PROVIDERS: Mapping[str, HostedProvider] = {provider.vendor: provider for provider in _PROVIDERS}
+PROVIDERS: Mapping[str, type[HostedProvider]] = {provider.vendor: provider for provider in _PROVIDERS}
 
 
-def __getattr__(name: str) -> Callable[[], HostedProvider]:
-    """Return what constructs the provider of that name, for the entry points."""
+def __getattr__(name: str) -> type[HostedProvider]:
+    """Return the provider of that name, for the entry points."""
     if name not in PROVIDERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return lambda: PROVIDERS[name]
+    return PROVIDERS[name]

@@ -1,0 +1,73 @@
+"""Signing in: what is added to each request at the moment at which it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import attrs
+
+from keval.errors import ModelError
+from keval.plugin import ModelRequest, PreflightError
+from keval_providers.tokens import Learn, RenewedToken
+
+Signer: TypeAlias = Callable[[ModelRequest, str], Awaitable[Mapping[str, str]]]
+"""Returns the headers that sign a request, which is sent to the URL."""
+
+
+def _same(request: ModelRequest) -> ModelRequest:
+    return request
+
+
+@attrs.frozen(eq=False)
+class SignIn:
+    """Implements `keval.records.models.Platform`, by constant headers, a token, and a signature, whichever are given.
+
+    `secrets` are what the redactor is told beside the token: pairs of a name and a value. `adapter` makes the request
+    that the provider takes; what the signer is given is that one.
+    """
+
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    token: RenewedToken | None = None
+    signer: Signer | None = None
+    secrets: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
+    adapter: Callable[[ModelRequest], ModelRequest] = _same
+
+    def adapt(self, request: ModelRequest) -> ModelRequest:
+        """Return the request as the provider takes it."""
+        return self.adapter(request)
+
+    async def sign(self, request: ModelRequest, url: str) -> Mapping[str, str]:
+        """Return the headers that sign a request in. Raises ModelError: a token cannot be had."""
+        signed = dict(self.headers)
+        if self.token is not None:
+            signed["authorization"] = f"Bearer {await self.token.value()}"
+        if self.signer is not None:
+            signed.update(await self.signer(request, url))
+        return signed
+
+    def tell_secrets(self, learn: Learn) -> None:
+        """Tell `learn` each secret before a request is signed with it."""
+        learn(self.secrets)
+        if self.token is not None:
+            self.token.tell_secrets(learn)
+
+
+@attrs.frozen
+class Login:
+    """A way of signing in that was found: `how` says which, without a secret, such as `the key in OPENAI_API_KEY`.
+
+    A `key` is sent as the protocol sends one, unless there is a `platform`.
+    """
+
+    how: str
+    key: str = attrs.field(default="none", repr=False)
+    platform: SignIn | None = None
+
+    async def prepare(self) -> None:
+        """Get the first token, so that what is wrong with it is told before a run begins. Raises PreflightError."""
+        if self.platform is not None and self.platform.token is not None:
+            try:
+                await self.platform.token.value()
+            except ModelError as error:
+                raise PreflightError(str(error)) from error

@@ -1,0 +1,93 @@
+"""Tokens: what a provider is signed in to with for a while, renewed during a run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+import attrs
+
+from keval.errors import ModelError
+from keval_clients.replies import quoted, what_failed
+
+_MARGIN = 300.0
+"""Seconds before its end at which a token is renewed; a fifth of its life, if that is shorter."""
+_UNKNOWN_LIFE = 300.0
+"""Seconds after which a token without an end is asked for again."""
+_PAUSE = 30.0
+"""Seconds from a renewal that failed to the next, while the old token is still good."""
+
+Learn = Callable[[Iterable[tuple[str, str]]], None]
+"""Takes secrets, pairs of a name and a value, which are redacted from then on."""
+
+
+@attrs.frozen
+class Token:
+    """A token; `expires` is in Unix seconds, and `None` if its end is unknown."""
+
+    value: str = attrs.field(repr=False)
+    expires: float | None = None
+
+
+@attrs.define(eq=False)
+class RenewedToken:
+    """Keeps one token for a run, and renews it before its end.
+
+    `source` names what gives it, such as `azure-identity`; `remedy` says what a user does when that fails. `fetch` gets
+    a new one: a library that blocks is called in a thread, as by `partial(asyncio.to_thread, function)`.
+    """
+
+    source: str
+    remedy: str
+    fetch: Callable[[], Awaitable[Token]] = attrs.field(repr=False)
+    _learn: Learn | None = attrs.field(default=None, init=False)
+    _token: Token | None = attrs.field(default=None, init=False)
+    _due: float = attrs.field(default=0.0, init=False)
+    _failed: tuple[float, str] = attrs.field(default=(-1.0, ""), init=False)
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
+
+    def tell_secrets(self, learn: Learn) -> None:
+        """Tell `learn` the token that there is, and each new one before it is used."""
+        self._learn = learn
+        self._tell()
+
+    async def value(self) -> str:
+        """Return the token, renewed if that is due. While one request renews it, others use it as long as it is good.
+
+        Raises ModelError: it cannot be had.
+        """
+        asked = time.time()
+        if asked >= self._due and not (self._lock.locked() and self._is_good()):
+            async with self._lock:
+                if self._failed[0] >= asked:  # while this request waited
+                    raise ModelError(self._failed[1], status=401)
+                if time.time() >= self._due:
+                    await self._renew()
+        assert self._token is not None  # noqa: S101 - for mypy: it is due until there is one
+        return self._token.value
+
+    def _is_good(self) -> bool:
+        return self._token is not None and (self._token.expires is None or time.time() < self._token.expires)
+
+    async def _renew(self) -> None:
+        try:
+            token = await self.fetch()
+            life = _UNKNOWN_LIFE if token.expires is None else token.expires - time.time()
+            if life <= 0:
+                raise ModelError("the token that it gave has ended already")
+        except Exception as error:
+            now = time.time()
+            if self._token is not None and self._is_good():
+                self._due = min(now + _PAUSE, self._token.expires or math.inf)
+                return
+            told = f"no token to sign in with: {self.source}: {quoted(what_failed(error))}; {self.remedy}"
+            self._failed = now, told
+            raise ModelError(told, status=401) from error
+        self._token, self._due = token, time.time() + life - min(_MARGIN, life / 5)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._learn is not None and self._token is not None:
+            self._learn([(f"the token of {self.source}", self._token.value)])
