@@ -28,7 +28,7 @@ def test_the_request_has_the_conversation_and_the_options(play: Any, message: An
 
     (asked,) = played.asked
     assert asked.path == "/v1/messages"
-    assert (asked.headers["authorization"], asked.headers["x-keval-trial"]) == ("Bearer key", "t1")
+    assert (asked.headers["x-api-key"], asked.headers["x-keval-trial"]) == ("key", "t1")
     assert asked.body == {
         "model": "the-model",
         "max_tokens": 99,

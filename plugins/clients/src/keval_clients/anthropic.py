@@ -5,7 +5,10 @@ from __future__ import annotations
 import anthropic
 
 from keval.records.models import Endpoint
-from keval_clients.client import Client, http_client
+from keval_clients.client import Client
+from keval_clients.network import custom_headers
+from keval_clients.sender import base_url
+from keval_clients.transport import ModelTransport
 
 
 def anthropic_client(url: str, endpoint: Endpoint) -> Client:
@@ -13,9 +16,8 @@ def anthropic_client(url: str, endpoint: Endpoint) -> Client:
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
-    http = http_client(url, endpoint, lambda path: "anthropic", "ANTHROPIC_CUSTOM_HEADERS")
+    left_out = custom_headers("ANTHROPIC_CUSTOM_HEADERS")
+    http, base = ModelTransport(url, endpoint, lambda path: "anthropic", left_out), base_url(url)
     # Whatever signs a request in is added when it is sent.
-    sdk = anthropic.AsyncAnthropic(
-        api_key="none", base_url=http.base_url, http_client=http, max_retries=0, timeout=None
-    )
-    return Client(endpoint.model, sdk, anthropic.AsyncStream)
+    sdk = anthropic.AsyncAnthropic(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
+    return Client(endpoint.model, sdk, base, anthropic.AsyncStream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -12,27 +12,12 @@ import httpx2
 import orjson
 
 from keval.errors import ModelError, TrialError
-from keval.records.models import Endpoint, Wire, retry_after_seconds
-from keval_clients.network import custom_headers
+from keval.records.models import retry_after_seconds
 from keval_clients.replies import RefusedError, no_reply, quoted, read_json, what_failed
-from keval_clients.sender import Sender
-from keval_clients.transport import ModelTransport
 
 _EVENTS = "text/event-stream"
 
 _strictly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
-def http_client(
-    url: str, endpoint: Endpoint, wire: Callable[[str], Wire], custom: str, left_out: Sequence[str] = ()
-) -> httpx2.AsyncClient:
-    """Return what a vendor's SDK sends by; `custom` is the variable from which it reads more headers.
-
-    Raises PreflightError: the environment's variables for the network cannot be used.
-    """
-    left_out = (*left_out, *custom_headers(custom))
-    transport = ModelTransport(endpoint.model, Sender.to(url, endpoint), wire, endpoint.exchange, left_out)
-    return httpx2.AsyncClient(base_url=url.partition("?")[0], transport=transport, trust_env=False, timeout=None)
 
 
 @attrs.frozen(eq=False)
@@ -48,6 +33,7 @@ class Client:
 
     model: str
     _sdk: Any
+    _url: str
     _stream: Callable[..., Any]
 
     async def post(
@@ -105,7 +91,7 @@ class Client:
         except TrialError:
             raise
         except ValueError as error:
-            raise no_reply(error) from error
+            raise no_reply(getattr(error, "doc", error)) from error
         except Exception as error:
             # The SDKs raise errors that a stream tells, each with its vendor's object.
             told = getattr(error, "body", None)
@@ -126,7 +112,7 @@ class Client:
         requested(content)
         try:
             response: httpx2.Response = await self._sdk.post(
-                path,
+                self._url + path,  # the SDK would take apart its base URL, and put it together, for each request
                 cast_to=httpx2.Response,
                 content=content,
                 options={"headers": headers},

@@ -5,7 +5,10 @@ from __future__ import annotations
 import openai
 
 from keval.records.models import Endpoint, Wire
-from keval_clients.client import Client, http_client
+from keval_clients.client import Client
+from keval_clients.network import custom_headers
+from keval_clients.sender import base_url
+from keval_clients.transport import ModelTransport
 
 _ACCOUNT = ("openai-organization", "openai-project")
 """Headers that the SDK reads from the environment; the provider sends them where they belong."""
@@ -16,10 +19,11 @@ def openai_client(url: str, endpoint: Endpoint) -> Client:
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
-    http = http_client(url, endpoint, _wire, "OPENAI_CUSTOM_HEADERS", _ACCOUNT)
+    left_out = (*_ACCOUNT, *custom_headers("OPENAI_CUSTOM_HEADERS"))
+    http, base = ModelTransport(url, endpoint, _wire, left_out), base_url(url)
     # Whatever signs a request in is added when it is sent.
-    sdk = openai.AsyncOpenAI(api_key="none", base_url=http.base_url, http_client=http, max_retries=0, timeout=None)
-    return Client(endpoint.model, sdk, openai.AsyncStream)
+    sdk = openai.AsyncOpenAI(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
+    return Client(endpoint.model, sdk, base, openai.AsyncStream)
 
 
 def _wire(path: str) -> Wire:

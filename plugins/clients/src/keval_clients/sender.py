@@ -29,6 +29,11 @@ def model_client(urls: Iterable[str]) -> HttpClient:
     return client
 
 
+def base_url(url: str) -> str:
+    """Return a base URL as paths follow it: without a query, and without a slash at its end."""
+    return str(URL(url).with_query(None)).rstrip("/")
+
+
 @attrs.frozen(eq=False)
 class Sender:
     """Sends requests to an endpoint's base URL of one protocol, or of two that share one.
@@ -51,8 +56,8 @@ class Sender:
         used.
         """
         address = URL(url)
-        base = str(address.with_query(None)).rstrip("/")
-        return cls(endpoint, base, address.raw_query_string, http or model_client([url]), address.raw_path.rstrip("/"))
+        path = address.raw_path.rstrip("/")
+        return cls(endpoint, base_url(url), address.raw_query_string, http or model_client([url]), path)
 
     async def send(
         self, request: ModelRequest, opened: AsyncExitStack | None = None, *, streams: bool = False

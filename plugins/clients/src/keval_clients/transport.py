@@ -2,57 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
-import attrs
 import httpx2
 
-from keval.records.models import Exchange, ModelRequest, Wire, request_headers
+from keval.records.models import Endpoint, ModelRequest, Wire, request_headers
 from keval_clients.sender import Sender
 
 _AS_AIOHTTP = "utf-8", "surrogateescape"
 """How aiohttp reads the headers of a reply."""
+_TELEMETRY = "x-stainless-"
+_GIVEN = "keval"
 
 
-@attrs.frozen(eq=False)
-class ModelTransport(httpx2.AsyncBaseTransport):
-    """Hands each request of an SDK's to `exchange`, if there is one, and then to `sender`.
+class ModelTransport(httpx2.AsyncClient):
+    """The HTTP client of an SDK: hands each request to the endpoint's `exchange`, if it has one, and then to a sender.
 
-    `wire` tells the protocol of a request by its path below the base URL. The headers `left_out` are not passed on:
-    they are the SDK's own reading of the environment, and the endpoint's provider says what is sent of that. What the
-    middleware or the sender raises passes through the SDK, which knows errors of httpx2 alone.
+    `wire` tells the protocol of a request by its path below the base URL. Headers that are `left_out`, and what the SDK
+    tells its vendor of this machine, are not passed on: the former are the SDK's own reading of the environment, and
+    the endpoint's provider says what is sent of that.
+
+    httpx2's own client would read each URL and header several times over, which costs as much as the SDK does. The SDKs
+    call `build_request` and `send` alone.
     """
 
-    model: str
-    _sender: Sender
-    _wire: Callable[[str], Wire]
-    _exchange: Exchange | None = None
-    _left_out: Collection[str] = ()
+    def __init__(self, url: str, endpoint: Endpoint, wire: Callable[[str], Wire], left_out: Iterable[str]) -> None:
+        # Without a transport of its own it would prepare connections, which takes 30 ms.
+        super().__init__(transport=httpx2.AsyncBaseTransport())
+        self._endpoint, self._wire, self._left_out = endpoint, wire, frozenset(left_out)
+        self._sender = Sender.to(url, endpoint)
+        self._urls: dict[str, tuple[httpx2.URL, str]] = {}
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    def build_request(self, method: str, url: Any, *, headers: Any = None, content: Any = None, **_: Any) -> Any:
+        """Return the request, with its headers as the SDK gave them."""
+        if url not in self._urls:
+            address = httpx2.URL(url)
+            self._urls[url] = address, self._sender.below(address.raw_path.decode("ascii"))
+        address, path = self._urls[url]
+        headers = headers.multi_items() if isinstance(headers, httpx2.Headers) else headers
+        return httpx2.Request(method, address, content=content, extensions={_GIVEN: (path, headers or ())})
+
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
         """Answer one request. Raises what the middleware raises, and what `Sender.send` does."""
-        path = self._sender.below(request.url.raw_path.decode("ascii"))
-        headers = request_headers(request.headers.items())
+        path, given = request.extensions[_GIVEN]
+        headers = request_headers(each for each in given if not each[0].lower().startswith(_TELEMETRY))
         for name in self._left_out:
             headers.pop(name, None)
-        asked = ModelRequest(self.model, self._wire(path), request.method, path, headers, await request.aread())
+        endpoint, body = self._endpoint, request.content
+        asked = ModelRequest(endpoint.model, self._wire(path), request.method, path, headers, body)
         # Middleware may put another body in the place of the one that was sent, and then nobody else closes that.
         opened = AsyncExitStack()
         send = partial(self._sender.send, opened=opened)
         try:
-            response = await (send(asked) if self._exchange is None else self._exchange(asked, send))
+            response = await (send(asked) if endpoint.exchange is None else endpoint.exchange(asked, send))
         except BaseException:
             await opened.aclose()
             raise
-        headers = [(name.encode(*_AS_AIOHTTP), text.encode(*_AS_AIOHTTP)) for name, text in response.headers.items()]
+        told = [(name.encode(*_AS_AIOHTTP), text.encode(*_AS_AIOHTTP)) for name, text in response.headers.items()]
         if response.size is None:
-            return httpx2.Response(response.status, headers=headers, stream=_Chunks(response.chunks, opened))
-        return httpx2.Response(response.status, headers=headers, content=await response.read())
+            chunks = _Chunks(response.chunks, opened)
+            return httpx2.Response(response.status, headers=told, stream=chunks, request=request)
+        return httpx2.Response(response.status, headers=told, content=await response.read(), request=request)
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
+        await super().aclose()
         await self._sender.aclose()
 
 
