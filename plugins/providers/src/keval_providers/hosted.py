@@ -11,6 +11,7 @@ from typing import ClassVar
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
+from keval.seams.installation import missing_module
 from keval_clients import variable_problems
 from keval_providers.command import command_token
 from keval_providers.keys import Key, find_key
@@ -24,15 +25,17 @@ class Way:
 
     `opens` is `module:function`. The module is imported when the way is tried; the function is given the provider, and
     returns a `Login`, or `None` where there is nothing to sign in with. It raises PreflightError where there is
-    something that cannot be used. `needs` says to a user what would make the way one.
+    something that cannot be used. `needs` says to a user what would make the way one. `extra` is that of this package
+    with the libraries that the module imports.
     """
 
     name: str
     opens: str
     needs: str
+    extra: str = ""
 
     async def open(self, provider: HostedProvider) -> Login | None:
-        """Try the way. Raises PreflightError."""
+        """Try the way. Raises PreflightError, and ModuleNotFoundError: the extra is not installed."""
         module, _, function = self.opens.partition(":")
         opens: Callable[[HostedProvider], Awaitable[Login | None]] = getattr(import_module(module), function)
         return await opens(provider)
@@ -76,7 +79,7 @@ class HostedProvider:
         # Where nothing is cut off or added, the URL stays as the user wrote it.
         return {wire: f"{root}{path}" if path or self.ending else url for wire, path in self.wires.items()}
 
-    def urls_of(self, name: str) -> dict[Wire, str]:
+    def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URL of each protocol for one model; they are the same for all, as a rule."""
         return self.urls
 
@@ -95,7 +98,7 @@ class HostedProvider:
         if problems:
             raise PreflightError(problems)
         yield {
-            name: Endpoint(name, self.urls_of(name), login.key, platform=login.platform, login=login.how)
+            name: Endpoint(name, self.urls_of(name, login), login.key, platform=login.platform, login=login.how)
             for name in names
         }
 
@@ -109,15 +112,22 @@ class HostedProvider:
         variables = (*self.key_variables, *self.token_variables)
         if (key := find_key(variables, ask_keyring=not self.key_optional)) is not None:
             return self.with_key(key)
+        others = []
         for way in self.ways:
-            if (login := await way.open(self)) is not None:
-                return login
+            try:
+                if (login := await way.open(self)) is not None:
+                    return login
+                others.append(way.needs)
+            except ModuleNotFoundError:
+                others.append(f"{way.needs} with {missing_module(f'keval-providers[{way.extra}]')}")
         if self.key_optional:
             return Login("no key")
+        ways = ", or ".join([*(["export it"] if variables else []), *others, "choose a simulated/ model"])
+        if not variables:
+            raise PreflightError(f"there is nothing to sign in with; {used} needs it: {ways}")
         wanted = " or ".join(variables)
         state = "empty" if any(name in os.environ for name in variables) else "not set"
-        others = "".join(f", or {way.needs}" for way in self.ways)
-        raise PreflightError(f"{wanted} is {state}; {used} needs it: export it{others}, or choose a simulated/ model")
+        raise PreflightError(f"{wanted} is {state}; {used} needs it: {ways}")
 
     def with_key(self, key: Key) -> Login:
         """Return how one is signed in by a key or a token that was found."""

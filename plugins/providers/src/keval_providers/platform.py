@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import attrs
@@ -11,25 +11,29 @@ from keval.errors import ModelError
 from keval.plugin import ModelRequest, PreflightError
 from keval_providers.tokens import Learn, RenewedToken
 
-Signer: TypeAlias = Callable[[ModelRequest, str], Awaitable[Mapping[str, str]]]
-"""Returns the headers that sign a request, which is sent to the URL."""
+Signer: TypeAlias = Callable[[ModelRequest, str, str], Mapping[str, str]]
+"""Returns the headers that sign a request, which is sent to the URL, by the token."""
 
 
 def _same(request: ModelRequest) -> ModelRequest:
     return request
 
 
+def _bearer(request: ModelRequest, url: str, token: str) -> Mapping[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
 @attrs.frozen(eq=False)
 class SignIn:
-    """Implements `keval.records.models.Platform`, by constant headers, a token, and a signature, whichever are given.
+    """Implements `keval.records.models.Platform`, by constant headers and a token, whichever are given.
 
     `secrets` are what the redactor is told beside the token: pairs of a name and a value. `adapter` makes the request
-    that the provider takes; what the signer is given is that one.
+    that the provider takes; `signer` is given that one, and sends the token as a bearer token if nothing else is said.
     """
 
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     token: RenewedToken | None = None
-    signer: Signer | None = None
+    signer: Signer = _bearer
     secrets: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
     adapter: Callable[[ModelRequest], ModelRequest] = _same
 
@@ -41,9 +45,7 @@ class SignIn:
         """Return the headers that sign a request in. Raises ModelError: a token cannot be had."""
         signed = dict(self.headers)
         if self.token is not None:
-            signed["authorization"] = f"Bearer {await self.token.value()}"
-        if self.signer is not None:
-            signed.update(await self.signer(request, url))
+            signed.update(self.signer(request, url, await self.token.value()))
         return signed
 
     def tell_secrets(self, learn: Learn) -> None:
@@ -57,12 +59,14 @@ class SignIn:
 class Login:
     """A way of signing in that was found: `how` says which, without a secret, such as `the key in OPENAI_API_KEY`.
 
-    A `key` is sent as the protocol sends one, unless there is a `platform`.
+    A `key` is sent as the protocol sends one, unless there is a `platform`. `place` is the project or the region for
+    which it is, where the user named none.
     """
 
     how: str
     key: str = attrs.field(default="none", repr=False)
     platform: SignIn | None = None
+    place: str | None = None
 
     async def prepare(self) -> None:
         """Get the first token, so that what is wrong with it is told before a run begins. Raises PreflightError."""

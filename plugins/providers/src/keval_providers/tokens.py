@@ -25,7 +25,7 @@ Learn = Callable[[Iterable[tuple[str, str]]], None]
 
 @attrs.frozen
 class Token:
-    """A token; `expires` is in Unix seconds, and `None` if its end is unknown."""
+    """A token, or the parts of one with blanks between; `expires` is in Unix seconds, `None` if its end is unknown."""
 
     value: str = attrs.field(repr=False)
     expires: float | None = None
@@ -90,4 +90,4 @@ class RenewedToken:
 
     def _tell(self) -> None:
         if self._learn is not None and self._token is not None:
-            self._learn([(f"the token of {self.source}", self._token.value)])
+            self._learn((f"the token of {self.source}", part) for part in self._token.value.split())
