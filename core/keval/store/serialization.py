@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
+import cattrs
 import msgspec
 import orjson
+from cattrs.gen import make_dict_structure_fn, override
 
 from keval.config.structure import structure
 from keval.errors import RunError
@@ -22,14 +23,8 @@ from keval.records.trial import Attempt, Failure, Sample, Trial
 
 T = TypeVar("T")
 
-_FREE = frozenset({"result", "error", "reason", "message", "traceback"})
+_SHOWN = frozenset({"result", "error", "reason", "message", "traceback"})
 """Fields that are only shown, and in which an adapter may have left something else than a text: its JSON is read."""
-
-
-class _Shape(NamedTuple):
-    name: str
-    types: tuple[type, ...]
-    items: tuple[type, ...]
 
 
 def fields_of(record: Any) -> dict[str, Any]:
@@ -46,39 +41,12 @@ def fields_of(record: Any) -> dict[str, Any]:
     return fields
 
 
-def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
+def read_record(kind: type[T], data: Any) -> T:
     """Make a record of its fields, and of mappings in them the records that belong there; unknown keys are left out.
 
-    Raises TypeError: a field is lacking or has a wrong type.
+    Raises TypeError, ValueError or LookupError: it is no mapping, or a field is lacking or has a wrong type.
     """
-    fields = {**data}  # a TypeError, if it is no mapping
-    for name, read in _readers(kind):
-        if fields.get(name) is not None:
-            fields[name] = read(fields[name])
-    for name, types in _free(kind):
-        if not isinstance(value := fields.get(name, ""), types):
-            fields[name] = "" if value is None else dump(value).decode()
-    try:
-        return _shaped(kind(**fields))
-    except TypeError:  # unknown keys are rare, so they are looked for only after an error
-        known = {name: value for name, value in fields.items() if name in _names(kind)}
-        if len(known) == len(fields):
-            raise
-        return _shaped(kind(**known))
-
-
-def _shaped(record: T) -> T:
-    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
-    kind: Any = record.__class__
-    for name, types, items in _shapes(kind):
-        value: Any = getattr(record, name)
-        if not isinstance(value, types):
-            raise TypeError(f"{name!r} has the value {value!r:.60}")
-        if items and isinstance(value, tuple | list):
-            for item in value:
-                if not isinstance(item, items):
-                    raise TypeError(f"{name!r} holds {item!r:.60}")
-    return record
+    return _reader().structure(data, kind)
 
 
 @cache
@@ -92,72 +60,54 @@ def _sparse(kind: Any) -> tuple[str, ...]:
 
 
 @cache
-def _free(kind: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
-    """Return the texts of a record that are only shown, each with the types that it may have."""
-    hints = get_type_hints(kind)
-    found = ((name, _types(hints[name])) for name in _names(kind) if name in _FREE)
-    return tuple((name, types) for name, types in found if str in types)
-
-
-@cache
 def _rest(kind: Any) -> str | None:
     return next((field.name for field in attrs.fields(kind) if field.metadata.get("unknown_keys")), None)
 
 
 @cache
-def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    """Return what reads the fields of a record that JSON has in another type: records, and tuples."""
-    hints = get_type_hints(kind)
-    found = ((field.name, _reader(hints[field.name])) for field in attrs.fields(kind))
-    return tuple((name, read) for name, read in found if read is not None)
-
-
-def _reader(hint: Any) -> Callable[[Any], Any] | None:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in {Union, UnionType}:
-        return next(filter(None, map(_reader, args)), None)
-    if origin is tuple:
-        item = _reader(args[0])
-        if item is None:
-            return lambda value: tuple(value) if isinstance(value, list) else value
-        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
-    if isinstance(hint, type) and attrs.has(hint):
-        return lambda value: value if isinstance(value, hint) else read_record(hint, value)
-    return None
-
-
-@cache
-def _shapes(kind: Any) -> tuple[_Shape, ...]:
-    hints = get_type_hints(kind)
-    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in _names(kind))
-    return tuple(shape for shape in shapes if object not in shape.types)
-
-
-def _types(hint: Any) -> tuple[type, ...]:
-    origin = get_origin(hint)
-    if hint is Any:
-        return (object,)
-    if origin in {Union, UnionType}:
-        return tuple(kind for part in get_args(hint) for kind in _types(part))
-    if origin is Literal:
-        return (str,)
-    if origin is not None:
-        return (Mapping,) if issubclass(origin, Mapping) else (tuple, list)
+def _reader() -> cattrs.Converter:
+    """Return what reads records field by field. A literal may be any text: adapters and other versions have others."""
+    converter = cattrs.Converter(detailed_validation=False)
     # JSON has one kind of number, so what is written as 1 may have been a float.
-    if hint in {int, float}:
-        return (int, float)
-    return (hint,) if isinstance(hint, type) else (object,)
+    for kind, types in {str: (str,), bool: (bool,), bytes: (bytes,), int: (int, float), float: (int, float)}.items():
+        converter.register_structure_hook(kind, partial(_checked, types=types))
+    for origin, types in {Literal: (str,), Mapping: (Mapping,)}.items():
+        converter.register_structure_hook_func(partial(_has_origin, origin), partial(_checked, types=types))
+    converter.register_structure_hook_factory(partial(_has_origin, tuple), _items)
+    converter.register_structure_hook_factory(attrs.has, _fields)
+    return converter
 
 
-def _items(hint: Any) -> tuple[type, ...]:
-    """Return the types of a list's items, as far as they are plain; records are checked when they are read."""
-    if get_origin(hint) in {Union, UnionType}:
-        return tuple(kind for part in get_args(hint) for kind in _items(part))
-    origin = get_origin(hint)
-    if not isinstance(origin, type) or not issubclass(origin, Sequence):
-        return ()
-    first = get_args(hint)[0]
-    return _types(first) if first in {str, int, float} else ()
+def _has_origin(origin: Any, hint: Any) -> bool:
+    return get_origin(hint) is origin
+
+
+def _checked(value: T, hint: Any, *, types: tuple[type, ...]) -> T:
+    if not isinstance(value, types):
+        raise TypeError(f"expected {hint}, got {value!r:.60}")
+    return value
+
+
+def _items(hint: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    item = get_args(hint)[0]
+    return lambda value, _: tuple(
+        converter.structure(each, item) for each in _checked(value, hint, types=(list, tuple))
+    )
+
+
+def _fields(kind: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    hints = get_type_hints(kind)
+    shown = {name for name in _names(kind) if name in _SHOWN and str in (hints[name], *get_args(hints[name]))}
+    overrides: Any = {name: override(struct_hook=_text) for name in shown}
+    fill = make_dict_structure_fn(kind, converter, **overrides)
+    return lambda value, _: value if isinstance(value, kind) else fill(_checked(value, kind, types=(Mapping,)), kind)
+
+
+def _text(value: Any, hint: Any) -> str | None:
+    """Return a text that is only shown, and the JSON of anything else."""
+    if value is None:
+        return None if type(None) in get_args(hint) else ""
+    return value if isinstance(value, str) else dump(value).decode()
 
 
 class _TrialLine(msgspec.Struct):
